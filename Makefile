@@ -1,0 +1,85 @@
+# Heterotrain: one makefile, not recursive. `make help` lists the targets.
+#
+#   SAN=1   build under AddressSanitizer and UndefinedBehaviorSanitizer, in build/san
+#   CC=...  compiler (gcc 12 and clang 14 are tested)
+#   V=1     show the commands
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+
+# ---- modules, each may include only headers of modules before it (make lint checks) ----
+# Core of the planner: libc and libm only. Edge: files and formats (jansson, libyaml, OpenSSL).
+PLANNER_CORE := error arena hardware cluster workload profile plan memory cost group balance \
+                algo algo/metis algo/megatron search render/torchrun render/table
+PLANNER_EDGE := yaml codec node_list answer
+PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
+# Controller: the pure modules decide; they know no network, clock or disk.
+CONTROLLER_PURE := job_spec capacity snapshot desired status reconcile
+CONTROLLER      := log http auth kube store workqueue watch $(CONTROLLER_PURE) apply \
+                   planner_child controller embedded simulate main
+
+# ---- tools and flags ----
+CC       ?= gcc
+AR       ?= ar
+PKGS     := jansson libcurl libcrypto yaml-0.1
+B        := build$(if $(SAN),/san)
+CSTD     := -std=gnu17 -D_GNU_SOURCE
+WARN     := -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wvla -Wformat=2 -Wundef -Wcast-qual \
+            -Wimplicit-fallthrough -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
+HARDEN   := -fstack-protector-strong -fstack-clash-protection -fno-strict-overflow -fno-delete-null-pointer-checks \
+            -fPIE -ffp-contract=off
+OPT      := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(comma)undefined$(comma)float-cast-overflow -fno-sanitize-recover=all,-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+comma    := ,
+CFLAGS   ?= -g
+ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(HARDEN) $(shell pkg-config --cflags $(PKGS)) -I. $(CFLAGS)
+LDFLAGS_ALL = $(if $(SAN),-fsanitize=address$(comma)undefined) -pie -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed $(LDFLAGS)
+PLANNER_LIBS    = $(shell pkg-config --libs jansson libcrypto yaml-0.1) -lm
+CONTROLLER_LIBS = $(PLANNER_LIBS) $(shell pkg-config --libs libcurl) -lpthread
+Q        := $(if $(V),,@)
+
+present = $(foreach m,$(2),$(if $(wildcard $(1)/$(m).c),$(1)/$(m).c))
+PLANNER_SRC    := $(filter-out planner/main.c planner/options.c,$(call present,planner,$(PLANNER)))
+HETPLAN_SRC    := $(call present,planner,options main)
+CONTROLLER_SRC := $(filter-out controller/main.c,$(call present,controller,$(CONTROLLER)))
+# Every tests/planner/test_x.c and tests/controller/test_x.c defines `Suite *test_x_suite(void)`.
+TEST_SRC       := $(sort $(wildcard tests/planner/test_*.c tests/controller/test_*.c))
+TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c tests/controller/*.c)))
+TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
+obj = $(patsubst %.c,$(B)/%.o,$(1))
+
+.PHONY: all help lib check check-san test demo e2e bench lint fmt clean packages-% install
+all: $(B)/hetplan $(B)/heterotrain-controller ## build build/hetplan and build/heterotrain-controller
+
+$(B)/%.o: %.c
+	@mkdir -p $(dir $@)
+	$(if $(Q),@echo "  CC    $<")
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(B)/libhetplan.a: $(call obj,$(PLANNER_SRC))
+	@rm -f $@; $(AR) rcD $@ $^
+$(B)/libcontroller.a: $(call obj,$(CONTROLLER_SRC))
+	@rm -f $@; $(AR) rcD $@ $^
+$(B)/hetplan: $(call obj,$(HETPLAN_SRC)) $(B)/libhetplan.a
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PLANNER_LIBS)
+$(B)/heterotrain-controller: $(call obj,controller/main.c) $(B)/libcontroller.a $(B)/libhetplan.a
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+
+# ---- tests ----
+$(B)/tests/suites.inc: $(TEST_SRC) Makefile
+	@mkdir -p $(dir $@)
+	@for s in $(TEST_SUITES); do echo "SUITE($$s)"; done > $@
+$(B)/tests/main.o: $(B)/tests/suites.inc
+$(B)/tests/main.o: ALL_CFLAGS += -I$(B)/tests
+$(call obj,$(TEST_SRC) $(TEST_HELP_SRC) tests/main.c): ALL_CFLAGS += $(shell pkg-config --cflags check) -Wno-conversion -Wno-sign-conversion -Wno-format-nonliteral
+$(B)/run-tests: $(call obj,tests/main.c $(TEST_SRC) $(TEST_HELP_SRC)) $(B)/libcontroller.a $(B)/libhetplan.a
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check) $(CONTROLLER_LIBS)
+
+unit: all $(B)/run-tests ## unit tests and simulation, once (T=name runs one suite)
+	@HETPLAN=$(abspath $(B)/hetplan) $(B)/run-tests $(T)
+
+clean: ## remove what was built
+	rm -rf build bench.json
+-include $(wildcard $(B)/*/*.d $(B)/*/*/*.d)
