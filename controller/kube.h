@@ -1,0 +1,119 @@
+/* kube.h - the Kubernetes API: paths, verbs and the meaning of replies, over any
+ * transport. Asynchronous: a verb returns at once, its callback runs in transport_poll.
+ *
+ * Retries follow client-faults-security.md a.15 to a.18: 429 and 5xx with Retry-After are
+ * waited out (up to 10 times); GET is retried after connection errors; a write is never
+ * repeated blindly (its outcome is then KUBE_UNKNOWN and the caller reads back). A
+ * client-side limiter holds requests to 20 a second, bursts of 30 (settable). */
+#ifndef CONTROLLER_KUBE_H
+#define CONTROLLER_KUBE_H
+
+#include "controller/http.h"
+
+#include <jansson.h>
+
+struct kube_resource {
+    const char *group_version; /* "v1", "events.k8s.io/v1" */
+    const char *plural;        /* "pods" */
+    const char *kind;          /* "Pod" */
+    bool namespaced;
+};
+
+extern const struct kube_resource kube_node, kube_pod, kube_service, kube_config_map,
+    kube_event, kube_job, kube_model_profile, kube_cluster_model_profile;
+
+enum kube_outcome {
+    KUBE_OK,
+    KUBE_NOT_FOUND,     /* 404 */
+    KUBE_EXISTS,        /* 409 AlreadyExists */
+    KUBE_CONFLICT,      /* 409 Conflict: stale resourceVersion or uid precondition */
+    KUBE_EXPIRED,       /* 410 Expired or Gone, in any of its forms */
+    KUBE_RV_TOO_LARGE,  /* 504 ResourceVersionTooLarge, also by old message text */
+    KUBE_INVALID,       /* 400, 422, 413: the object is refused; repeating is useless */
+    KUBE_DENIED,        /* 401, 403 */
+    KUBE_BUSY,          /* 429, after the retries */
+    KUBE_SERVER_ERROR,  /* 5xx, after the retries */
+    KUBE_UNREACHABLE,   /* no connection, and the request was surely not acted on */
+    KUBE_UNKNOWN,       /* a write of which nobody knows whether it was done */
+};
+
+struct kube_result {
+    enum kube_outcome outcome;
+    int status;             /* HTTP status, 0 without a reply */
+    json_t *object;         /* decoded body of a KUBE_OK reply; borrowed, NULL for lists
+                               taken raw */
+    const char *body;       /* raw body of any reply, "" if none */
+    size_t body_length;
+    const char *reason;     /* Status.reason, "" if none */
+    const char *message;    /* one line for people: what was attempted and what came back */
+    int64_t retry_after_ms; /* -1: none */
+};
+
+typedef void kube_callback(void *context, const struct kube_result *result);
+
+struct kube;
+
+/* `transport` is borrowed and must outlive the kube. */
+struct kube *kube_new(struct transport *transport, const char *user_agent);
+void kube_free(struct kube *kube);
+void kube_set_rate(struct kube *kube, double requests_per_s, int burst);
+/* Starts what the limiter or a Retry-After held back until `now_ms`. Call before polling. */
+void kube_step(struct kube *kube, int64_t now_ms);
+/* When kube_step has something to do next; INT64_MAX if nothing waits. */
+int64_t kube_next_ms(const struct kube *kube);
+/* Requests started and not yet answered, streams not counted. */
+size_t kube_in_flight(const struct kube *kube);
+
+/* "/api/v1/namespaces/ns/pods/name" (arena-free: caller frees). `ns` NULL or "" for all
+ * namespaces or cluster-scoped kinds, `name` NULL for the collection; names are escaped. */
+char *kube_path(const struct kube_resource *resource, const char *ns, const char *name);
+
+void kube_get(struct kube *kube, const struct kube_resource *resource, const char *ns,
+              const char *name, kube_callback *callback, void *context);
+/* The collection raw, for item-wise decoding (kube_split_list); `query` like
+ * "limit=500&resourceVersion=0" or "". */
+void kube_list(struct kube *kube, const struct kube_resource *resource, const char *ns,
+               const char *query, kube_callback *callback, void *context);
+void kube_create(struct kube *kube, const struct kube_resource *resource, const char *ns,
+                 json_t *object, kube_callback *callback, void *context);
+/* Server-side apply with force under `field_manager`; `subresource` NULL or "status". */
+void kube_apply(struct kube *kube, const struct kube_resource *resource, const char *ns,
+                const char *name, const char *subresource, const char *field_manager,
+                json_t *object, kube_callback *callback, void *context);
+/* Merge patch (application/merge-patch+json). */
+void kube_patch(struct kube *kube, const struct kube_resource *resource, const char *ns,
+                const char *name, const char *subresource, json_t *patch,
+                kube_callback *callback, void *context);
+/* Delete with preconditions.uid = `uid` (required). grace_s < 0: the object's own. */
+void kube_delete(struct kube *kube, const struct kube_resource *resource, const char *ns,
+                 const char *name, const char *uid, int64_t grace_s,
+                 kube_callback *callback, void *context);
+
+/* Splits the text of a LIST into its items without decoding them, so that one bad item
+ * cannot hide the others. Calls `on_item` with the text of each element of "items" and
+ * decodes the list's own metadata. Refuses (HET_BAD_INPUT) a text that is not a complete
+ * JSON object, has another kind than `resource->kind`List, or lacks metadata.resourceVersion.
+ * `ret_resource_version` and `ret_continue` (may be "") are freed by the caller. */
+int kube_split_list(const struct kube_resource *resource, const char *text, size_t length,
+                    void (*on_item)(void *context, const char *item, size_t length),
+                    void *context, char **ret_resource_version, char **ret_continue,
+                    struct het_error *err);
+/* Decodes one object of a server: NUL inside strings tolerated, depth at most 512, at
+ * most 4 MiB, integers beyond int64 read as reals. NULL and `err` when it cannot be. */
+json_t *kube_decode(const char *text, size_t length, struct het_error *err);
+
+/* Orders resourceVersions as decimal strings: <0, 0, >0. */
+int kube_compare_versions(const char *a, const char *b);
+
+/* Readers of what every object has; "" when absent. */
+const char *kube_name(const json_t *object);
+const char *kube_namespace(const json_t *object);
+const char *kube_uid(const json_t *object);
+const char *kube_resource_version(const json_t *object);
+const char *kube_label(const json_t *object, const char *key);
+const char *kube_annotation(const json_t *object, const char *key);
+/* uid of the ownerReference with controller=true; "" when there is none. */
+const char *kube_controller_uid(const json_t *object);
+bool kube_is_deleting(const json_t *object);
+
+#endif

@@ -1,0 +1,42 @@
+/* store.h - what the API server holds, as far as we watch it: immutable JSON objects by
+ * (resource, namespace, name), and an index by controller owner. Knows keys and json_t
+ * only. Whoever keeps an object past the call takes a reference; nobody changes one. */
+#ifndef CONTROLLER_STORE_H
+#define CONTROLLER_STORE_H
+
+#include "controller/kube.h"
+
+struct store;
+
+struct store *store_new(void);
+void store_free(struct store *store);
+
+/* Takes a reference to `object`. An object with the uid of the one held and an older or
+ * equal resourceVersion is ignored (watch events may arrive after the reply to our own
+ * write). Returns true if the store changed. */
+bool store_put(struct store *store, const struct kube_resource *resource, json_t *object);
+/* Removes the object if its uid is `uid` (or `uid` is NULL). A later store_put of a
+ * removed uid is ignored: a late reply must not raise the dead (the last 4096 removed
+ * uids are remembered). Returns true if the store changed. */
+bool store_remove(struct store *store, const struct kube_resource *resource, const char *ns,
+                  const char *name, const char *uid);
+
+/* NULL if absent; borrowed. `ns` "" for cluster-scoped kinds. */
+json_t *store_find(const struct store *store, const struct kube_resource *resource,
+                   const char *ns, const char *name);
+
+/* Objects of one kind in the order of (namespace, name): 0 .. count-1. The index is valid
+ * until the next put or remove. */
+size_t store_count(const struct store *store, const struct kube_resource *resource);
+json_t *store_at(const struct store *store, const struct kube_resource *resource,
+                 size_t index);
+
+/* Objects of one kind whose controller owner has `uid`, in the order of (namespace,
+ * name); fills `ret_objects` (borrowed, allocated in `arena`), returns their count. */
+size_t store_find_owned(const struct store *store, const struct kube_resource *resource,
+                        const char *uid, struct het_arena *arena, json_t ***ret_objects);
+
+/* Bytes are not counted; objects are. */
+size_t store_total(const struct store *store);
+
+#endif

@@ -1,0 +1,36 @@
+/* workqueue.h - which keys to look at, and when. client-go's semantics: a key is queued
+ * once however often it is added; a key added while it is being worked on comes again
+ * afterwards; failures back off by 5 ms * 2^n up to 300 s. Keys are "namespace/name";
+ * namespaces take turns, so one tenant's thousand jobs do not delay another's one.
+ * Time is an argument. */
+#ifndef CONTROLLER_WORKQUEUE_H
+#define CONTROLLER_WORKQUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct workqueue;
+
+struct workqueue *workqueue_new(void);
+void workqueue_free(struct workqueue *queue);
+
+/* Ready at once. */
+void workqueue_add(struct workqueue *queue, const char *key);
+/* Ready at `at_ms`, or earlier if it was already due earlier. */
+void workqueue_add_at(struct workqueue *queue, const char *key, int64_t at_ms);
+/* Ready after the key's back-off; each call doubles it. */
+void workqueue_add_failed(struct workqueue *queue, const char *key, int64_t now_ms);
+/* Forgets the failures of `key`. */
+void workqueue_forget(struct workqueue *queue, const char *key);
+
+/* The next ready key, now marked as being worked on; NULL if none is ready. Valid until
+ * workqueue_done of that key. */
+const char *workqueue_take(struct workqueue *queue, int64_t now_ms);
+void workqueue_done(struct workqueue *queue, const char *key);
+
+/* When the next key gets ready (<= now: one is ready), INT64_MAX if none waits. */
+int64_t workqueue_next_ms(const struct workqueue *queue);
+size_t workqueue_length(const struct workqueue *queue);
+
+#endif
