@@ -24,28 +24,28 @@ extern const struct kube_resource kube_node, kube_pod, kube_service, kube_config
 
 enum kube_outcome {
     KUBE_OK,
-    KUBE_NOT_FOUND,     /* 404 */
-    KUBE_EXISTS,        /* 409 AlreadyExists */
-    KUBE_CONFLICT,      /* 409 Conflict: stale resourceVersion or uid precondition */
-    KUBE_EXPIRED,       /* 410 Expired or Gone, in any of its forms */
-    KUBE_RV_TOO_LARGE,  /* 504 ResourceVersionTooLarge, also by old message text */
-    KUBE_INVALID,       /* 400, 422, 413: the object is refused; repeating is useless */
-    KUBE_DENIED,        /* 401, 403 */
-    KUBE_BUSY,          /* 429, after the retries */
-    KUBE_SERVER_ERROR,  /* 5xx, after the retries */
-    KUBE_UNREACHABLE,   /* no connection, and the request was surely not acted on */
-    KUBE_UNKNOWN,       /* a write of which nobody knows whether it was done */
+    KUBE_NOT_FOUND,    /* 404 */
+    KUBE_EXISTS,       /* 409 AlreadyExists */
+    KUBE_CONFLICT,     /* 409 Conflict: stale resourceVersion or uid precondition */
+    KUBE_EXPIRED,      /* 410 Expired or Gone, in any of its forms */
+    KUBE_RV_TOO_LARGE, /* 504 ResourceVersionTooLarge, also by old message text */
+    KUBE_INVALID,      /* 400, 422, 413: the object is refused; repeating is useless */
+    KUBE_DENIED,       /* 401, 403 */
+    KUBE_BUSY,         /* 429, after the retries */
+    KUBE_SERVER_ERROR, /* 5xx, after the retries */
+    KUBE_UNREACHABLE,  /* no connection, and the request was surely not acted on */
+    KUBE_UNKNOWN,      /* a write of which nobody knows whether it was done */
 };
 
 struct kube_result {
     enum kube_outcome outcome;
-    int status;             /* HTTP status, 0 without a reply */
-    json_t *object;         /* decoded body of a KUBE_OK reply; borrowed, NULL for lists
-                               taken raw */
-    const char *body;       /* raw body of any reply, "" if none */
+    int status;       /* HTTP status, 0 without a reply */
+    json_t *object;   /* decoded body of a KUBE_OK reply; borrowed, NULL for lists
+                         taken raw */
+    const char *body; /* raw body of any reply, "" if none */
     size_t body_length;
-    const char *reason;     /* Status.reason, "" if none */
-    const char *message;    /* one line for people: what was attempted and what came back */
+    const char *reason;  /* Status.reason, "" if none */
+    const char *message; /* one line for people: what was attempted and what came back */
     int64_t retry_after_ms; /* -1: none */
 };
 
@@ -57,7 +57,8 @@ struct kube;
 struct kube *kube_new(struct transport *transport, const char *user_agent);
 void kube_free(struct kube *kube);
 void kube_set_rate(struct kube *kube, double requests_per_s, int burst);
-/* Starts what the limiter or a Retry-After held back until `now_ms`. Call before polling. */
+/* Starts what the limiter or a Retry-After held back until `now_ms`. Call before polling.
+ */
 void kube_step(struct kube *kube, int64_t now_ms);
 /* When kube_step has something to do next; INT64_MAX if nothing waits. */
 int64_t kube_next_ms(const struct kube *kube);
@@ -65,7 +66,8 @@ int64_t kube_next_ms(const struct kube *kube);
 size_t kube_in_flight(const struct kube *kube);
 
 /* "/api/v1/namespaces/ns/pods/name" (arena-free: caller frees). `ns` NULL or "" for all
- * namespaces or cluster-scoped kinds, `name` NULL for the collection; names are escaped. */
+ * namespaces or cluster-scoped kinds, `name` NULL for the collection; names are escaped.
+ */
 char *kube_path(const struct kube_resource *resource, const char *ns, const char *name);
 
 void kube_get(struct kube *kube, const struct kube_resource *resource, const char *ns,
@@ -92,8 +94,9 @@ void kube_delete(struct kube *kube, const struct kube_resource *resource, const 
 /* Splits the text of a LIST into its items without decoding them, so that one bad item
  * cannot hide the others. Calls `on_item` with the text of each element of "items" and
  * decodes the list's own metadata. Refuses (HET_BAD_INPUT) a text that is not a complete
- * JSON object, has another kind than `resource->kind`List, or lacks metadata.resourceVersion.
- * `ret_resource_version` and `ret_continue` (may be "") are freed by the caller. */
+ * JSON object, has another kind than `resource->kind`List, or lacks
+ * metadata.resourceVersion. `ret_resource_version` and `ret_continue` (may be "") are
+ * freed by the caller. */
 int kube_split_list(const struct kube_resource *resource, const char *text, size_t length,
                     void (*on_item)(void *context, const char *item, size_t length),
                     void *context, char **ret_resource_version, char **ret_continue,

@@ -18,8 +18,8 @@ bool store_put(struct store *store, const struct kube_resource *resource, json_t
 /* Removes the object if its uid is `uid` (or `uid` is NULL). A later store_put of a
  * removed uid is ignored: a late reply must not raise the dead (the last 4096 removed
  * uids are remembered). Returns true if the store changed. */
-bool store_remove(struct store *store, const struct kube_resource *resource, const char *ns,
-                  const char *name, const char *uid);
+bool store_remove(struct store *store, const struct kube_resource *resource,
+                  const char *ns, const char *name, const char *uid);
 
 /* NULL if absent; borrowed. `ns` "" for cluster-scoped kinds. */
 json_t *store_find(const struct store *store, const struct kube_resource *resource,

@@ -2,7 +2,13 @@
 #ifndef HETPLAN_H
 #define HETPLAN_H
 
+#include "planner/answer.h"
 #include "planner/arena.h"
+#include "planner/codec.h"
 #include "planner/error.h"
+#include "planner/hardware.h"
+#include "planner/node_list.h"
+#include "planner/plan.h"
+#include "planner/search.h"
 
 #endif

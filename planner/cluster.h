@@ -1,0 +1,50 @@
+/* cluster.h - the GPUs that can be had: nodes of one GPU type each, and what a send
+ * between two of them gets. */
+#ifndef HET_CLUSTER_H
+#define HET_CLUSTER_H
+
+#include "planner/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct het_cluster_type {
+    const char *name;         /* as in the plan's gpuType */
+    const char *profile_name; /* as in the profile; often equal to `name` */
+    uint64_t memory_bytes;    /* of one GPU */
+    uint64_t workspace_bytes; /* framework and communicator, off the memory of each GPU */
+    double price_per_hour;    /* 0: unknown */
+};
+
+struct het_node {
+    const char *name; /* unique in the cluster */
+    uint32_t type;    /* index into types */
+    uint32_t gpu_count;
+    double intra_bytes_per_s; /* between GPUs of the node, each direction */
+    double
+        uplink_bytes_per_s; /* shared by all that leaves (or enters) the node at a time */
+    double flow_bytes_per_s; /* the most that one flow gets; 0: the whole uplink */
+    double latency_s;        /* per message that leaves the node */
+};
+
+struct het_cluster {
+    const struct het_cluster_type *types; /* sorted by name */
+    size_t type_count;
+    const struct het_node *nodes; /* in input order */
+    size_t node_count;
+};
+
+/* All GPUs; those of one type. */
+uint32_t het_cluster_gpu_count(const struct het_cluster *cluster);
+uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t type);
+
+/* Bytes a second that one flow alone gets from a GPU of node `from` to one of node `to`
+ * (inside the node if they are the same): the least of both uplinks and flow limits. */
+double het_cluster_flow(const struct het_cluster *cluster, uint32_t from, uint32_t to);
+
+/* Refuses (HET_BAD_INPUT, naming the node and field) what no planner can use: no nodes,
+ * nodes without GPUs, names twice, bandwidths or memory that are not finite and positive.
+ */
+int het_cluster_check(const struct het_cluster *cluster, struct het_error *err);
+
+#endif

@@ -1,0 +1,56 @@
+/* hardware.h - facts about GPU types that neither nodes nor cluster files carry: names
+ * and aliases, memory, link bandwidths, workspace, price. A table for common GPUs is
+ * built in; an admin's hardware file (plan-format.md) is laid over it. */
+#ifndef HET_HARDWARE_H
+#define HET_HARDWARE_H
+
+#include "planner/arena.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct het_gpu_type {
+    const char *name; /* "A100-SXM4-40GB": SXM and PCIe, 40 and 80 GB stay apart */
+    const char *const *aliases; /* "NVIDIA-A100-SXM4-40GB", "nvidia-tesla-a100" */
+    size_t alias_count;
+    const char *profile;      /* name used in profiles, NULL: `name` */
+    uint64_t memory_bytes;    /* of one GPU */
+    double intra_bytes_per_s; /* each direction, between GPUs of a node */
+    double inter_bytes_per_s; /* each direction, a node's uplink, if nothing better is
+                                 known */
+    uint64_t workspace_bytes; /* framework and communicator on each GPU */
+    double price_per_hour;    /* 0: unknown */
+};
+
+struct het_hardware {
+    const struct het_gpu_type *types;
+    size_t type_count;
+};
+
+/* What is assumed of a GPU type that no table knows: PCIe 3 between GPUs, 25 Gbit/s out.
+ */
+#define HET_DEFAULT_INTRA_BYTES_PER_S 12.0e9
+#define HET_DEFAULT_INTER_BYTES_PER_S 3.0e9
+#define HET_DEFAULT_WORKSPACE_BYTES   ((uint64_t)4 << 30)
+
+/* The built-in table, sorted by name. Bandwidths are what a ring gets, from the vendors'
+ * link figures (each entry's source stands in hardware.c). */
+const struct het_hardware *het_hardware_builtin(void);
+
+/* `extra` laid over `base`: an entry of the same name replaces the fields it sets (zero
+ * and NULL mean unset) and adds its aliases; new names are added. In `arena`. */
+const struct het_hardware *het_hardware_merge(struct het_arena *arena,
+                                              const struct het_hardware *base,
+                                              const struct het_hardware *extra);
+
+/* The type whose name or alias equals `label` after normalisation (case, "NVIDIA-",
+ * "Tesla-", "AMD-", blanks and underscores as "-"); NULL if there is none. An alias that
+ * `extra` of a merge brought wins over a built-in one. */
+const struct het_gpu_type *het_hardware_find(const struct het_hardware *hardware,
+                                             const char *label);
+
+/* The name that a label gets if no table knows it: "NVIDIA-" and "Tesla-" stripped,
+ * blanks turned into "-". In `arena`. */
+const char *het_hardware_plain_name(struct het_arena *arena, const char *label);
+
+#endif

@@ -1,0 +1,38 @@
+/* memory.h - peak bytes of each GPU of a plan. How fast a plan is, is cost.h's question.
+ *
+ *   bytes = state(layers, tp, h) + activations(layers, tp) * samples * in_flight +
+ * workspace
+ *
+ *   in_flight = min(m_p, S_p - s) micro-batches (1F1B; planner.md, Memory). With full
+ *   recomputation the kept part is the layer inputs plus one layer.
+ *
+ * A plan fits when bytes <= capacity * (1 - headroom) on each of its GPUs. */
+#ifndef HET_MEMORY_H
+#define HET_MEMORY_H
+
+#include "planner/plan.h"
+
+struct het_memory_question {
+    uint32_t type; /* cluster type */
+    uint32_t tp;
+    uint32_t first_layer, layer_count;
+    uint32_t samples;   /* of a micro-batch, on this replica */
+    uint32_t in_flight; /* micro-batches whose activations are held */
+    uint32_t holders;   /* replicas that hold the layers (distributed optimizer) */
+    enum het_recompute recompute;
+};
+
+/* Bytes of one GPU of a replica. HUGE_VAL when the profile lacks the degree. */
+double het_memory_replica_bytes(const struct het_problem *problem,
+                                const struct het_memory_question *question);
+/* Bytes that may be used on a GPU of cluster type `type`: memory less the headroom. */
+double het_memory_usable_bytes(const struct het_problem *problem, uint32_t type);
+
+/* Peak memory of each replica of a bound plan, in plan order, in `arena`; adds a
+ * violation for each that does not fit (violations may be NULL). Returns the count of
+ * those. */
+size_t het_memory_plan(struct het_arena *arena, const struct het_problem *problem,
+                       const struct het_plan *plan, struct het_peak_memory **ret_peaks,
+                       size_t *ret_count, struct het_violations *violations);
+
+#endif

@@ -1,0 +1,48 @@
+/* node_list.h - Kubernetes Node and Pod objects -> what a planner may use: GPU type from
+ * labels, counts from allocatable less requests, usable or not and why. The same code
+ * serves `hetplan --cluster nodes.json` and the controller. */
+#ifndef HET_NODE_LIST_H
+#define HET_NODE_LIST_H
+
+#include "planner/codec.h"
+
+struct het_node_facts {
+    const char *name;
+    const char *type;      /* canonical GPU type; NULL: the node has no GPU we know of */
+    const char *label;     /* the label text that the type was read from */
+    uint64_t memory_bytes; /* of one GPU, from labels or hardware; 0: unknown */
+    int64_t allocatable;   /* of the resource asked for */
+    const char *unusable;  /* reason (NotReady, Unschedulable, Repartitioning, SharedGPU,
+                              VirtualMachine, ...), NULL: usable */
+    const json_t *taints; /* borrowed array of NoSchedule and NoExecute taints, or NULL */
+};
+
+/* Reads one Node object. GPU type from, in this order: heterotrain.io/gpu-type,
+ * nvidia.com/gpu.product, amd.com/gpu.product-name, karpenter.k8s.aws/instance-gpu-name,
+ * cloud.google.com/gke-accelerator, k8s.amazonaws.com/accelerator, instance-type alias;
+ * through the alias table of `hardware`. Strings in `arena` or borrowed from `node`.
+ * Never fails: what is odd makes the node unusable with a reason. */
+void het_node_read(struct het_arena *arena, const json_t *node, const char *resource,
+                   const struct het_hardware *hardware, struct het_node_facts *ret);
+
+/* Effective request of a Pod for `resource`: max(sum of containers + sidecars, running
+ * max over init containers) + overhead; limits count where requests are missing;
+ * pod-level resources win. Whole units for extended resources and pods, milli-units for
+ * cpu
+ * ("milli" true), bytes for memory. */
+int64_t het_pod_request(const json_t *pod, const char *resource, int milli);
+/* Whether the pod holds its resources: bound to a node and not Succeeded or Failed. */
+int het_pod_holds(const json_t *pod);
+
+/* A quantity ("4", "500m", "16Gi", "1e3") in milli-units or units, rounded up; -1 if it
+ * is none, saturated at int64. */
+int64_t het_quantity_parse(const char *text, int milli);
+
+/* NodeList (and optional PodList, may be NULL) -> the short form of the cluster with the
+ * free GPUs of usable nodes whose NoSchedule/NoExecute taints are only for GPUs
+ * (nvidia.com/gpu, amd.com/gpu). A new reference. */
+int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
+                          const json_t *pods, const struct het_hardware *hardware,
+                          json_t **ret, struct het_error *err);
+
+#endif

@@ -1,0 +1,136 @@
+/* plan.h - a parallelism plan: pipelines x stages x replicas (docs/planner.md). Whether
+ * it is well formed is het_plan_check's question; whether it fits is memory.h's, how fast
+ * it is cost.h's. */
+#ifndef HET_PLAN_H
+#define HET_PLAN_H
+
+#include "planner/arena.h"
+#include "planner/cluster.h"
+#include "planner/error.h"
+#include "planner/profile.h"
+#include "planner/workload.h"
+
+/* What a plan is made for, and priced with. */
+struct het_problem {
+    const struct het_cluster *cluster;
+    const struct het_profile *profile;
+    const struct het_workload *workload;
+    const uint32_t
+        *profile_type; /* [cluster type]: type in the profile, HET_NO_TYPE: none */
+};
+
+/* Binds the three (profile_type in `arena`). Errors: HET_BAD_INPUT when any of the three
+ * fails its check, or when no type of the cluster is in the profile (both lists are in
+ * the message). */
+int het_problem_init(struct het_arena *arena, const struct het_cluster *cluster,
+                     const struct het_profile *profile,
+                     const struct het_workload *workload, struct het_problem *ret,
+                     struct het_error *err);
+
+enum het_recompute { HET_RECOMPUTE_NONE, HET_RECOMPUTE_SELECTIVE, HET_RECOMPUTE_FULL };
+
+#define HET_UNBOUND UINT32_MAX
+
+/* A tensor-parallel group: its GPUs are on one node. */
+struct het_replica {
+    const char *node_name, *type_name;
+    uint32_t node, type;  /* cluster indices; HET_UNBOUND before het_plan_bind */
+    const uint32_t *gpus; /* [tp] local indices inside the pod on that node */
+    uint32_t tp;
+    uint32_t microbatch_size; /* samples of a micro-batch that this replica takes */
+};
+
+struct het_stage {
+    uint32_t first_layer, layer_count;
+    enum het_recompute recompute;
+    const struct het_replica *replicas;
+    size_t replica_count;
+};
+
+struct het_pipeline {
+    uint32_t microbatch_count; /* micro-batches an iteration */
+    const struct het_stage *stages;
+    size_t stage_count;
+};
+
+struct het_idle {
+    const char *node_name;
+    const uint32_t *gpus;
+    size_t gpu_count;
+};
+
+struct het_peak_memory {
+    uint32_t pipeline, stage, replica;
+    uint64_t bytes, capacity_bytes; /* of one GPU; capacity without the headroom */
+};
+
+struct het_prediction {
+    double iteration_s, samples_per_s;
+    double lower_bound_s; /* 0: none proved */
+    double pipeline_s, gradient_sync_s, optimizer_s;
+    const struct het_peak_memory *peak_memory;
+    size_t peak_memory_count;
+};
+
+struct het_search_report {
+    uint64_t effort;
+    uint64_t plans_priced;
+    uint64_t seed;
+    int optimal; /* 1: proved */
+};
+
+struct het_plan {
+    const char *algorithm;
+    uint32_t global_batch, layer_count;
+    enum het_precision precision;
+    enum het_optimizer optimizer;
+    const struct het_pipeline *pipelines;
+    size_t pipeline_count;
+    const struct het_idle *idle; /* per node, in cluster order */
+    size_t idle_count;
+    struct het_prediction predicted;
+    struct het_search_report search;
+};
+
+/* A copy of `plan` with node and type indices of `cluster`, in `arena`. Errors:
+ * HET_BAD_INPUT names the replica whose node or type the cluster lacks. */
+int het_plan_bind(struct het_arena *arena, const struct het_plan *plan,
+                  const struct het_cluster *cluster, const struct het_plan **ret,
+                  struct het_error *err);
+
+struct het_violations {
+    const char **messages; /* "pipelines[0].stages[1].replicas[0].gpus: GPU 3 of node a is
+                              used twice" */
+    size_t count, capacity;
+};
+
+/* The independent checker: everything that plan-format.md demands of a bound plan, and
+ * the workload's limits: layers covered once in order, GPUs on one node, of its type, in
+ * range, each once (used ones are 0..k-1 of a node), micro-batch sums equal over stages,
+ * global batch exact, profile has every (type, tp, micro-batch), limits kept, memory
+ * aside. Adds a message for each violation; returns how many it added. */
+size_t het_plan_check(struct het_arena *arena, const struct het_problem *problem,
+                      const struct het_plan *plan, struct het_violations *violations);
+void het_violations_add(struct het_arena *arena, struct het_violations *violations,
+                        const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Fills plan->idle (in `arena`) from what the pipelines leave of `cluster`. */
+void het_plan_fill_idle(struct het_arena *arena, const struct het_cluster *cluster,
+                        struct het_plan *plan);
+
+/* Nodes of a plan in rank order (plan-format.md, Ranks): by first appearance over
+ * pipelines, stages, replicas; a node's ranks are its used GPUs in local order. Works on
+ * unbound plans. */
+struct het_rank_node {
+    const char *node_name, *type_name;
+    uint32_t gpu_count;   /* used GPUs = ranks = processes */
+    uint32_t rank_offset; /* rank of local GPU 0 */
+};
+size_t het_plan_rank_nodes(struct het_arena *arena, const struct het_plan *plan,
+                           struct het_rank_node **ret_nodes);
+
+/* Order of two plans for equal cost: the smaller in (pipeline count, stage counts,
+ * layers, replicas, node names, GPUs, ...) wins; never depends on addresses. */
+int het_plan_compare(const struct het_plan *a, const struct het_plan *b);
+
+#endif

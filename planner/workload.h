@@ -1,0 +1,56 @@
+/* workload.h - what is trained and what the user allows: batch, precision, optimizer,
+ * limits on the plan. */
+#ifndef HET_WORKLOAD_H
+#define HET_WORKLOAD_H
+
+#include "planner/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum het_precision { HET_FP32, HET_BF16, HET_FP16 };
+enum het_optimizer { HET_ADAM, HET_ADAM_DISTRIBUTED, HET_SGD };
+
+struct het_type_limit {
+    const char *type;            /* cluster type name */
+    uint32_t min_gpus, max_gpus; /* max 0: no limit */
+    int32_t preference;          /* tie-break, higher first */
+};
+
+struct het_workload {
+    uint32_t global_batch; /* samples an iteration, >= 1 */
+    enum het_precision precision;
+    enum het_optimizer optimizer;
+    double memory_headroom; /* share of a GPU's memory kept free, [0, 0.9] */
+
+    /* Limits; 0 or NULL mean none. */
+    const uint32_t *microbatch_sizes; /* allowed sizes of a replica's micro-batch */
+    size_t microbatch_size_count;
+    const uint32_t *tensor_parallel; /* allowed degrees */
+    size_t tensor_parallel_count;
+    uint32_t min_data_parallel, max_data_parallel;
+    uint32_t max_pipeline_parallel;
+    uint32_t min_gpus, max_gpus; /* of the whole plan */
+    const struct het_type_limit *type_limits;
+    size_t type_limit_count;
+};
+
+const char *het_precision_name(enum het_precision precision); /* "fp32", "bf16", "fp16" */
+const char *
+het_optimizer_name(enum het_optimizer optimizer); /* "adam", "adam-distributed", "sgd" */
+/* Case does not matter; AdamW is adam. -1 and HET_BAD_INPUT for an unknown name. */
+int het_precision_parse(const char *name, enum het_precision *ret, struct het_error *err);
+int het_optimizer_parse(const char *name, enum het_optimizer *ret, struct het_error *err);
+
+/* Bytes that training holds of one parameter (weights, gradients, optimizer state), with
+ * `holders` ranks holding the layer: fp32 Adam 16, bf16 mixed Adam 18, distributed
+ * 6 + 12/h (planner.md, Memory). */
+double het_workload_state_bytes(const struct het_workload *workload, uint32_t holders);
+/* Bytes of a gradient element as it is synchronised: 4 (fp32 gradients under mixed). */
+double het_workload_gradient_bytes(const struct het_workload *workload);
+
+int het_workload_allows_tensor_parallel(const struct het_workload *workload, uint32_t tp);
+int het_workload_allows_microbatch(const struct het_workload *workload, uint32_t size);
+int het_workload_check(const struct het_workload *workload, struct het_error *err);
+
+#endif
