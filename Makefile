@@ -15,11 +15,12 @@ PLANNER_CORE := error arena hardware cluster workload profile plan memory cost g
 PLANNER_EDGE := yaml codec node_list answer
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
-CONTROLLER_PURE := job_spec capacity snapshot desired status reconcile
+CONTROLLER_PURE := timestamp quantity job_spec capacity snapshot desired status reconcile
 CONTROLLER      := log http auth kube store workqueue watch $(CONTROLLER_PURE) apply \
                    planner_child controller embedded simulate main
 
 # ---- tools and flags ----
+comma    := ,
 CC       ?= gcc
 AR       ?= ar
 PKGS     := jansson libcurl libcrypto yaml-0.1
@@ -30,7 +31,6 @@ WARN     := -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wvla -Wformat
 HARDEN   := -fstack-protector-strong -fstack-clash-protection -fno-strict-overflow -fno-delete-null-pointer-checks \
             -fPIE -ffp-contract=off
 OPT      := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(comma)undefined$(comma)float-cast-overflow -fno-sanitize-recover=all,-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
-comma    := ,
 CFLAGS   ?= -g
 ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(HARDEN) $(shell pkg-config --cflags $(PKGS)) -I. $(CFLAGS)
 LDFLAGS_ALL = $(if $(SAN),-fsanitize=address$(comma)undefined) -pie -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed $(LDFLAGS)
