@@ -15,7 +15,7 @@ PLANNER_CORE := error arena hardware cluster workload profile plan memory cost g
 PLANNER_EDGE := yaml codec node_list answer
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
-CONTROLLER_PURE := timestamp quantity job_spec capacity snapshot desired status reconcile
+CONTROLLER_PURE := timestamp quantity strmap job_spec capacity snapshot desired status reconcile
 CONTROLLER      := log http auth kube store workqueue watch $(CONTROLLER_PURE) apply \
                    planner_child controller embedded simulate main
 

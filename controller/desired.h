@@ -1,0 +1,42 @@
+/* desired.h - plan -> child objects, and job -> the planner's question. Pure. */
+#ifndef CONTROLLER_DESIRED_H
+#define CONTROLLER_DESIRED_H
+
+#include "controller/snapshot.h"
+
+#define PLAN_MAX_BYTES ((size_t)900 << 10)
+
+/* Facts of a new generation that its ConfigMap records. */
+struct desired_generation {
+    int64_t generation;
+    const struct het_plan *plan; /* unbound */
+    const char *trigger;         /* "JobCreated", "NodeLost", ... */
+    uint64_t input_digest;
+    int64_t restarts, replans;
+};
+
+/* The document for `hetplan plan -`: cluster (usable nodes with free GPUs), profile,
+ * hardware, job. A new reference; NULL when no node is usable. */
+json_t *desired_question(const struct snapshot *snapshot);
+
+/* <job>-plan-<generation>; in `arena`. */
+const char *desired_plan_name(struct het_arena *arena, const char *job,
+                              int64_t generation);
+const char *desired_pod_name(struct het_arena *arena, const char *job, int64_t generation,
+                             int64_t index);
+
+/* Immutable ConfigMap with plan.json, rankmap.json, hostfile. Errors: HET_BAD_INPUT when
+ * it would pass PLAN_MAX_BYTES. A new reference. */
+int desired_config_map(const struct snapshot *snapshot,
+                       const struct desired_generation *generation, json_t **ret,
+                       struct het_error *err);
+/* Headless Service of the job, selecting the pods of `generation`. */
+json_t *desired_service(const struct snapshot *snapshot, int64_t generation);
+/* Pod `index` of a generation. Errors: HET_BAD_INPUT, when the template clashes with what
+ * we must set (reserved environment names, no such container, ...). A new reference. */
+int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *plan,
+                size_t index, json_t **ret, struct het_error *err);
+/* Checks the template the way desired_pod will use it, without a plan. */
+int desired_check_template(const struct job_spec *spec, struct het_error *err);
+
+#endif

@@ -1,0 +1,74 @@
+/* job_spec.h - a HeteroTrainingJob object as C: defaults, validation. Pure.
+ *
+ * The defaults here equal those of the schema in crds/ (a test compares them), so a job
+ * read from a server without the schema behaves the same. */
+#ifndef CONTROLLER_JOB_SPEC_H
+#define CONTROLLER_JOB_SPEC_H
+
+#include "planner/hetplan.h"
+
+#include <jansson.h>
+
+#define JOB_SPEC_MAX_BYTES     ((size_t)256 << 10)
+#define JOB_SPEC_MAX_GPU_TYPES 16
+#define JOB_SPEC_MANAGED_BY    "heterotrain.io/controller"
+#define JOB_SPEC_GPU_RESOURCE  "nvidia.com/gpu"
+
+enum replan_mode { REPLAN_AUTOMATIC, REPLAN_MANUAL, REPLAN_NEVER };
+
+struct job_gpu_type {
+    const char *name;
+    int64_t min_gpus, max_gpus; /* max 0: no limit */
+    int64_t preference;
+};
+
+struct job_spec {
+    const char *ns, *name, *uid;
+    int64_t generation;      /* metadata.generation */
+    int64_t created_wall_ms; /* metadata.creationTimestamp; 0: not set */
+
+    bool profile_is_cluster; /* ClusterModelProfile */
+    const char *profile_name;
+
+    int64_t global_batch;
+    const json_t *microbatch_sizes; /* array or NULL */
+
+    int64_t min_gpus, max_gpus; /* max 0: no limit */
+    struct job_gpu_type gpu_types[JOB_SPEC_MAX_GPU_TYPES];
+    size_t gpu_type_count; /* 0: any type that the profile covers */
+    const json_t *node_selector;
+
+    const char *algorithm; /* as hetplan calls it: "auto", "metis", "megatron" */
+    int64_t seed, effort, planner_timeout_ms;
+    int64_t memory_headroom_percent;
+    const json_t *constraints; /* object or NULL */
+
+    enum replan_mode replan_mode;
+    int64_t debounce_ms, cooldown_ms, node_failure_grace_ms;
+    int64_t min_improvement_percent;
+
+    const char *checkpoint_uri; /* NULL: none */
+    const char *runtime;        /* "torchrun", "custom" */
+    const char *container_name; /* NULL: the first container */
+    int64_t master_port;
+    const char *plan_mount_path;
+    const json_t *pod_template; /* object with "spec" */
+    const json_t *per_gpu_resources;
+    const char *priority_class, *scheduler_name; /* NULL: not set */
+
+    int64_t max_restarts, backoff_ms, backoff_max_ms;
+};
+
+/* Whether the job is ours at all: spec.managedBy absent or our name. */
+bool job_spec_is_ours(const json_t *job);
+/* "metadata" part only: ns, name, uid, generation, created_wall_ms; the strings are
+ * borrowed from `job`. */
+void job_spec_read_identity(const json_t *job, struct job_spec *ret);
+/* Reads and validates. On failure `*ret_reason` is the condition reason: "InvalidSpec"
+ * (the user must change the named field) or "Unsupported" (a field this release does not
+ * act on, docs/api.md), and `err` says which field and what to change. Everything is
+ * borrowed from `job` or lives in `arena`. */
+int job_spec_parse(struct het_arena *arena, const json_t *job, struct job_spec *ret,
+                   const char **ret_reason, struct het_error *err);
+
+#endif

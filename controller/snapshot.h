@@ -1,0 +1,123 @@
+/* snapshot.h - all that one decision may know: the job, its children, the nodes as the
+ * job sees them, what the planner last answered, and the time. A value: built from the
+ * store and the capacity table, never changed. Pure. */
+#ifndef CONTROLLER_SNAPSHOT_H
+#define CONTROLLER_SNAPSHOT_H
+
+#include "controller/capacity.h"
+#include "controller/job_spec.h"
+#include "controller/store.h"
+
+#define LABEL_JOB_NAME        "heterotrain.io/job-name"
+#define LABEL_JOB_UID         "heterotrain.io/job-uid"
+#define LABEL_PLAN_GENERATION "heterotrain.io/plan-generation"
+#define LABEL_POD_INDEX       "heterotrain.io/pod-index"
+#define LABEL_GPU_TYPE        "heterotrain.io/gpu-type"
+#define LABEL_MANAGED_BY      "app.kubernetes.io/managed-by"
+#define MANAGED_BY            "heterotrain"
+
+/* Annotations of a plan ConfigMap: why this generation exists. */
+#define ANNOTATION_TRIGGER      "heterotrain.io/trigger"
+#define ANNOTATION_INPUT_DIGEST "heterotrain.io/input-digest"
+#define ANNOTATION_RESTARTS     "heterotrain.io/restarts"
+#define ANNOTATION_REPLANS      "heterotrain.io/replans"
+#define ANNOTATION_COMPUTED_AT  "heterotrain.io/computed-at"
+#define ANNOTATION_PLAN_HASH    "heterotrain.io/plan-hash"
+
+/* The planner's answer to one question. */
+enum answer_kind { ANSWER_NONE, ANSWER_PLAN, ANSWER_NO_PLAN, ANSWER_FAILED };
+struct planner_answer {
+    enum answer_kind kind;
+    uint64_t digest;     /* of the question */
+    const char *text;    /* the plan (canonical JSON), or "" */
+    const char *message; /* why there is none */
+    int64_t planner_ms;
+};
+
+/* What the process remembers of a job between two decisions; all of it may be lost at any
+ * time without harm (a debounce starts again, a plan is computed again). */
+struct job_memory {
+    uint64_t input_digest;
+    int64_t input_changed_ms;
+    struct planner_answer answer;
+    bool is_planning; /* a child works on planning_digest */
+    uint64_t planning_digest;
+    int planner_failures; /* in a row */
+    int64_t planner_failed_ms;
+};
+
+struct snapshot_pod {
+    const json_t *object;
+    const char *name, *uid, *node;
+    int64_t generation, index;
+    enum { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED } phase;
+    bool is_ready, is_scheduled, is_deleting;
+    bool is_gone; /* can neither hold a GPU nor run a rank (kubernetes-api.md, Gone) */
+    bool is_disrupted; /* failed or lost by infrastructure: not counted as a restart */
+    bool is_on_lost_node;
+    int64_t exit_code; /* of a failed pod's main container; -1 unknown */
+};
+
+struct snapshot_plan {
+    const json_t *config_map;
+    const char *name, *uid, *hash;
+    int64_t generation;
+    int64_t created_wall_ms;
+    uint64_t input_digest;
+    int64_t restarts, replans;
+    const struct het_plan *plan; /* NULL if plan.json cannot be read */
+    struct het_rank_node *rank_nodes;
+    size_t rank_node_count;
+};
+
+struct snapshot {
+    int64_t now_ms;  /* monotonic */
+    int64_t wall_ms; /* since 1970 */
+
+    const json_t *job;
+    struct job_spec spec;
+    const char *refused_reason; /* NULL: the spec is accepted */
+    struct het_error refused;
+
+    const json_t *profile;  /* ModelProfile object; NULL: not there */
+    const json_t *hardware; /* the admin's hardware file; NULL: built in only */
+
+    const struct snapshot_plan *plans; /* newest first */
+    size_t plan_count;
+    const struct snapshot_pod *pods; /* all our pods, by (generation, index) */
+    size_t pod_count;
+    const json_t *service; /* NULL: not there; may be somebody else's */
+    const struct capacity_node *nodes;
+    size_t node_count;
+
+    uint64_t input_digest; /* of all that the planner's answer depends on */
+    struct job_memory memory;
+    const char
+        *blocked_by; /* older job that has not been answered yet ("ns/name"), NULL */
+};
+
+/* What the controller knows besides the store. */
+struct snapshot_sources {
+    const struct store *store;
+    const struct capacity *capacity;
+    const json_t *hardware; /* may be NULL */
+    uint64_t hardware_digest;
+    int64_t now_ms, wall_ms;
+};
+
+/* Builds the snapshot of the job with `ns` and `name`; false if the store has no such
+ * job. `memory` may be NULL (nothing remembered yet). Everything is in `arena` or
+ * borrowed from the store. `blocked_by` is filled by the caller (it concerns other jobs).
+ */
+bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sources,
+                   const char *ns, const char *name, const struct job_memory *memory,
+                   struct snapshot *ret);
+
+/* Whether the job is over: condition Complete or Failed is True. */
+bool snapshot_job_is_finished(const json_t *job);
+/* Status ("True", "False", "Unknown") of a condition of `object`; "" if it has none. */
+const char *snapshot_condition(const json_t *object, const char *type);
+/* FNV-1a over bytes, chained through `digest` (start with 0). */
+uint64_t snapshot_digest(uint64_t digest, const void *bytes, size_t length);
+
+#endif

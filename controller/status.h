@@ -1,0 +1,35 @@
+/* status.h - the status of a job as a pure function of what is there: conditions with
+ * observedGeneration and reasons, plan summary, allocation, pods, counters. */
+#ifndef CONTROLLER_STATUS_H
+#define CONTROLLER_STATUS_H
+
+#include "controller/desired.h"
+
+struct status_condition {
+    const char *type;   /* "PlanFeasible" */
+    const char *status; /* "True", "False", "Unknown" */
+    const char *reason; /* CamelCase, not empty */
+    const char *message;
+};
+
+#define STATUS_MAX_CONDITIONS 8
+
+/* What reconcile found out; status_build turns it into JSON. */
+struct status_facts {
+    struct status_condition conditions[STATUS_MAX_CONDITIONS];
+    size_t condition_count;
+    const struct snapshot_plan *plan; /* the newest generation; NULL: none yet */
+    const char *decision_trigger, *decision_result, *decision_reason; /* NULL: keep */
+    int64_t decision_gain_percent;
+};
+
+void status_set(struct status_facts *facts, const char *type, const char *status,
+                const char *reason, const char *message);
+/* The whole status object; times of conditions that did not change are kept from the
+ * job's present status, others are snapshot->wall_ms. A new reference. */
+json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
+                     const struct status_facts *facts);
+/* Whether writing `status` over the job's present status would change anything. */
+bool status_differs(const json_t *job, const json_t *status);
+
+#endif
