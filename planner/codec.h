@@ -30,7 +30,20 @@ int het_codec_cluster(struct het_arena *arena, const json_t *json,
  * Metis-format directory. */
 int het_codec_profile(struct het_arena *arena, const json_t *json,
                       const struct het_profile **ret, struct het_error *err);
-/* The "job" part of hetplan's input document. */
+/* The "job" part of hetplan's input document, all but the batch optional:
+ *
+ *   { "globalBatchSize": 256, "precision": "bf16", "optimizer": "adam",
+ *     "memoryHeadroomPercent": 8, "microBatchSizes": [1, 2], "minGPUs": 1, "maxGPUs": 32,
+ *     "gpuTypes": [ { "name": "A100", "minGPUs": 0, "maxGPUs": 16, "preference": 0 } ],
+ *     "constraints": { "dataParallel": { "min": 1, "max": 8 },
+ *                      "tensorParallel": { "allowed": [1, 2] },
+ *                      "pipelineParallel": { "max": 4 } },
+ *     "runtime": "torchrun", "algorithm": "auto", "effort": 1000000, "seed": 1,
+ *     "from": PLAN }
+ *
+ * With "gpuTypes" only those types are used; 0 as a maximum means no limit. Precision and
+ * optimizer default to the profile's. Members of "constraints" that are not named here are
+ * those of the custom resource that the controller has judged already; they are ignored. */
 int het_codec_workload(struct het_arena *arena, const json_t *json,
                        const struct het_profile *profile, struct het_workload *ret,
                        struct het_search_options *ret_options, struct het_error *err);
