@@ -34,8 +34,10 @@ bool capacity_set_node(struct capacity *capacity, const char *name, json_t *node
 bool capacity_set_pod(struct capacity *capacity, const char *uid, json_t *pod);
 /* `config_map` holds a plan (label heterotrain.io/plan-generation). */
 bool capacity_set_plan(struct capacity *capacity, const char *uid, json_t *config_map);
-/* A job that is finished or gone (`alive` false) holds no plan. */
-bool capacity_set_job(struct capacity *capacity, const char *job_uid, bool alive);
+/* A job that is finished or gone (`alive` false) holds no plan. `job_key` is
+ * "namespace/uid" of the job: whoever copies an ownerReference into another namespace
+ * does not become one of its pods. */
+bool capacity_set_job(struct capacity *capacity, const char *job_key, bool alive);
 
 /* One node as one job sees it. */
 struct capacity_node {
@@ -48,12 +50,12 @@ struct capacity_node {
     int64_t unusable_since_ms;
 };
 
-/* All GPU nodes in the order of their names, as `job_uid` sees them. A node is usable if
+/* All GPU nodes in the order of their names, as `job_key` sees them. A node is usable if
  * its own state is (ready, schedulable, GPUs not shared, ...), `tolerations` (pod spec
  * array, may be NULL) tolerate its taints (nvidia.com/gpu:NoSchedule always), and its
  * labels match `node_selector` (may be NULL). Allocated in `arena`. */
 size_t capacity_view(const struct capacity *capacity, struct het_arena *arena,
-                     const char *job_uid, const json_t *node_selector,
+                     const char *job_key, const json_t *node_selector,
                      const json_t *tolerations, struct capacity_node **ret);
 /* Whether a node object exists at all. */
 bool capacity_has_node(const struct capacity *capacity, const char *name);

@@ -1,0 +1,415 @@
+#include "controller/job_spec.h"
+
+#include "controller/timestamp.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A spec being read: the first mistake is kept, readers after it return defaults. */
+struct reader {
+    struct het_arena *arena;
+    const json_t *spec;
+    struct het_error *err;
+    const char *reason; /* NULL: no mistake yet */
+};
+
+/* The value at a dotted path below `object`; NULL if absent or null. */
+static const json_t *find(const json_t *object, const char *path)
+{
+    while (object && *path) {
+        size_t length = strcspn(path, ".");
+        object = json_object_getn(object, path, length);
+        path += length + (path[length] == '.');
+    }
+    return object && !json_is_null(object) ? object : NULL;
+}
+
+__attribute__((format(printf, 3, 4))) static void
+refuse(struct reader *reader, const char *reason, const char *format, ...)
+{
+    if (reader->reason)
+        return;
+    reader->reason = reason;
+    char text[900];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    het_fail(reader->err, HET_BAD_INPUT, "%s", text);
+}
+
+static int64_t read_integer(struct reader *reader, const char *path, int64_t fallback,
+                            int64_t least, int64_t most)
+{
+    const json_t *value = find(reader->spec, path);
+    if (!value)
+        return fallback;
+    if (!json_is_integer(value)) {
+        refuse(reader, "InvalidSpec", "spec.%s: must be a whole number", path);
+        return fallback;
+    }
+    int64_t number = json_integer_value(value);
+    if (number < least || number > most) {
+        refuse(reader, "InvalidSpec", "spec.%s: is %lld, must be between %lld and %lld",
+               path, (long long)number, (long long)least, (long long)most);
+        return fallback;
+    }
+    return number;
+}
+
+/* Text that may stand in a command, a path or a log line: no control characters. */
+static bool is_plain_text(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    size_t length = json_string_length(value);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return false;
+    return true;
+}
+
+static const char *read_text(struct reader *reader, const char *path,
+                             const char *fallback, size_t longest)
+{
+    const json_t *value = find(reader->spec, path);
+    if (!value)
+        return fallback;
+    if (!json_is_string(value) || json_string_length(value) > longest ||
+        !is_plain_text(value)) {
+        refuse(reader, "InvalidSpec",
+               "spec.%s: must be a text of at most %zu characters without control "
+               "characters",
+               path, longest);
+        return fallback;
+    }
+    return *json_string_value(value) ? json_string_value(value) : fallback;
+}
+
+static const json_t *read_object(struct reader *reader, const char *path)
+{
+    const json_t *value = find(reader->spec, path);
+    if (value && !json_is_object(value)) {
+        refuse(reader, "InvalidSpec", "spec.%s: must be an object", path);
+        return NULL;
+    }
+    return value;
+}
+
+struct choice {
+    const char *name, *value; /* value NULL: known, but not acted on in this release */
+};
+
+static const char *read_choice(struct reader *reader, const char *path,
+                               const struct choice *choices, size_t count)
+{
+    const char *text = read_text(reader, path, choices[0].name, 63);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(choices[i].name, text))
+            continue;
+        if (!choices[i].value)
+            refuse(reader, "Unsupported",
+                   "spec.%s: %s is not supported by this release; use %s", path, text,
+                   choices[0].name);
+        return choices[i].value;
+    }
+    refuse(reader, "InvalidSpec", "spec.%s: %s is not one of the values it can take",
+           path, text);
+    return choices[0].value;
+}
+#define READ_CHOICE(reader, path, choices)                                               \
+    read_choice(reader, path, choices, sizeof(choices) / sizeof *(choices))
+
+static const struct choice algorithms[] = {
+    { "Auto", "auto" },       { "Metis", "metis" },   { "Megatron", "megatron" },
+    { "Optimal", NULL },      { "OOMFirst", NULL },   { "AMP", NULL },
+    { "AMPAnnealing", NULL }, { "Ditto", NULL },      { "DittoGreedy", NULL },
+    { "AutoHet", NULL },      { "Exhaustive", NULL },
+};
+static const struct choice runtimes[] = {
+    { "Torchrun", "torchrun" }, { "Custom", "custom" }, { "Megatron", NULL },
+    { "FlagScale", NULL },      { "Hetu", NULL },       { "Sailor", NULL },
+    { "DeepSpeed", NULL },      { "TorchTitan", NULL },
+};
+static const struct choice replan_modes[] = {
+    { "Automatic", "Automatic" },
+    { "Manual", "Manual" },
+    { "Never", "Never" },
+};
+/* Work budgets of the search (hetplan --effort). */
+static const struct choice efforts[] = {
+    { "Normal", "1000000" },
+    { "Low", "100000" },
+    { "High", "10000000" },
+};
+static const struct choice profile_kinds[] = {
+    { "ModelProfile", "namespaced" },
+    { "ClusterModelProfile", "cluster" },
+};
+
+/* Fields whose every value but the default would change what the user gets, and that this
+ * release does not act on: refused rather than half done (docs/api.md). */
+static const struct {
+    const char *path, *only; /* the one value that is accepted; NULL: must be absent */
+} unsupported[] = {
+    { "model.architecture", NULL },
+    { "training.sequenceLength", NULL },
+    { "resources.nodeAffinity", NULL },
+    { "resources.spotPolicy", "Allow" },
+    { "resources.sharedGPUPolicy", "Forbid" },
+    { "planner.objective", "MaxThroughput" },
+    { "scheduling.gang", "Gate" },
+    { "runtime.argsPolicy", "EnvOnly" },
+    { "successPolicy", "AllPods" },
+    { "activeDeadlineSeconds", NULL },
+};
+
+static void refuse_unsupported(struct reader *reader)
+{
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
+        const char *path = unsupported[i].path, *only = unsupported[i].only;
+        const json_t *value = find(reader->spec, path);
+        if (!value || (json_is_object(value) && !json_object_size(value)))
+            continue;
+        if (!only)
+            refuse(reader, "Unsupported",
+                   "spec.%s: is not supported by this release; leave it out", path);
+        else if (!json_is_string(value) || strcmp(json_string_value(value), only))
+            refuse(reader, "Unsupported", "spec.%s: only %s is supported by this release",
+                   path, only);
+    }
+    if (json_is_true(find(reader->spec, "suspend")))
+        refuse(
+            reader, "Unsupported",
+            "spec.suspend: is not supported by this release; delete the job to stop it");
+    const char *method =
+        json_string_value(find(reader->spec, "checkpoint.onDisruption.method"));
+    if (method && strcmp(method, "Signal") && strcmp(method, "None"))
+        refuse(
+            reader, "Unsupported",
+            "spec.checkpoint.onDisruption.method: only Signal and None are supported by "
+            "this release");
+    const char *recompute =
+        json_string_value(find(reader->spec, "planner.constraints.recompute"));
+    if (recompute && strcmp(recompute, "Auto") && strcmp(recompute, "None"))
+        refuse(reader, "Unsupported",
+               "spec.planner.constraints.recompute: only Auto and None are supported by "
+               "this release");
+}
+
+static void read_gpu_types(struct reader *reader, struct job_spec *spec)
+{
+    const json_t *list = find(reader->spec, "resources.gpuTypes");
+    if (!list)
+        return;
+    if (!json_is_array(list) || json_array_size(list) > JOB_SPEC_MAX_GPU_TYPES) {
+        refuse(reader, "InvalidSpec",
+               "spec.resources.gpuTypes: must be a list of at most %d entries",
+               JOB_SPEC_MAX_GPU_TYPES);
+        return;
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        struct reader entry = *reader;
+        entry.spec = json_array_get(list, i);
+        struct job_gpu_type *type = &spec->gpu_types[spec->gpu_type_count++];
+        type->name = read_text(&entry, "name", NULL, 63);
+        type->min_gpus = read_integer(&entry, "minGPUs", 0, 0, 65536);
+        type->max_gpus = read_integer(&entry, "maxGPUs", 0, 0, 65536);
+        type->preference = read_integer(&entry, "preference", 0, -100, 100);
+        const char *resource =
+            read_text(&entry, "resourceName", JOB_SPEC_GPU_RESOURCE, 253);
+        if (!type->name)
+            refuse(&entry, "InvalidSpec", "spec.resources.gpuTypes[%zu].name: is missing",
+                   i);
+        if (type->max_gpus && type->min_gpus > type->max_gpus)
+            refuse(&entry, "InvalidSpec",
+                   "spec.resources.gpuTypes[%zu]: minGPUs is above maxGPUs", i);
+        if (strcmp(resource, JOB_SPEC_GPU_RESOURCE))
+            refuse(&entry, "Unsupported",
+                   "spec.resources.gpuTypes[%zu].resourceName: only %s is supported by "
+                   "this release",
+                   i, JOB_SPEC_GPU_RESOURCE);
+        reader->reason = entry.reason;
+    }
+}
+
+static void read_microbatch_sizes(struct reader *reader, struct job_spec *spec)
+{
+    const json_t *list = find(reader->spec, "training.microBatchSizes");
+    if (!list || (json_is_array(list) && !json_array_size(list)))
+        return;
+    bool good = json_is_array(list) && json_array_size(list) <= 16;
+    for (size_t i = 0; good && i < json_array_size(list); i++) {
+        const json_t *size = json_array_get(list, i);
+        good = json_is_integer(size) && json_integer_value(size) >= 1 &&
+               json_integer_value(size) <= 65536;
+    }
+    if (!good)
+        refuse(
+            reader, "InvalidSpec",
+            "spec.training.microBatchSizes: must be a list of at most 16 whole numbers "
+            "from 1 to 65536");
+    spec->microbatch_sizes = list;
+}
+
+bool job_spec_is_ours(const json_t *job)
+{
+    const char *manager = json_string_value(find(job, "spec.managedBy"));
+    return !manager || !strcmp(manager, JOB_SPEC_MANAGED_BY);
+}
+
+static const char *text_or_empty(const json_t *value)
+{
+    return json_is_string(value) ? json_string_value(value) : "";
+}
+
+void job_spec_read_identity(const json_t *job, struct job_spec *ret)
+{
+    const json_t *metadata = json_object_get(job, "metadata");
+    *ret = (struct job_spec){
+        .ns = text_or_empty(json_object_get(metadata, "namespace")),
+        .name = text_or_empty(json_object_get(metadata, "name")),
+        .uid = text_or_empty(json_object_get(metadata, "uid")),
+        .generation = json_integer_value(json_object_get(metadata, "generation")),
+    };
+    timestamp_parse(json_string_value(json_object_get(metadata, "creationTimestamp")),
+                    &ret->created_wall_ms);
+}
+
+/* RFC 1035 label of at most 40 characters: pod names add generation and index. */
+static bool is_job_name(const char *name)
+{
+    size_t length = strlen(name);
+    if (!length || length > 40 || name[0] < 'a' || name[0] > 'z' ||
+        name[length - 1] == '-')
+        return false;
+    return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
+}
+
+static void read_model(struct reader *reader, struct job_spec *spec)
+{
+    spec->profile_is_cluster =
+        !strcmp(READ_CHOICE(reader, "model.profileRef.kind", profile_kinds), "cluster");
+    spec->profile_name = read_text(reader, "model.profileRef.name", NULL, 253);
+    if (!spec->profile_name)
+        refuse(reader, "InvalidSpec",
+               "spec.model.profileRef.name: is missing; name a ModelProfile or "
+               "ClusterModelProfile");
+    spec->global_batch =
+        read_integer(reader, "training.globalBatchSize", 0, 1, INT32_MAX);
+    if (!spec->global_batch)
+        refuse(reader, "InvalidSpec", "spec.training.globalBatchSize: is missing");
+    read_microbatch_sizes(reader, spec);
+}
+
+static void read_resources(struct reader *reader, struct job_spec *spec)
+{
+    spec->min_gpus = read_integer(reader, "resources.minGPUs", 1, 1, 65536);
+    spec->max_gpus = read_integer(reader, "resources.maxGPUs", 0, 0, 65536);
+    if (spec->max_gpus && spec->min_gpus > spec->max_gpus)
+        refuse(reader, "InvalidSpec",
+               "spec.resources: minGPUs (%lld) is above maxGPUs (%lld)",
+               (long long)spec->min_gpus, (long long)spec->max_gpus);
+    spec->node_selector = read_object(reader, "resources.nodeSelector");
+    read_gpu_types(reader, spec);
+}
+
+static void read_planner(struct reader *reader, struct job_spec *spec)
+{
+    const int64_t most = (int64_t)1 << 53;
+    spec->algorithm = READ_CHOICE(reader, "planner.algorithm", algorithms);
+    spec->seed = read_integer(reader, "planner.seed", 1, 0, most);
+    const char *effort = READ_CHOICE(reader, "planner.effort", efforts);
+    spec->effort = effort ? strtoll(effort, NULL, 10) : 0;
+    spec->planner_timeout_ms =
+        1000 * read_integer(reader, "planner.timeoutSeconds", 30, 1, 3600);
+    spec->constraints = read_object(reader, "planner.constraints");
+    spec->memory_headroom_percent =
+        read_integer(reader, "planner.constraints.memoryHeadroomPercent", 8, 0, 90);
+}
+
+static void read_replan_policy(struct reader *reader, struct job_spec *spec)
+{
+    const char *mode = READ_CHOICE(reader, "replanPolicy.mode", replan_modes);
+    spec->replan_mode = !strcmp(mode, "Manual")  ? REPLAN_MANUAL
+                        : !strcmp(mode, "Never") ? REPLAN_NEVER
+                                                 : REPLAN_AUTOMATIC;
+    spec->debounce_ms = 1000 *
+                        read_integer(reader, "replanPolicy.debounceSeconds", 30, 0, 3600);
+    spec->cooldown_ms =
+        1000 * read_integer(reader, "replanPolicy.cooldownSeconds", 600, 0, 604800);
+    spec->node_failure_grace_ms =
+        1000 * read_integer(reader, "replanPolicy.nodeFailureGraceSeconds", 30, 0, 3600);
+    spec->min_improvement_percent =
+        read_integer(reader, "replanPolicy.minImprovementPercent", 15, 0, 1000);
+}
+
+static void read_runtime(struct reader *reader, struct job_spec *spec)
+{
+    spec->checkpoint_uri = read_text(reader, "checkpoint.storageURI", NULL, 1024);
+    spec->runtime = READ_CHOICE(reader, "runtime.type", runtimes);
+    spec->container_name = read_text(reader, "runtime.containerName", NULL, 63);
+    spec->master_port = read_integer(reader, "runtime.masterPort", 29500, 1024, 65535);
+    spec->plan_mount_path =
+        read_text(reader, "runtime.planMountPath", "/etc/hetero-plan", 253);
+    if (spec->plan_mount_path[0] != '/' || strstr(spec->plan_mount_path, ".."))
+        refuse(reader, "InvalidSpec",
+               "spec.runtime.planMountPath: must be an absolute path without ..");
+    spec->pod_template = read_object(reader, "podTemplate");
+    if (!json_is_object(json_object_get(spec->pod_template, "spec")))
+        refuse(reader, "InvalidSpec", "spec.podTemplate.spec: is missing");
+    spec->per_gpu_resources = read_object(reader, "perGPUResources");
+    spec->priority_class = read_text(reader, "scheduling.priorityClassName", NULL, 253);
+    spec->scheduler_name = read_text(reader, "scheduling.schedulerName", NULL, 253);
+}
+
+static void read_failure_policy(struct reader *reader, struct job_spec *spec)
+{
+    spec->max_restarts = read_integer(reader, "failurePolicy.maxRestarts", 6, 0, 1024);
+    spec->backoff_ms = 1000 *
+                       read_integer(reader, "failurePolicy.backoffSeconds", 10, 0, 86400);
+    spec->backoff_max_ms =
+        1000 * read_integer(reader, "failurePolicy.backoffMaxSeconds", 600, 0, 86400);
+    if (spec->backoff_max_ms < spec->backoff_ms)
+        refuse(reader, "InvalidSpec",
+               "spec.failurePolicy: backoffMaxSeconds is below backoffSeconds");
+}
+
+static void check_size(struct reader *reader, const json_t *job)
+{
+    size_t size = json_dumpb(job, NULL, 0, JSON_COMPACT);
+    if (size > JOB_SPEC_MAX_BYTES)
+        refuse(reader, "InvalidSpec",
+               "the job is %zu bytes as JSON, at most %zu are accepted; move data into "
+               "ConfigMaps",
+               size, JOB_SPEC_MAX_BYTES);
+}
+
+int job_spec_parse(struct het_arena *arena, const json_t *job, struct job_spec *ret,
+                   const char **ret_reason, struct het_error *err)
+{
+    struct reader reader = { .arena = arena,
+                             .spec = json_object_get(job, "spec"),
+                             .err = err };
+    struct job_spec spec;
+    job_spec_read_identity(job, &spec);
+    if (!is_job_name(spec.name))
+        refuse(&reader, "InvalidSpec",
+               "metadata.name: must be lower-case letters, digits and -, start with a "
+               "letter, and have at most 40 characters");
+    check_size(&reader, job);
+    read_model(&reader, &spec);
+    read_resources(&reader, &spec);
+    read_planner(&reader, &spec);
+    read_replan_policy(&reader, &spec);
+    read_runtime(&reader, &spec);
+    read_failure_policy(&reader, &spec);
+    refuse_unsupported(&reader);
+    if (reader.reason) {
+        *ret_reason = reader.reason;
+        return -1;
+    }
+    *ret = spec;
+    return 0;
+}
