@@ -1,0 +1,493 @@
+#include "planner/balance.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- layers over stages ---- */
+
+struct het_balance_space {
+    uint32_t layer_count, stage_count;
+    double *values;   /* [2][layer_count + 1]: this stage and the one before */
+    uint32_t *starts; /* [stage_count][layer_count + 1]: best start of the stage that ends
+                         there */
+    double *sums;     /* [stage_count][layer_count + 1]: forward + backward, prefix sums,
+                         of stages with one kind of replica */
+    uint32_t *cuts;   /* [2][stage_count + 1] */
+};
+
+struct het_balance_space *het_balance_space_new(uint32_t layer_count,
+                                                uint32_t stage_count)
+{
+    size_t layers = (size_t)layer_count + 1;
+    struct het_balance_space *space = xcalloc(1, sizeof *space);
+    space->layer_count = layer_count;
+    space->stage_count = stage_count;
+    space->values = xcalloc(2 * layers, sizeof *space->values);
+    space->starts = xcalloc(stage_count * layers, sizeof *space->starts);
+    space->sums = xcalloc(stage_count * layers, sizeof *space->sums);
+    space->cuts = xcalloc(2 * ((size_t)stage_count + 1), sizeof *space->cuts);
+    return space;
+}
+
+void het_balance_space_free(struct het_balance_space *space)
+{
+    if (!space)
+        return;
+    free(space->values);
+    free(space->starts);
+    free(space->sums);
+    free(space->cuts);
+    free(space);
+}
+
+static double *stage_sums(const struct het_balance_space *space, uint32_t stage)
+{
+    return space->sums + (size_t)stage * (space->layer_count + 1);
+}
+
+static uint32_t *stage_starts(const struct het_balance_space *space, uint32_t stage)
+{
+    return space->starts + (size_t)stage * (space->layer_count + 1);
+}
+
+static void fill_sums(const struct het_balance_space *space,
+                      const struct het_balance_layers *question)
+{
+    for (uint32_t s = 0; s < question->stage_count; s++) {
+        const struct het_balance_times *times = question->stages[s].times;
+        double *sums = stage_sums(space, s);
+        for (uint32_t l = 0; l <= question->layer_count; l++)
+            sums[l] = times->forward_s[l] + times->backward_s[l];
+    }
+}
+
+/* Seconds that stage `s` takes for one micro-batch with layers first .. end - 1. */
+static double stage_seconds(const struct het_balance_space *space,
+                            const struct het_balance_stage *stage, uint32_t s,
+                            uint32_t first, uint32_t end)
+{
+    if (stage->times_count == 1) {
+        const double *sums = stage_sums(space, s);
+        return sums[end] - sums[first];
+    }
+    double forward_s = 0, backward_s = 0;
+    for (size_t t = 0; t < stage->times_count; t++) {
+        const struct het_balance_times *times = &stage->times[t];
+        forward_s = fmax(forward_s, times->forward_s[end] - times->forward_s[first]);
+        backward_s = fmax(backward_s, times->backward_s[end] - times->backward_s[first]);
+    }
+    return forward_s + backward_s;
+}
+
+static double send_seconds(const struct het_balance_layers *question, uint32_t stage,
+                           uint32_t cut)
+{
+    const double *send_s = question->stages[stage].send_s;
+    return stage + 1 < question->stage_count && send_s ? send_s[cut] : 0;
+}
+
+/* One pass of the dynamic program: values[end] of stages 0 .. s with layers 0 .. end - 1
+ * is the least sum (or, `minmax`, the least bottleneck) with no stage above `limit_s`;
+ * HUGE_VAL if there is none. Cuts into `ret_cuts`. */
+static bool solve(struct het_balance_space *space,
+                  const struct het_balance_layers *question, bool minmax, double limit_s,
+                  uint32_t *ret_cuts)
+{
+    const uint32_t layers = question->layer_count, stages = question->stage_count;
+    double *before = space->values, *after = space->values + layers + 1;
+    for (uint32_t l = 0; l <= layers; l++)
+        before[l] = HUGE_VAL;
+    before[0] = 0;
+    for (uint32_t s = 0; s < stages; s++) {
+        const struct het_balance_stage *stage = &question->stages[s];
+        uint32_t *starts = stage_starts(space, s);
+        for (uint32_t l = 0; l <= layers; l++)
+            after[l] = HUGE_VAL;
+        for (uint32_t end = s + 1; end <= layers - (stages - s - 1); end++) {
+            double send_s = send_seconds(question, s, end);
+            for (uint32_t first = end; first-- > s;) {
+                double compute_s = stage_seconds(space, stage, s, first, end);
+                if ((stage->ends && stage->ends[first] < end) || compute_s > limit_s)
+                    break; /* and so would more layers */
+                if (before[first] == HUGE_VAL)
+                    continue;
+                double received_s = s ? send_seconds(question, s - 1, first) : 0;
+                double busy_s = compute_s + 2 * (received_s + send_s);
+                if (busy_s > limit_s)
+                    continue;
+                double value = minmax ? fmax(before[first], busy_s)
+                                      : before[first] + compute_s + 2 * send_s;
+                if (value < after[end]) {
+                    after[end] = value;
+                    starts[end] = first;
+                }
+            }
+        }
+        double *swap = before;
+        before = after;
+        after = swap;
+    }
+    if (before[layers] == HUGE_VAL)
+        return false;
+    ret_cuts[stages] = layers;
+    for (uint32_t s = stages; s-- > 0;)
+        ret_cuts[s] = stage_starts(space, s)[ret_cuts[s + 1]];
+    return true;
+}
+
+struct measure {
+    double sum_s, bottleneck_s, total_s;
+};
+
+static struct measure measure_cuts(const struct het_balance_space *space,
+                                   const struct het_balance_layers *question,
+                                   const uint32_t *cuts)
+{
+    struct measure measure = { 0 };
+    double received_s = 0;
+    for (uint32_t s = 0; s < question->stage_count; s++) {
+        double compute_s =
+            stage_seconds(space, &question->stages[s], s, cuts[s], cuts[s + 1]);
+        double send_s = send_seconds(question, s, cuts[s + 1]);
+        measure.sum_s += compute_s + 2 * send_s;
+        measure.bottleneck_s =
+            fmax(measure.bottleneck_s, compute_s + 2 * (received_s + send_s));
+        received_s = send_s;
+    }
+    measure.total_s = measure.sum_s +
+                      (question->microbatch_count - 1.0) * measure.bottleneck_s;
+    return measure;
+}
+
+/* Keeps what solve just found in `cuts` if it is faster. */
+static struct measure keep_better(struct het_balance_space *space,
+                                  const struct het_balance_layers *question,
+                                  const uint32_t *cuts, struct measure best,
+                                  uint32_t *best_cuts)
+{
+    struct measure measure = measure_cuts(space, question, cuts);
+    if (measure.total_s < best.total_s) {
+        memcpy(best_cuts, cuts, (question->stage_count + 1) * sizeof *cuts);
+        best = measure;
+    }
+    return best;
+}
+
+bool het_balance_layers(struct het_balance_space *space,
+                        const struct het_balance_layers *question, double worth_s,
+                        uint32_t *ret_cuts, double *ret_seconds)
+{
+    assert(question->layer_count <= space->layer_count);
+    assert(question->stage_count <= space->stage_count);
+    assert(question->stage_count <= question->layer_count);
+    uint32_t *cuts = space->cuts, *best_cuts = space->cuts + space->stage_count + 1;
+    const double more = question->microbatch_count - 1.0;
+    fill_sums(space, question);
+
+    /* Everything with a bottleneck above worth_s / m is slower than worth_s. */
+    double limit_s = worth_s < HUGE_VAL ? worth_s / (more + 1) : HUGE_VAL;
+    if (!solve(space, question, true, limit_s, cuts))
+        return false;
+    double least_s = measure_cuts(space, question, cuts).bottleneck_s;
+    struct measure best = { .total_s = HUGE_VAL };
+    best = keep_better(space, question, cuts, best, best_cuts);
+    if (solve(space, question, false, least_s, cuts))
+        best = keep_better(space, question, cuts, best, best_cuts);
+
+    /* T_p is at least m bottlenecks, so larger ones than this cannot improve. */
+    limit_s = best.total_s / (more + 1);
+    if (question->stage_count > 1 && solve(space, question, false, limit_s, cuts)) {
+        double sum_s = measure_cuts(space, question, cuts).sum_s;
+        best = keep_better(space, question, cuts, best, best_cuts);
+        limit_s = more > 0 ? (best.total_s - sum_s) / more : 0;
+        for (int round = 0; round < HET_BALANCE_MAX_ROUNDS && limit_s > least_s;
+             round++) {
+            if (!solve(space, question, false, limit_s, cuts))
+                break;
+            struct measure measure = measure_cuts(space, question, cuts);
+            best = keep_better(space, question, cuts, best, best_cuts);
+            limit_s =
+                fmin(nextafter(measure.bottleneck_s, 0), (best.total_s - sum_s) / more);
+        }
+    }
+    if (best.total_s >= worth_s)
+        return false;
+    memcpy(ret_cuts, best_cuts, (question->stage_count + 1) * sizeof *ret_cuts);
+    *ret_seconds = best.total_s;
+    return true;
+}
+
+void het_balance_nearest(struct het_balance_space *space, uint32_t layer_count,
+                         uint32_t stage_count, het_balance_needed needed, void *context,
+                         uint32_t *ret_cuts, uint32_t *ret_stage, double *ret_share)
+{
+    assert(layer_count <= space->layer_count && stage_count <= space->stage_count);
+    double *before = space->values, *after = space->values + layer_count + 1;
+    for (uint32_t l = 0; l <= layer_count; l++)
+        before[l] = l ? HUGE_VAL : 0;
+    for (uint32_t s = 0; s < stage_count; s++) {
+        uint32_t *starts = stage_starts(space, s);
+        for (uint32_t end = 0; end <= layer_count; end++) {
+            after[end] = HUGE_VAL;
+            starts[end] = s;
+            for (uint32_t first = end; first-- > s;) {
+                double share = needed(context, s, first, end);
+                double value = fmax(before[first], share);
+                if (value < after[end]) {
+                    after[end] = value;
+                    starts[end] = first;
+                }
+                if (share >= after[end])
+                    break; /* more layers need more */
+            }
+        }
+        double *swap = before;
+        before = after;
+        after = swap;
+    }
+    ret_cuts[stage_count] = layer_count;
+    *ret_share = 0;
+    *ret_stage = 0;
+    for (uint32_t s = stage_count; s-- > 0;) {
+        ret_cuts[s] = stage_starts(space, s)[ret_cuts[s + 1]];
+        double share = needed(context, s, ret_cuts[s], ret_cuts[s + 1]);
+        if (share >= *ret_share) {
+            *ret_share = share;
+            *ret_stage = s;
+        }
+    }
+}
+
+/* ---- samples over replicas ---- */
+
+/* Shares that a replica of one kind may take under a limit: lo .. hi, perhaps with gaps.
+ */
+struct share_set {
+    uint32_t lo, hi;
+    bool has_gaps;
+};
+
+struct sharing {
+    const struct het_balance_replicas *kinds;
+    size_t kind_count;
+    uint32_t samples;
+    uint32_t replica_count;
+    double limit_s;         /* shares slower than this */
+    uint32_t cap;           /* or larger than this are not allowed */
+    struct share_set *sets; /* [kind_count] */
+    uint64_t *reachable;    /* [replica_count + 1][words]: sums that the first replicas
+                               can have; NULL while no set has gaps */
+    size_t words;
+    bool has_gaps;
+};
+
+/* Larger tables are not made; gaps are then left out of the sets from below. */
+#define REACHABLE_MAX_BYTES ((size_t)64 << 20)
+
+static bool is_allowed(const struct sharing *sharing, size_t kind, uint32_t share)
+{
+    const struct share_set *set = &sharing->sets[kind];
+    return share >= set->lo && share <= set->hi &&
+           sharing->kinds[kind].seconds[share] <= sharing->limit_s;
+}
+
+/* The shares of one kind under the limit; false if there are none. */
+static bool find_set(struct sharing *sharing, size_t k)
+{
+    const struct het_balance_replicas *kind = &sharing->kinds[k];
+    struct share_set set = { 0 };
+    uint32_t found = 0, run_start = 0;
+    for (uint32_t n = 1; n <= kind->max_samples && n <= sharing->cap; n++) {
+        if (kind->seconds[n] > sharing->limit_s || kind->seconds[n] == HUGE_VAL)
+            continue;
+        if (!found || set.hi + 1 != n)
+            run_start = n;
+        if (!found++)
+            set.lo = n;
+        set.hi = n;
+    }
+    set.has_gaps = found && set.hi - set.lo + 1 != found;
+    size_t bytes = ((size_t)sharing->replica_count + 1) * sharing->words * 8;
+    if (set.has_gaps && bytes > REACHABLE_MAX_BYTES) {
+        set.lo = run_start;
+        set.has_gaps = false;
+    }
+    sharing->sets[k] = set;
+    return found;
+}
+
+/* to |= from << shift, over `words` words. */
+static void or_shifted(uint64_t *to, const uint64_t *from, size_t words, uint32_t shift)
+{
+    size_t skip = shift / 64;
+    unsigned bits = shift % 64;
+    for (size_t w = skip; w < words; w++) {
+        to[w] |= from[w - skip] << bits;
+        if (bits && w > skip)
+            to[w] |= from[w - skip - 1] >> (64 - bits);
+    }
+}
+
+static void fill_reachable(struct sharing *sharing)
+{
+    size_t row_bytes = sharing->words * sizeof *sharing->reachable;
+    if (!sharing->reachable)
+        sharing->reachable = xmalloc(row_bytes * (sharing->replica_count + 1));
+    uint64_t *row = sharing->reachable;
+    memset(row, 0, row_bytes);
+    row[0] = 1;
+    for (size_t k = 0; k < sharing->kind_count; k++) {
+        const struct share_set *set = &sharing->sets[k];
+        for (uint32_t r = 0; r < sharing->kinds[k].count; r++) {
+            uint64_t *next = row + sharing->words;
+            memset(next, 0, row_bytes);
+            for (uint32_t share = set->lo; share <= set->hi; share++)
+                if (is_allowed(sharing, k, share))
+                    or_shifted(next, row, sharing->words, share);
+            row = next;
+        }
+    }
+}
+
+static bool is_reachable(const struct sharing *sharing, uint32_t replicas, uint64_t sum)
+{
+    const uint64_t *row = sharing->reachable + replicas * sharing->words;
+    return row[sum / 64] >> (sum % 64) & 1;
+}
+
+/* Whether all samples can be shared out with no replica above `limit_s` or `cap`. */
+static bool can_share(struct sharing *sharing, double limit_s, uint32_t cap)
+{
+    uint64_t least = 0, most = 0;
+    sharing->limit_s = limit_s;
+    sharing->cap = cap;
+    sharing->has_gaps = false;
+    for (size_t k = 0; k < sharing->kind_count; k++) {
+        if (!sharing->kinds[k].count)
+            continue;
+        if (!find_set(sharing, k))
+            return false;
+        least += (uint64_t)sharing->kinds[k].count * sharing->sets[k].lo;
+        most += (uint64_t)sharing->kinds[k].count * sharing->sets[k].hi;
+        sharing->has_gaps |= sharing->sets[k].has_gaps;
+    }
+    if (sharing->samples < least || sharing->samples > most)
+        return false;
+    if (!sharing->has_gaps)
+        return true;
+    fill_reachable(sharing);
+    return is_reachable(sharing, sharing->replica_count, sharing->samples);
+}
+
+static int compare_seconds(const void *left, const void *right)
+{
+    double a, b;
+    memcpy(&a, left, sizeof a);
+    memcpy(&b, right, sizeof b);
+    return (a > b) - (a < b);
+}
+
+static int compare_falling(const void *left, const void *right)
+{
+    uint32_t a, b;
+    memcpy(&a, left, sizeof a);
+    memcpy(&b, right, sizeof b);
+    return (a < b) - (a > b);
+}
+
+/* The least limit that can be met, HUGE_VAL if none can. */
+static double find_limit(struct sharing *sharing, uint32_t largest)
+{
+    size_t count = 0, capacity = 0;
+    auto_free double *limits = NULL;
+    for (size_t k = 0; k < sharing->kind_count; k++) {
+        const struct het_balance_replicas *kind = &sharing->kinds[k];
+        ARRAY_RESERVE(limits, &capacity, count + kind->max_samples + 1);
+        for (uint32_t n = 1; kind->count && n <= kind->max_samples; n++)
+            if (kind->seconds[n] < HUGE_VAL)
+                limits[count++] = kind->seconds[n];
+    }
+    if (!count)
+        return HUGE_VAL;
+    qsort(limits, count, sizeof *limits, compare_seconds);
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (can_share(sharing, limits[middle], largest))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low < count ? limits[low] : HUGE_VAL;
+}
+
+/* Shares out from the last replica to the first: of the shares that leave a reachable
+ * rest, the one nearest to this kind's part of what is left. */
+static void share_out(const struct sharing *sharing, uint32_t *ret_samples)
+{
+    uint64_t least = 0, most = 0, rest = sharing->samples;
+    for (size_t k = 0; k < sharing->kind_count; k++) {
+        least += (uint64_t)sharing->kinds[k].count * sharing->sets[k].lo;
+        most += (uint64_t)sharing->kinds[k].count * sharing->sets[k].hi;
+    }
+    uint32_t replica = sharing->replica_count;
+    for (size_t k = sharing->kind_count; k-- > 0;) {
+        const struct share_set *set = &sharing->sets[k];
+        for (uint32_t r = sharing->kinds[k].count; r-- > 0;) {
+            double target = (double)rest * set->hi / (double)most, best = HUGE_VAL;
+            least -= set->lo;
+            most -= set->hi;
+            replica--;
+            for (uint32_t share = set->lo; share <= set->hi && share <= rest; share++) {
+                uint64_t left = rest - share;
+                if (left < least || left > most || !is_allowed(sharing, k, share) ||
+                    (sharing->has_gaps && !is_reachable(sharing, replica, left)))
+                    continue;
+                if (fabs(share - target) < best) {
+                    best = fabs(share - target);
+                    ret_samples[replica] = share;
+                }
+            }
+            rest -= ret_samples[replica];
+        }
+        qsort(ret_samples + replica, sharing->kinds[k].count, sizeof *ret_samples,
+              compare_falling);
+    }
+}
+
+bool het_balance_samples(const struct het_balance_replicas *kinds, size_t kind_count,
+                         uint32_t samples, uint32_t *ret_samples, double *ret_seconds)
+{
+    auto_free struct share_set *sets = xcalloc(kind_count, sizeof *sets);
+    struct sharing sharing = { .kinds = kinds,
+                               .kind_count = kind_count,
+                               .samples = samples,
+                               .sets = sets,
+                               .words = samples / 64 + 1 };
+    uint32_t largest = 0;
+    for (size_t k = 0; k < kind_count; k++) {
+        sharing.replica_count += kinds[k].count;
+        if (kinds[k].count && kinds[k].max_samples > largest)
+            largest = kinds[k].max_samples;
+    }
+    double limit_s = find_limit(&sharing, largest);
+    bool found = limit_s < HUGE_VAL && sharing.replica_count;
+    if (found) {
+        uint32_t low = 1, high = largest;
+        while (low < high) {
+            uint32_t middle = low + (high - low) / 2;
+            if (can_share(&sharing, limit_s, middle))
+                high = middle;
+            else
+                low = middle + 1;
+        }
+        bool shared = can_share(&sharing, limit_s, low);
+        assert(shared);
+        share_out(&sharing, ret_samples);
+        *ret_seconds = limit_s;
+    }
+    free(sharing.reachable);
+    return found;
+}
