@@ -16,7 +16,8 @@ PLANNER_EDGE := yaml codec node_list answer
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp quantity strmap job_spec capacity snapshot desired status reconcile
-CONTROLLER      := log http auth kube store workqueue watch $(CONTROLLER_PURE) apply \
+CONTROLLER      := timestamp log http auth json_scan kube store workqueue watch \
+                   $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
                    planner_child controller embedded simulate main
 
 # ---- tools and flags ----
