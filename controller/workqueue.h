@@ -31,6 +31,7 @@ void workqueue_done(struct workqueue *queue, const char *key);
 
 /* When the next key gets ready (<= now: one is ready), INT64_MAX if none waits. */
 int64_t workqueue_next_ms(const struct workqueue *queue);
+/* Keys that wait, ready or not; one being worked on counts if it is to come again. */
 size_t workqueue_length(const struct workqueue *queue);
 
 #endif
