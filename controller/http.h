@@ -24,6 +24,7 @@ struct http_request {
     size_t max_response_bytes; /* a longer body fails the request; 0: the default,
                                   512 MiB. For a stream the limit is not used. */
     bool new_connection;       /* do not reuse one (silence probe) */
+    const char *user_agent;    /* NULL: "heterotrain" */
 };
 
 struct http_reply {
@@ -32,6 +33,7 @@ struct http_reply {
     const char *body;       /* "" for a stream that was delivered through on_data */
     size_t body_length;
     bool maybe_sent; /* with status 0: the server may have acted on the request */
+    /* With status 0: HET_BAD_INPUT for a body that is too long, HET_IO for the rest. */
     struct het_error error;
 };
 

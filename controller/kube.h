@@ -4,13 +4,28 @@
  * Retries follow client-faults-security.md a.15 to a.18: 429 and 5xx with Retry-After are
  * waited out (up to 10 times); GET is retried after connection errors; a write is never
  * repeated blindly (its outcome is then KUBE_UNKNOWN and the caller reads back). A
- * client-side limiter holds requests to 20 a second, bursts of 30 (settable). */
+ * client-side limiter holds requests to 20 a second, bursts of 30 (settable); what waits
+ * is started in the order of asking.
+ *
+ * Every verb returns the id of its request, never 0, for kube_cancel. JSON given to a
+ * verb is read before it returns. */
 #ifndef CONTROLLER_KUBE_H
 #define CONTROLLER_KUBE_H
 
 #include "controller/http.h"
 
 #include <jansson.h>
+
+enum {
+    KUBE_MAX_RETRIES = 10,            /* of one request, after a Retry-After */
+    KUBE_MAX_RECONNECTS = 3,          /* of one GET, after a lost connection */
+    KUBE_MAX_RETRY_AFTER_MS = 120000, /* a longer one is the caller's to wait for */
+    KUBE_MAX_PARALLEL = 16,          /* requests under way at once, streams not counted */
+    KUBE_TIMEOUT_MS = 65000,         /* of a request: the server's own is 60 s */
+    KUBE_PROBE_TIMEOUT_MS = 20000,   /* of a probe */
+    KUBE_MAX_OBJECT_BYTES = 4 << 20, /* of one object */
+    KUBE_MAX_DEPTH = 512,            /* of one object */
+};
 
 struct kube_resource {
     const char *group_version; /* "v1", "events.k8s.io/v1" */
@@ -24,7 +39,8 @@ extern const struct kube_resource kube_node, kube_pod, kube_service, kube_config
 
 enum kube_outcome {
     KUBE_OK,
-    KUBE_NOT_FOUND,    /* 404 */
+    KUBE_NOT_FOUND,    /* 404; reason "NotFound" if it is the object that is missing, ""
+                          if the server does not even know the path */
     KUBE_EXISTS,       /* 409 AlreadyExists */
     KUBE_CONFLICT,     /* 409 Conflict: stale resourceVersion or uid precondition */
     KUBE_EXPIRED,      /* 410 Expired or Gone, in any of its forms */
@@ -36,6 +52,11 @@ enum kube_outcome {
     KUBE_UNREACHABLE,  /* no connection, and the request was surely not acted on */
     KUBE_UNKNOWN,      /* a write of which nobody knows whether it was done */
 };
+
+/* "ok", "not-found", ...: for logs and metrics. */
+const char *kube_outcome_name(enum kube_outcome outcome);
+/* What a Status object means, from its code, reason and causes. */
+enum kube_outcome kube_status_outcome(const json_t *status);
 
 struct kube_result {
     enum kube_outcome outcome;
@@ -70,26 +91,43 @@ size_t kube_in_flight(const struct kube *kube);
  */
 char *kube_path(const struct kube_resource *resource, const char *ns, const char *name);
 
-void kube_get(struct kube *kube, const struct kube_resource *resource, const char *ns,
-              const char *name, kube_callback *callback, void *context);
+uint64_t kube_get(struct kube *kube, const struct kube_resource *resource, const char *ns,
+                  const char *name, kube_callback *callback, void *context);
 /* The collection raw, for item-wise decoding (kube_split_list); `query` like
  * "limit=500&resourceVersion=0" or "". */
-void kube_list(struct kube *kube, const struct kube_resource *resource, const char *ns,
-               const char *query, kube_callback *callback, void *context);
-void kube_create(struct kube *kube, const struct kube_resource *resource, const char *ns,
-                 json_t *object, kube_callback *callback, void *context);
+uint64_t kube_list(struct kube *kube, const struct kube_resource *resource,
+                   const char *ns, const char *query, kube_callback *callback,
+                   void *context);
+uint64_t kube_create(struct kube *kube, const struct kube_resource *resource,
+                     const char *ns, json_t *object, kube_callback *callback,
+                     void *context);
 /* Server-side apply with force under `field_manager`; `subresource` NULL or "status". */
-void kube_apply(struct kube *kube, const struct kube_resource *resource, const char *ns,
-                const char *name, const char *subresource, const char *field_manager,
-                json_t *object, kube_callback *callback, void *context);
+uint64_t kube_apply(struct kube *kube, const struct kube_resource *resource,
+                    const char *ns, const char *name, const char *subresource,
+                    const char *field_manager, json_t *object, kube_callback *callback,
+                    void *context);
 /* Merge patch (application/merge-patch+json). */
-void kube_patch(struct kube *kube, const struct kube_resource *resource, const char *ns,
-                const char *name, const char *subresource, json_t *patch,
-                kube_callback *callback, void *context);
+uint64_t kube_patch(struct kube *kube, const struct kube_resource *resource,
+                    const char *ns, const char *name, const char *subresource,
+                    json_t *patch, kube_callback *callback, void *context);
 /* Delete with preconditions.uid = `uid` (required). grace_s < 0: the object's own. */
-void kube_delete(struct kube *kube, const struct kube_resource *resource, const char *ns,
-                 const char *name, const char *uid, int64_t grace_s,
-                 kube_callback *callback, void *context);
+uint64_t kube_delete(struct kube *kube, const struct kube_resource *resource,
+                     const char *ns, const char *name, const char *uid, int64_t grace_s,
+                     kube_callback *callback, void *context);
+/* A GET that stays open: `on_data` gets the pieces of its 2xx body as they come,
+ * `callback` the end, with KUBE_OK if the server closed it properly. Neither waits nor
+ * repeats: a 429 is told at once. `query` as for kube_list, with "watch=1" in it. */
+uint64_t kube_watch(struct kube *kube, const struct kube_resource *resource,
+                    const char *ns, const char *query,
+                    void (*on_data)(void *context, const char *bytes, size_t length),
+                    kube_callback *callback, void *context);
+/* kube_list at once, over a new connection, without retries (silence probe, a.13). */
+uint64_t kube_probe(struct kube *kube, const struct kube_resource *resource,
+                    const char *ns, const char *query, kube_callback *callback,
+                    void *context);
+/* Neither callback of `id` runs after this; an id that has ended is ignored. A write that
+ * was cancelled may have been done. */
+void kube_cancel(struct kube *kube, uint64_t id);
 
 /* Splits the text of a LIST into its items without decoding them, so that one bad item
  * cannot hide the others. Calls `on_item` with the text of each element of "items" and
@@ -102,13 +140,26 @@ int kube_split_list(const struct kube_resource *resource, const char *text, size
                     void *context, char **ret_resource_version, char **ret_continue,
                     struct het_error *err);
 /* Decodes one object of a server: NUL inside strings tolerated, depth at most 512, at
- * most 4 MiB, integers beyond int64 read as reals. NULL and `err` when it cannot be. */
+ * most 4 MiB, integers beyond int64 read as reals, of members of one name the last. NULL
+ * and `err` when it cannot be. */
 json_t *kube_decode(const char *text, size_t length, struct het_error *err);
 
-/* Orders resourceVersions as decimal strings: <0, 0, >0. */
+/* Finds the parts of one line of a WATCH without decoding its object. */
+int kube_split_event(const char *text, size_t length, char ret_type[16],
+                     const char **ret_object, size_t *ret_object_length,
+                     struct het_error *err);
+/* What can be known of an object that cannot be decoded; "" where it cannot. */
+struct kube_identity {
+    char ns[256], name[256], uid[128], version[32];
+};
+/* 0, or -1 if the name, or for a namespaced kind the namespace, cannot be found. */
+int kube_scan_identity(const struct kube_resource *resource, const char *text,
+                       size_t length, struct kube_identity *ret);
+
+/* Orders resourceVersions as decimal strings: <0, 0, >0. "" comes before all. */
 int kube_compare_versions(const char *a, const char *b);
 
-/* Readers of what every object has; "" when absent. */
+/* Readers of what every object has; "" when absent, or with a NUL inside. */
 const char *kube_name(const json_t *object);
 const char *kube_namespace(const json_t *object);
 const char *kube_uid(const json_t *object);
