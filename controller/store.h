@@ -11,15 +11,25 @@ struct store;
 struct store *store_new(void);
 void store_free(struct store *store);
 
-/* Takes a reference to `object`. An object with the uid of the one held and an older or
- * equal resourceVersion is ignored (watch events may arrive after the reply to our own
- * write). Returns true if the store changed. */
+/* Takes a reference to `object`. An object older than the one held under its name, or as
+ * old and with the same uid, is ignored (watch events may arrive after the reply to our
+ * own write); so is one without a name. Returns true if the store changed. */
 bool store_put(struct store *store, const struct kube_resource *resource, json_t *object);
+/* Like store_put, but whatever the versions say and even if its uid was removed: for a
+ * list known to be the truth after the server's history went back (etcd restored). */
+bool store_replace(struct store *store, const struct kube_resource *resource,
+                   json_t *object);
 /* Removes the object if its uid is `uid` (or `uid` is NULL). A later store_put of a
  * removed uid is ignored: a late reply must not raise the dead (the last 4096 removed
  * uids are remembered). Returns true if the store changed. */
 bool store_remove(struct store *store, const struct kube_resource *resource,
                   const char *ns, const char *name, const char *uid);
+/* The same for an object that was gone at resourceVersion `version`, so that one that
+ * only left a watch's selector may come back: a later store_put of its uid is ignored
+ * unless it is newer than `version`. */
+bool store_remove_at(struct store *store, const struct kube_resource *resource,
+                     const char *ns, const char *name, const char *uid,
+                     const char *version);
 
 /* NULL if absent; borrowed. `ns` "" for cluster-scoped kinds. */
 json_t *store_find(const struct store *store, const struct kube_resource *resource,

@@ -1,0 +1,15 @@
+/* objects.h - objects as the API server would send them, for tests. */
+#ifndef TESTS_OBJECTS_H
+#define TESTS_OBJECTS_H
+
+#include "controller/kube.h"
+
+/* A new reference. `owner_uid` NULL: no owner. For cluster-scoped kinds `ns` is "". */
+json_t *make_object(const struct kube_resource *resource, const char *ns,
+                    const char *name, const char *uid, int64_t version,
+                    const char *owner_uid);
+/* The same as text; the caller frees. */
+char *make_object_text(const struct kube_resource *resource, const char *ns,
+                       const char *name, const char *uid, int64_t version);
+
+#endif
