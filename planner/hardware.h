@@ -6,8 +6,12 @@
 
 #include "planner/arena.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* "No such type", where an index of one is asked for. */
+#define HET_NO_TYPE UINT32_MAX
 
 struct het_gpu_type {
     const char *name; /* "A100-SXM4-40GB": SXM and PCIe, 40 and 80 GB stay apart */
@@ -32,6 +36,8 @@ struct het_hardware {
 #define HET_DEFAULT_INTRA_BYTES_PER_S 12.0e9
 #define HET_DEFAULT_INTER_BYTES_PER_S 3.0e9
 #define HET_DEFAULT_WORKSPACE_BYTES   ((uint64_t)4 << 30)
+/* The default, or a quarter of the memory on cards below 16 GiB. */
+uint64_t het_hardware_default_workspace(uint64_t memory_bytes);
 
 /* The built-in table, sorted by name. Bandwidths are what a ring gets, from the vendors'
  * link figures (each entry's source stands in hardware.c). */
@@ -45,9 +51,15 @@ const struct het_hardware *het_hardware_merge(struct het_arena *arena,
 
 /* The type whose name or alias equals `label` after normalisation (case, "NVIDIA-",
  * "Tesla-", "AMD-", blanks and underscores as "-"); NULL if there is none. An alias that
- * `extra` of a merge brought wins over a built-in one. */
+ * `extra` of a merge brought wins over a built-in one. An alias that several types share
+ * ("A100": 40 or 80 GB) means the first of them. */
 const struct het_gpu_type *het_hardware_find(const struct het_hardware *hardware,
                                              const char *label);
+/* The same, but of several types that share the alias the one whose memory is nearest to
+ * `memory_bytes` (0: unknown, the first). */
+const struct het_gpu_type *het_hardware_find_sized(const struct het_hardware *hardware,
+                                                   const char *label,
+                                                   uint64_t memory_bytes);
 
 /* The name that a label gets if no table knows it: "NVIDIA-" and "Tesla-" stripped,
  * blanks turned into "-". In `arena`. */
