@@ -4,9 +4,14 @@
 #define HET_CLUSTER_H
 
 #include "planner/error.h"
+#include "planner/hardware.h"
 
 #include <stddef.h>
 #include <stdint.h>
+
+#define HET_MAX_NODES     65536u
+#define HET_MAX_NODE_GPUS 1024u
+#define HET_MAX_TYPES     64u
 
 struct het_cluster_type {
     const char *name;         /* as in the plan's gpuType */
@@ -32,19 +37,25 @@ struct het_cluster {
     size_t type_count;
     const struct het_node *nodes; /* in input order */
     size_t node_count;
+    /* Aliases by which the names of types are told to mean the same part; NULL: the
+     * built-in table. */
+    const struct het_hardware *hardware;
 };
 
 /* All GPUs; those of one type. */
 uint32_t het_cluster_gpu_count(const struct het_cluster *cluster);
 uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t type);
 
+/* Index of the type called `name`; HET_NO_TYPE if absent. */
+uint32_t het_cluster_find_type(const struct het_cluster *cluster, const char *name);
+
 /* Bytes a second that one flow alone gets from a GPU of node `from` to one of node `to`
  * (inside the node if they are the same): the least of both uplinks and flow limits. */
 double het_cluster_flow(const struct het_cluster *cluster, uint32_t from, uint32_t to);
 
 /* Refuses (HET_BAD_INPUT, naming the node and field) what no planner can use: no nodes,
- * nodes without GPUs, names twice, bandwidths or memory that are not finite and positive.
- */
+ * nodes without GPUs, names twice, bandwidths or memory that are not finite and positive,
+ * types that are not sorted by name, more than the limits above. */
 int het_cluster_check(const struct het_cluster *cluster, struct het_error *err);
 
 #endif

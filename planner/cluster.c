@@ -1,0 +1,144 @@
+#include "planner/cluster.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t het_cluster_gpu_count(const struct het_cluster *cluster)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < cluster->node_count; i++)
+        count += cluster->nodes[i].gpu_count;
+    return count;
+}
+
+uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t type)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < cluster->node_count; i++)
+        if (cluster->nodes[i].type == type)
+            count += cluster->nodes[i].gpu_count;
+    return count;
+}
+
+uint32_t het_cluster_find_type(const struct het_cluster *cluster, const char *name)
+{
+    for (size_t i = 0; i < cluster->type_count; i++)
+        if (!strcmp(cluster->types[i].name, name))
+            return (uint32_t)i;
+    return HET_NO_TYPE;
+}
+
+static double flow_limit(const struct het_node *node)
+{
+    if (node->flow_bytes_per_s > 0 && node->flow_bytes_per_s < node->uplink_bytes_per_s)
+        return node->flow_bytes_per_s;
+    return node->uplink_bytes_per_s;
+}
+
+double het_cluster_flow(const struct het_cluster *cluster, uint32_t from, uint32_t to)
+{
+    if (from == to)
+        return cluster->nodes[from].intra_bytes_per_s;
+    double sender = flow_limit(&cluster->nodes[from]);
+    double receiver = flow_limit(&cluster->nodes[to]);
+    return sender < receiver ? sender : receiver;
+}
+
+/* ---- check ---- */
+
+static int check_positive(double value, const char *owner, const char *field,
+                          struct het_error *err)
+{
+    if (isfinite(value) && value > 0)
+        return 0;
+    return het_fail(err, HET_BAD_INPUT, "%s: %s must be a positive number", owner, field);
+}
+
+static int check_types(const struct het_cluster *cluster, struct het_error *err)
+{
+    if (cluster->type_count > HET_MAX_TYPES)
+        return het_fail(err, HET_BAD_INPUT, "cluster: %zu GPU types, at most %u",
+                        cluster->type_count, HET_MAX_TYPES);
+    for (size_t i = 0; i < cluster->type_count; i++) {
+        const struct het_cluster_type *type = &cluster->types[i];
+        if (!type->name || !*type->name)
+            return het_fail(err, HET_BAD_INPUT, "cluster: GPU type %zu has no name", i);
+        if (i && strcmp(cluster->types[i - 1].name, type->name) >= 0)
+            return het_fail(err, HET_BAD_INPUT,
+                            "cluster: GPU types %s and %s: not sorted, or twice",
+                            cluster->types[i - 1].name, type->name);
+        if (!type->memory_bytes)
+            return het_fail(err, HET_BAD_INPUT,
+                            "GPU type %s: memory of one GPU is not known; set memory_gb "
+                            "in the cluster file or memoryGiB in the hardware file",
+                            type->name);
+        if (type->workspace_bytes >= type->memory_bytes)
+            return het_fail(err, HET_BAD_INPUT,
+                            "GPU type %s: the workspace takes all of the memory",
+                            type->name);
+        if (!isfinite(type->price_per_hour) || type->price_per_hour < 0)
+            return het_fail(err, HET_BAD_INPUT, "GPU type %s: price must not be negative",
+                            type->name);
+    }
+    return 0;
+}
+
+static int check_node(const struct het_cluster *cluster, size_t index,
+                      struct het_error *err)
+{
+    const struct het_node *node = &cluster->nodes[index];
+    if (!node->name || !*node->name)
+        return het_fail(err, HET_BAD_INPUT, "cluster: node %zu has no name", index);
+    if (node->type >= cluster->type_count)
+        return het_fail(err, HET_BAD_INPUT, "node %s: GPU type is missing", node->name);
+    if (!node->gpu_count || node->gpu_count > HET_MAX_NODE_GPUS)
+        return het_fail(err, HET_BAD_INPUT, "node %s: gpus must be 1 to %u, is %u",
+                        node->name, HET_MAX_NODE_GPUS, node->gpu_count);
+    if (!isfinite(node->latency_s) || node->latency_s < 0)
+        return het_fail(err, HET_BAD_INPUT, "node %s: latency must not be negative",
+                        node->name);
+    if (!isfinite(node->flow_bytes_per_s) || node->flow_bytes_per_s < 0)
+        return het_fail(err, HET_BAD_INPUT,
+                        "node %s: bandwidth of one flow must not be negative",
+                        node->name);
+    if (check_positive(node->intra_bytes_per_s, node->name, "bandwidth inside the node",
+                       err) < 0)
+        return -1;
+    return check_positive(node->uplink_bytes_per_s, node->name, "bandwidth between nodes",
+                          err);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int check_names_differ(const struct het_cluster *cluster, struct het_error *err)
+{
+    auto_free const char **names = xcalloc(cluster->node_count, sizeof *names);
+    for (size_t i = 0; i < cluster->node_count; i++)
+        names[i] = cluster->nodes[i].name;
+    qsort(names, cluster->node_count, sizeof *names, compare_names);
+    for (size_t i = 1; i < cluster->node_count; i++)
+        if (!strcmp(names[i - 1], names[i]))
+            return het_fail(err, HET_BAD_INPUT, "cluster: two nodes are called %s",
+                            names[i]);
+    return 0;
+}
+
+int het_cluster_check(const struct het_cluster *cluster, struct het_error *err)
+{
+    if (!cluster->node_count)
+        return het_fail(err, HET_BAD_INPUT,
+                        "cluster: no nodes; at least one node with GPUs is needed");
+    if (cluster->node_count > HET_MAX_NODES)
+        return het_fail(err, HET_BAD_INPUT, "cluster: %zu nodes, at most %u",
+                        cluster->node_count, HET_MAX_NODES);
+    if (check_types(cluster, err) < 0)
+        return -1;
+    for (size_t i = 0; i < cluster->node_count; i++)
+        if (check_node(cluster, i, err) < 0)
+            return -1;
+    return check_names_differ(cluster, err);
+}
