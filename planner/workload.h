@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define HET_MAX_GLOBAL_BATCH ((uint32_t)INT32_MAX)
+
 enum het_precision { HET_FP32, HET_BF16, HET_FP16 };
 enum het_optimizer { HET_ADAM, HET_ADAM_DISTRIBUTED, HET_SGD };
 
@@ -31,6 +33,8 @@ struct het_workload {
     uint32_t min_data_parallel, max_data_parallel;
     uint32_t max_pipeline_parallel;
     uint32_t min_gpus, max_gpus; /* of the whole plan */
+    /* If there are any, types without an entry are not used (het_problem_init takes
+     * their profile away). */
     const struct het_type_limit *type_limits;
     size_t type_limit_count;
 };
@@ -42,6 +46,9 @@ het_optimizer_name(enum het_optimizer optimizer); /* "adam", "adam-distributed",
 int het_precision_parse(const char *name, enum het_precision *ret, struct het_error *err);
 int het_optimizer_parse(const char *name, enum het_optimizer *ret, struct het_error *err);
 
+/* Bytes of a weight: 4 or 2. */
+double het_precision_bytes(enum het_precision precision);
+
 /* Bytes that training holds of one parameter (weights, gradients, optimizer state), with
  * `holders` ranks holding the layer: fp32 Adam 16, bf16 mixed Adam 18, distributed
  * 6 + 12/h (planner.md, Memory). */
@@ -51,6 +58,9 @@ double het_workload_gradient_bytes(const struct het_workload *workload);
 
 int het_workload_allows_tensor_parallel(const struct het_workload *workload, uint32_t tp);
 int het_workload_allows_microbatch(const struct het_workload *workload, uint32_t size);
+int het_workload_allows_type(const struct het_workload *workload, const char *type);
+/* Refuses (HET_BAD_INPUT) a batch of 0, zeros in lists, empty ranges, a headroom outside
+ * [0, 0.9]. */
 int het_workload_check(const struct het_workload *workload, struct het_error *err);
 
 #endif
