@@ -10,12 +10,15 @@
 
 #include "planner/arena.h"
 #include "planner/error.h"
+#include "planner/hardware.h"
+#include "planner/workload.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define HET_NO_TYPE UINT32_MAX
+#define HET_MAX_LAYERS     4096u
+#define HET_MAX_MICROBATCH 65536u
 
 /* One measured point. Times are seconds for `microbatch` samples on one rank of a
  * tensor-parallel group of `tp`; prefix sums: entry l is the sum over layers 0 .. l-1, so
@@ -51,6 +54,8 @@ struct het_profile {
     const double *boundary_bytes;   /* [layer_count]: output of layer l for one sample,
                                        whole   tensor, sent between stages */
     double parameter_element_bytes; /* 4 for fp32 profiles */
+    enum het_precision precision;   /* in which it was measured */
+    enum het_optimizer optimizer;   /* that het_layer_bytes.state counts */
     bool shared_embedding; /* head and embedding are one tensor (both ends hold and
                               synchronise it) */
 };

@@ -1,0 +1,254 @@
+#include "planner/profile.h"
+
+#include <math.h>
+#include <string.h>
+
+uint32_t het_profile_find_type(const struct het_profile *profile, const char *name)
+{
+    size_t low = 0, high = profile->type_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(profile->type_names[middle], name);
+        if (!order)
+            return (uint32_t)middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return HET_NO_TYPE;
+}
+
+static int compare_key(const struct het_measurement *measurement, uint32_t type,
+                       uint32_t tp, uint32_t microbatch)
+{
+    if (measurement->type != type)
+        return measurement->type < type ? -1 : 1;
+    if (measurement->tp != tp)
+        return measurement->tp < tp ? -1 : 1;
+    if (measurement->microbatch != microbatch)
+        return measurement->microbatch < microbatch ? -1 : 1;
+    return 0;
+}
+
+/* Position of the first measurement that is not before (type, tp, microbatch). */
+static size_t lower_bound(const struct het_profile *profile, uint32_t type, uint32_t tp,
+                          uint32_t microbatch)
+{
+    size_t low = 0, high = profile->measurement_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (compare_key(&profile->measurements[middle], type, tp, microbatch) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct het_measurement *het_profile_find(const struct het_profile *profile,
+                                               uint32_t type, uint32_t tp,
+                                               uint32_t microbatch)
+{
+    size_t i = lower_bound(profile, type, tp, microbatch);
+    if (i < profile->measurement_count &&
+        !compare_key(&profile->measurements[i], type, tp, microbatch))
+        return &profile->measurements[i];
+    return NULL;
+}
+
+const struct het_layer_bytes *het_profile_bytes(const struct het_profile *profile,
+                                                uint32_t tp)
+{
+    for (size_t i = 0; i < profile->bytes_count; i++)
+        if (profile->bytes[i].tp == tp)
+            return &profile->bytes[i];
+    return NULL;
+}
+
+/* The measurements of (type, tp): `ret_count` of them from the position returned. */
+static size_t find_run(const struct het_profile *profile, uint32_t type, uint32_t tp,
+                       size_t *ret_count)
+{
+    size_t first = lower_bound(profile, type, tp, 0);
+    size_t end = lower_bound(profile, type, tp, UINT32_MAX);
+    *ret_count = end - first;
+    return first;
+}
+
+uint32_t het_profile_max_microbatch(const struct het_profile *profile, uint32_t type,
+                                    uint32_t tp)
+{
+    size_t count, first = find_run(profile, type, tp, &count);
+    return count ? profile->measurements[first + count - 1].microbatch : 0;
+}
+
+uint32_t het_profile_min_microbatch(const struct het_profile *profile, uint32_t type,
+                                    uint32_t tp)
+{
+    size_t count, first = find_run(profile, type, tp, &count);
+    return count ? profile->measurements[first].microbatch : 0;
+}
+
+/* Calls for the measured points whose micro-batches sum up to `samples`, by the rules of
+ * the header: the size itself, or its binary parts. Returns how many there are, 0 if it
+ * cannot be had. */
+#define MAX_PARTS 32
+static size_t find_parts(const struct het_profile *profile, uint32_t type, uint32_t tp,
+                         uint32_t samples, const struct het_measurement **ret_parts)
+{
+    size_t run, first = find_run(profile, type, tp, &run);
+    if (!run || samples > profile->measurements[first + run - 1].microbatch)
+        return 0;
+    if ((ret_parts[0] = het_profile_find(profile, type, tp, samples)))
+        return 1;
+    size_t count = 0;
+    for (uint32_t rest = samples; rest; rest &= rest - 1) {
+        uint32_t lowest_bit = rest & -rest;
+        const struct het_measurement *part =
+            het_profile_find(profile, type, tp, lowest_bit);
+        if (!part)
+            return 0;
+        ret_parts[count++] = part;
+    }
+    return count;
+}
+
+int het_profile_times(const struct het_profile *profile, uint32_t type, uint32_t tp,
+                      uint32_t samples, uint32_t first_layer, uint32_t layer_count,
+                      double *ret_forward_s, double *ret_backward_s,
+                      struct het_error *err)
+{
+    if (!samples) {
+        *ret_forward_s = *ret_backward_s = 0;
+        return 0;
+    }
+    const struct het_measurement *parts[MAX_PARTS];
+    size_t part_count = find_parts(profile, type, tp, samples, parts);
+    if (!part_count)
+        return het_fail(err, HET_NO_PROFILE, "no profile for %s, tp %u, micro-batch %u",
+                        type < profile->type_count ? profile->type_names[type] : "?", tp,
+                        samples);
+    double forward = 0, backward = 0;
+    uint32_t end = first_layer + layer_count;
+    for (size_t i = 0; i < part_count; i++) {
+        forward += parts[i]->forward_s[end] - parts[i]->forward_s[first_layer];
+        backward += parts[i]->backward_s[end] - parts[i]->backward_s[first_layer];
+    }
+    *ret_forward_s = forward;
+    *ret_backward_s = backward;
+    return 0;
+}
+
+bool het_profile_covers(const struct het_profile *profile, uint32_t type, uint32_t tp,
+                        uint32_t samples)
+{
+    const struct het_measurement *parts[MAX_PARTS];
+    return !samples || find_parts(profile, type, tp, samples, parts);
+}
+
+double het_profile_optimizer_s(const struct het_profile *profile, uint32_t type,
+                               uint32_t tp, uint32_t first_layer, uint32_t layer_count)
+{
+    size_t run, first = find_run(profile, type, tp, &run);
+    const struct het_layer_bytes *bytes = het_profile_bytes(profile, tp);
+    if (!run || !bytes || bytes->parameters[profile->layer_count] <= 0)
+        return 0;
+    const double *parameters = bytes->parameters;
+    double share = (parameters[first_layer + layer_count] - parameters[first_layer]) /
+                   parameters[profile->layer_count];
+    return profile->measurements[first].optimizer_s * share;
+}
+
+/* ---- check ---- */
+
+/* Prefix sums start at 0, are finite and never fall. */
+static bool is_prefix_sum(const double *sums, uint32_t layer_count)
+{
+    if (!sums || sums[0] != 0)
+        return false;
+    for (uint32_t i = 0; i < layer_count; i++)
+        if (!isfinite(sums[i + 1]) || sums[i + 1] < sums[i])
+            return false;
+    return true;
+}
+
+static int check_measurement(const struct het_profile *profile, size_t index,
+                             struct het_error *err)
+{
+    const struct het_measurement *m = &profile->measurements[index];
+    if (m->type >= profile->type_count)
+        return het_fail(err, HET_BAD_INPUT,
+                        "profile: measurement %zu is of an unknown GPU type", index);
+    const char *type = profile->type_names[m->type];
+    if (!m->tp || !m->microbatch || m->microbatch > HET_MAX_MICROBATCH)
+        return het_fail(err, HET_BAD_INPUT,
+                        "profile of %s, tp %u, micro-batch %u: tp must be at least 1 and "
+                        "the micro-batch 1 to %u",
+                        type, m->tp, m->microbatch, HET_MAX_MICROBATCH);
+    if (index && compare_key(m - 1, m->type, m->tp, m->microbatch) >= 0)
+        return het_fail(err, HET_BAD_INPUT,
+                        "profile of %s, tp %u, micro-batch %u: not sorted, or twice",
+                        type, m->tp, m->microbatch);
+    if (!is_prefix_sum(m->forward_s, profile->layer_count) ||
+        !is_prefix_sum(m->backward_s, profile->layer_count) ||
+        !isfinite(m->optimizer_s) || m->optimizer_s < 0)
+        return het_fail(err, HET_BAD_INPUT,
+                        "profile of %s, tp %u, micro-batch %u: times must be finite and "
+                        "not negative",
+                        type, m->tp, m->microbatch);
+    if (m->forward_s[profile->layer_count] + m->backward_s[profile->layer_count] <= 0)
+        return het_fail(err, HET_BAD_INPUT,
+                        "profile of %s, tp %u, micro-batch %u: no layer takes any time",
+                        type, m->tp, m->microbatch);
+    if (!het_profile_bytes(profile, m->tp))
+        return het_fail(err, HET_BAD_INPUT,
+                        "profile of %s, tp %u: no layer sizes for that degree", type,
+                        m->tp);
+    return 0;
+}
+
+static int check_bytes(const struct het_profile *profile, size_t index,
+                       struct het_error *err)
+{
+    const struct het_layer_bytes *bytes = &profile->bytes[index];
+    if (index && bytes[-1].tp >= bytes->tp)
+        return het_fail(err, HET_BAD_INPUT,
+                        "profile: layer sizes of tp %u: not sorted, or twice", bytes->tp);
+    if (!is_prefix_sum(bytes->parameters, profile->layer_count) ||
+        !is_prefix_sum(bytes->activations, profile->layer_count) ||
+        (bytes->state && !is_prefix_sum(bytes->state, profile->layer_count)))
+        return het_fail(err, HET_BAD_INPUT,
+                        "profile: layer sizes of tp %u must be finite and not negative",
+                        bytes->tp);
+    return 0;
+}
+
+int het_profile_check(const struct het_profile *profile, struct het_error *err)
+{
+    if (!profile->layer_count || profile->layer_count > HET_MAX_LAYERS)
+        return het_fail(err, HET_BAD_INPUT, "profile: %u layers, must be 1 to %u",
+                        profile->layer_count, HET_MAX_LAYERS);
+    if (!profile->measurement_count)
+        return het_fail(err, HET_BAD_INPUT, "profile: no measurements");
+    if (!(profile->parameter_element_bytes > 0) ||
+        !isfinite(profile->parameter_element_bytes))
+        return het_fail(err, HET_BAD_INPUT,
+                        "profile: bytes of a parameter must be positive");
+    for (size_t i = 1; i < profile->type_count; i++)
+        if (strcmp(profile->type_names[i - 1], profile->type_names[i]) >= 0)
+            return het_fail(err, HET_BAD_INPUT,
+                            "profile: GPU types %s and %s: not sorted, or twice",
+                            profile->type_names[i - 1], profile->type_names[i]);
+    for (uint32_t i = 0; i < profile->layer_count; i++)
+        if (!isfinite(profile->boundary_bytes[i]) || profile->boundary_bytes[i] < 0)
+            return het_fail(err, HET_BAD_INPUT,
+                            "profile: output bytes of layer %u must not be negative", i);
+    for (size_t i = 0; i < profile->bytes_count; i++)
+        if (check_bytes(profile, i, err) < 0)
+            return -1;
+    for (size_t i = 0; i < profile->measurement_count; i++)
+        if (check_measurement(profile, i, err) < 0)
+            return -1;
+    return 0;
+}
