@@ -19,9 +19,11 @@ struct het_problem {
         *profile_type; /* [cluster type]: type in the profile, HET_NO_TYPE: none */
 };
 
-/* Binds the three (profile_type in `arena`). Errors: HET_BAD_INPUT when any of the three
- * fails its check, or when no type of the cluster is in the profile (both lists are in
- * the message). */
+/* Binds the three (profile_type in `arena`): a cluster type takes the profile's type of
+ * its name, else of its profile_name, else one that the aliases of cluster->hardware say
+ * is the same part. Types that the workload's type limits leave out get none. Errors:
+ * HET_BAD_INPUT when any of the three fails its check, or when no type of the cluster is
+ * in the profile (both lists are in the message). */
 int het_problem_init(struct het_arena *arena, const struct het_cluster *cluster,
                      const struct het_profile *profile,
                      const struct het_workload *workload, struct het_problem *ret,
@@ -98,6 +100,9 @@ int het_plan_bind(struct het_arena *arena, const struct het_plan *plan,
                   const struct het_cluster *cluster, const struct het_plan **ret,
                   struct het_error *err);
 
+/* Messages kept; further ones are not counted. */
+#define HET_MAX_VIOLATIONS 1000u
+
 struct het_violations {
     const char **messages; /* "pipelines[0].stages[1].replicas[0].gpus: GPU 3 of node a is
                               used twice" */
@@ -107,14 +112,17 @@ struct het_violations {
 /* The independent checker: everything that plan-format.md demands of a bound plan, and
  * the workload's limits: layers covered once in order, GPUs on one node, of its type, in
  * range, each once (used ones are 0..k-1 of a node), micro-batch sums equal over stages,
- * global batch exact, profile has every (type, tp, micro-batch), limits kept, memory
- * aside. Adds a message for each violation; returns how many it added. */
+ * global batch exact, profile has every (type, tp, micro-batch), limits kept (the
+ * data-parallel degree of a layer is the number of replicas that hold it), `idle`, if the
+ * plan has any, is what is left; memory aside. Adds a message for each violation; returns
+ * how many it added. */
 size_t het_plan_check(struct het_arena *arena, const struct het_problem *problem,
                       const struct het_plan *plan, struct het_violations *violations);
 void het_violations_add(struct het_arena *arena, struct het_violations *violations,
                         const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Fills plan->idle (in `arena`) from what the pipelines leave of `cluster`. */
+/* Fills plan->idle (in `arena`) from what the pipelines of a bound plan leave of
+ * `cluster`. */
 void het_plan_fill_idle(struct het_arena *arena, const struct het_cluster *cluster,
                         struct het_plan *plan);
 
