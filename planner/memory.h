@@ -1,10 +1,15 @@
 /* memory.h - peak bytes of each GPU of a plan. How fast a plan is, is cost.h's question.
  *
- *   bytes = state(layers, tp, h) + activations(layers, tp) * samples * in_flight +
- * workspace
+ *   bytes = state(layers, tp, h) + activations(layers, tp) * samples * in_flight
+ *           + workspace
  *
- *   in_flight = min(m_p, S_p - s) micro-batches (1F1B; planner.md, Memory). With full
- *   recomputation the kept part is the layer inputs plus one layer.
+ *   state      as measured, if the profile says and was measured with the workload's
+ *              precision and optimizer; else het_workload_state_bytes a parameter
+ *   in_flight  min(m_p, S_p - s) micro-batches (1F1B; planner.md, Memory)
+ *
+ * With full recomputation what is kept of a micro-batch is the layers' inputs, and once
+ * the activations of the largest layer. Selective recomputation is counted as none: the
+ * profile does not say which part of a layer it saves.
  *
  * A plan fits when bytes <= capacity * (1 - headroom) on each of its GPUs. */
 #ifndef HET_MEMORY_H
@@ -28,9 +33,9 @@ double het_memory_replica_bytes(const struct het_problem *problem,
 /* Bytes that may be used on a GPU of cluster type `type`: memory less the headroom. */
 double het_memory_usable_bytes(const struct het_problem *problem, uint32_t type);
 
-/* Peak memory of each replica of a bound plan, in plan order, in `arena`; adds a
- * violation for each that does not fit (violations may be NULL). Returns the count of
- * those. */
+/* Peak memory of each replica of a bound, well-formed plan, in plan order, in `arena`.
+ * Here each layer's state is spread over its own number of holders. Adds a violation for
+ * each that does not fit (violations may be NULL). Returns the count of those. */
 size_t het_memory_plan(struct het_arena *arena, const struct het_problem *problem,
                        const struct het_plan *plan, struct het_peak_memory **ret_peaks,
                        size_t *ret_count, struct het_violations *violations);

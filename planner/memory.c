@@ -1,0 +1,177 @@
+#include "planner/memory.h"
+
+#include <math.h>
+
+/* Whether the profile's measured state is that of the workload. */
+static bool has_measured_state(const struct het_problem *problem,
+                               const struct het_layer_bytes *bytes)
+{
+    return bytes->state && problem->profile->precision == problem->workload->precision &&
+           problem->profile->optimizer == problem->workload->optimizer;
+}
+
+static double sum_layers(const double *prefix, uint32_t first, uint32_t count)
+{
+    return prefix[first + count] - prefix[first];
+}
+
+static double state_bytes(const struct het_problem *problem,
+                          const struct het_layer_bytes *bytes,
+                          const struct het_memory_question *question)
+{
+    if (has_measured_state(problem, bytes))
+        return sum_layers(bytes->state, question->first_layer, question->layer_count);
+    return sum_layers(bytes->parameters, question->first_layer, question->layer_count) *
+           het_workload_state_bytes(problem->workload, question->holders);
+}
+
+static double activation_bytes(const struct het_problem *problem,
+                               const struct het_layer_bytes *bytes,
+                               const struct het_memory_question *question)
+{
+    uint32_t first = question->first_layer, end = first + question->layer_count;
+    if (question->recompute != HET_RECOMPUTE_FULL)
+        return sum_layers(bytes->activations, first, question->layer_count) *
+               question->samples * question->in_flight;
+    double inputs = 0, largest = 0;
+    for (uint32_t l = first; l < end; l++) {
+        inputs += l ? problem->profile->boundary_bytes[l - 1] : 0;
+        largest = fmax(largest, sum_layers(bytes->activations, l, 1));
+    }
+    return (inputs * question->in_flight + largest) * question->samples;
+}
+
+static double workspace_bytes(const struct het_problem *problem, uint32_t type)
+{
+    return (double)problem->cluster->types[type].workspace_bytes;
+}
+
+double het_memory_replica_bytes(const struct het_problem *problem,
+                                const struct het_memory_question *question)
+{
+    const struct het_layer_bytes *bytes =
+        het_profile_bytes(problem->profile, question->tp);
+    if (!bytes)
+        return HUGE_VAL;
+    return state_bytes(problem, bytes, question) +
+           activation_bytes(problem, bytes, question) +
+           workspace_bytes(problem, question->type);
+}
+
+double het_memory_usable_bytes(const struct het_problem *problem, uint32_t type)
+{
+    return (double)problem->cluster->types[type].memory_bytes *
+           (1 - problem->workload->memory_headroom);
+}
+
+/* ---- a whole plan ---- */
+
+/* Replicas that hold each layer, over all pipelines; [layer_count]. */
+static uint32_t *count_holders(struct het_arena *arena, const struct het_plan *plan,
+                               uint32_t layer_count)
+{
+    uint32_t *holders = HET_ARENA_ARRAY(arena, uint32_t, layer_count);
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            for (uint32_t l = 0; l < stage->layer_count; l++)
+                holders[stage->first_layer + l] += (uint32_t)stage->replica_count;
+        }
+    return holders;
+}
+
+/* het_memory_replica_bytes with the state of each layer by its own holders. */
+static double replica_bytes(const struct het_problem *problem, const uint32_t *holders,
+                            const struct het_memory_question *question)
+{
+    const struct het_layer_bytes *bytes =
+        het_profile_bytes(problem->profile, question->tp);
+    if (!bytes)
+        return HUGE_VAL;
+    double state = 0;
+    uint32_t end = question->first_layer + question->layer_count;
+    for (uint32_t first = question->first_layer, next; first < end; first = next) {
+        for (next = first + 1; next < end && holders[next] == holders[first];)
+            next++;
+        struct het_memory_question part = *question;
+        part.first_layer = first;
+        part.layer_count = next - first;
+        part.holders = holders[first];
+        state += state_bytes(problem, bytes, &part);
+    }
+    return state + activation_bytes(problem, bytes, question) +
+           workspace_bytes(problem, question->type);
+}
+
+static uint64_t whole_bytes(double bytes)
+{
+    return bytes < 0x1p63 ? (uint64_t)ceil(bytes) : UINT64_MAX;
+}
+
+static size_t count_replicas(const struct het_plan *plan)
+{
+    size_t count = 0;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
+            count += plan->pipelines[p].stages[s].replica_count;
+    return count;
+}
+
+static void complain(struct het_arena *arena, const struct het_problem *problem,
+                     const struct het_replica *replica,
+                     const struct het_peak_memory *peak,
+                     struct het_violations *violations)
+{
+    const double gib = 0x1p30;
+    het_violations_add(
+        arena, violations,
+        "pipelines[%u].stages[%u].replicas[%u]: needs %.2f GiB a GPU, %s has %.2f GiB "
+        "to use",
+        peak->pipeline, peak->stage, peak->replica, (double)peak->bytes / gib,
+        problem->cluster->types[replica->type].name,
+        het_memory_usable_bytes(problem, replica->type) / gib);
+}
+
+size_t het_memory_plan(struct het_arena *arena, const struct het_problem *problem,
+                       const struct het_plan *plan, struct het_peak_memory **ret_peaks,
+                       size_t *ret_count, struct het_violations *violations)
+{
+    size_t count = count_replicas(plan), filled = 0, misfits = 0;
+    struct het_peak_memory *peaks = HET_ARENA_ARRAY(arena, struct het_peak_memory, count);
+    const uint32_t *holders = count_holders(arena, plan, problem->profile->layer_count);
+    for (uint32_t p = 0; p < plan->pipeline_count; p++) {
+        const struct het_pipeline *pipeline = &plan->pipelines[p];
+        for (uint32_t s = 0; s < pipeline->stage_count; s++) {
+            const struct het_stage *stage = &pipeline->stages[s];
+            uint32_t later = (uint32_t)pipeline->stage_count - s;
+            for (uint32_t r = 0; r < stage->replica_count; r++) {
+                const struct het_replica *replica = &stage->replicas[r];
+                const struct het_memory_question question = {
+                    .type = replica->type,
+                    .tp = replica->tp,
+                    .first_layer = stage->first_layer,
+                    .layer_count = stage->layer_count,
+                    .samples = replica->microbatch_size,
+                    .in_flight = pipeline->microbatch_count < later
+                                     ? pipeline->microbatch_count
+                                     : later,
+                    .recompute = stage->recompute,
+                };
+                double bytes = replica_bytes(problem, holders, &question);
+                peaks[filled] = (struct het_peak_memory){
+                    p, s, r, whole_bytes(bytes),
+                    problem->cluster->types[replica->type].memory_bytes
+                };
+                if (bytes > het_memory_usable_bytes(problem, replica->type)) {
+                    misfits++;
+                    if (violations)
+                        complain(arena, problem, replica, &peaks[filled], violations);
+                }
+                filled++;
+            }
+        }
+    }
+    *ret_peaks = peaks;
+    *ret_count = count;
+    return misfits;
+}
