@@ -6,10 +6,11 @@
  *         + (m_p - 1) * max_s ((f+g)_ps + 2 (c_p,s-1 + c_ps))
  *   T   = max_p T_p + T_sync + T_step
  *
- *   f, g  slowest replica's seconds forward, backward for one micro-batch
+ *   f, g  slowest replica's seconds forward, backward for one micro-batch; with full
+ *         recomputation g includes a second forward
  *   c_ps  seconds to send the activations of one micro-batch from stage s to s+1, over
- * the slowest link between the two sets of replicas, uplinks shared by the flows that
- *         cross them at a time; 0 behind the last stage
+ *         the slowest link between the two sets of replicas, uplinks shared by the flows
+ *         that cross them at a time; 0 behind the last stage
  *   m_p   micro-batches an iteration */
 #ifndef HET_COST_H
 #define HET_COST_H
@@ -35,25 +36,51 @@ int het_cost_plan(const struct het_problem *problem, const struct het_plan *plan
 /* Slowest replica's seconds forward and backward of one micro-batch. */
 int het_cost_stage(const struct het_problem *problem, const struct het_stage *stage,
                    double *ret_forward_s, double *ret_backward_s, struct het_error *err);
-/* Seconds to send one micro-batch's activations from `from` to `to` (one direction):
- * replicas send their own sample ranges to those of `to` that hold the same samples,
- * spread over their tp ranks; the largest load over any node uplink, flow and GPU link,
- * plus latency. */
+/* Seconds to send one micro-batch's activations from `from` to `to` (one direction).
+ * Replicas send their own sample ranges to those of `to` that hold the same samples, once
+ * each, spread over their tp ranks. It is the largest load (bytes / bandwidth) over:
+ * a node's uplink, out and in apart; a GPU's link inside its node, out and in apart; a
+ * flow, of which a pair of replicas has min(tp, tp); plus the larger latency of the two
+ * nodes, if any bytes leave a node. */
 double het_cost_send(const struct het_problem *problem, const struct het_stage *from,
                      const struct het_stage *to);
-/* Gradient synchronisation: layers with the same set of holders go together; ring
- * all-reduce, 2 (n-1)/n x bytes, rings in node order crossing an uplink once however many
- * replicas a node holds, a tp t replica running t rings of 1/t of the bytes; T_sync is
- * the largest load over any GPU link or uplink (groups overlap perfectly otherwise).
- * Holders with different tp exchange re-sharded pieces: bytes of the largest shard. */
+/* Gradient synchronisation: T_sync, the largest load over any GPU's link or node's uplink
+ * (classes of layers overlap perfectly otherwise).
+ *
+ *   layers with the same set of n holders (replicas of any pipeline) are one class,
+ * summed by ring all-reduce: each GPU sends and receives 2 (n-1)/n of its shard's
+ * gradient bytes, in as many rings as the highest tp of the holders; rings run in node
+ * order, so all of them together cross an uplink of a node that holds some of the layers,
+ * but not all holders, once out and once in, with 2 (n-1)/n of the whole bytes, however
+ * many replicas the node has; holders with different tp exchange re-sharded pieces: the
+ * GPU with the largest shard carries the most rings; each of the 2 (n-1) steps of a ring
+ * that leaves a node waits for the largest latency.
+ *
+ * With a shared embedding the larger of layer 0 and the last is summed over the holders
+ * of both, and its copy costs nothing. Source: AutoHet, Observation 2; sharing of
+ * uplinks: plan-format.md, Cluster. */
 double het_cost_sync(const struct het_problem *problem, const struct het_plan *plan);
 /* Optimizer step of the slowest replica. */
 double het_cost_step(const struct het_problem *problem, const struct het_plan *plan);
 
 /* A proved lower bound on iteration_s of any plan on any subset of the cluster: the
- * compute floor. With prices w_t >= 0 of the GPU types, sum_t n_t w_t = 1, T >= B * sum_l
- * min_t w_t c_lt,   c_lt = min over (tp, b) of tp * time_l(t, tp, b) / b because each GPU
- * is busy at most T seconds; maximised over w. In docs/planner.md. */
+ * compute floor.
+ *
+ *   LB = max over w of  B * sum_l min_t w_t c_lt,   w_t >= 0, sum_t n_t w_t = 1
+ *
+ *   c_lt  least GPU seconds of layer l for one sample on type t:
+ *         min over (tp, b) of tp * time_l(t, tp, b) / b
+ *   n_t   GPUs of type t
+ *
+ * Proof. A stage spends m_p (f+g) <= T_p <= T of the iteration computing, so each GPU of
+ * a replica is busy m_p (F+B) <= T. Let x_lt be the samples of layer l that replicas of
+ * type t compute: x_lt >= 0 and sum_t x_lt = B. Every one of them takes at least c_lt GPU
+ * seconds (a micro-batch made of binary parts is never better than its best part), hence
+ * sum_l c_lt x_lt <= n_t T for each t. Weigh these with any w of the above: T >= sum_l
+ * sum_t w_t c_lt x_lt >= B sum_l min_t w_t c_lt. Equality is had by the w that solve the
+ * dual of the linear program min T; the program is solved column by column (an assignment
+ * of the layers to types is a column; Dantzig and Wolfe, 1960), and as the bound is
+ * evaluated for the w found, rounding in the solver cannot make it too high. */
 double het_cost_lower_bound(const struct het_problem *problem);
 
 #endif

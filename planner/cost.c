@@ -1,0 +1,664 @@
+#include "planner/cost.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- one stage ---- */
+
+int het_cost_stage(const struct het_problem *problem, const struct het_stage *stage,
+                   double *ret_forward_s, double *ret_backward_s, struct het_error *err)
+{
+    double slowest_forward = 0, slowest_backward = 0;
+    for (size_t r = 0; r < stage->replica_count; r++) {
+        const struct het_replica *replica = &stage->replicas[r];
+        double forward, backward;
+        if (het_profile_times(problem->profile, problem->profile_type[replica->type],
+                              replica->tp, replica->microbatch_size, stage->first_layer,
+                              stage->layer_count, &forward, &backward, err) < 0)
+            return -1;
+        if (stage->recompute == HET_RECOMPUTE_FULL)
+            backward += forward;
+        slowest_forward = fmax(slowest_forward, forward);
+        slowest_backward = fmax(slowest_backward, backward);
+    }
+    *ret_forward_s = slowest_forward;
+    *ret_backward_s = slowest_backward;
+    return 0;
+}
+
+/* ---- load on uplinks ---- */
+
+/* Seconds that each node's uplink is busy, by node index. Clusters of up to INLINE_NODES
+ * nodes need no allocation. */
+#define INLINE_NODES 128
+struct uplink {
+    double out_s, in_s;
+    uint32_t last_class; /* layer class counted last, plus one */
+};
+struct uplinks {
+    struct uplink *nodes;
+    struct uplink inlined[INLINE_NODES];
+};
+
+static void uplinks_init(struct uplinks *uplinks, size_t node_count)
+{
+    uplinks->nodes = uplinks->inlined;
+    if (node_count > INLINE_NODES)
+        uplinks->nodes = xcalloc(node_count, sizeof *uplinks->nodes);
+    else
+        memset(uplinks->inlined, 0, node_count * sizeof *uplinks->inlined);
+}
+
+static void uplinks_fini(struct uplinks *uplinks)
+{
+    if (uplinks->nodes != uplinks->inlined)
+        het_free_pointer(&uplinks->nodes);
+}
+
+/* ---- activations from stage to stage ---- */
+
+struct send {
+    const struct het_node *nodes; /* of the cluster */
+    struct uplinks uplinks;
+    double bytes_per_sample;
+    double largest_s; /* the largest load so far */
+    double latency_s;
+};
+
+static double flow_bandwidth(const struct het_node *node)
+{
+    return node->flow_bytes_per_s > 0 ? node->flow_bytes_per_s : HUGE_VAL;
+}
+
+static void send_samples(struct send *send, const struct het_replica *from,
+                         const struct het_replica *to, uint64_t samples)
+{
+    if (from->node == to->node)
+        return;
+    const struct het_node *sender = &send->nodes[from->node];
+    const struct het_node *receiver = &send->nodes[to->node];
+    struct uplink *out = &send->uplinks.nodes[from->node];
+    struct uplink *in = &send->uplinks.nodes[to->node];
+    double bytes = (double)samples * send->bytes_per_sample;
+    out->out_s += bytes / sender->uplink_bytes_per_s;
+    in->in_s += bytes / receiver->uplink_bytes_per_s;
+    uint32_t flow_count = from->tp < to->tp ? from->tp : to->tp;
+    double flow = fmin(flow_bandwidth(sender), flow_bandwidth(receiver));
+    send->largest_s = fmax(send->largest_s, bytes / flow_count / flow);
+    send->largest_s = fmax(send->largest_s, fmax(out->out_s, in->in_s));
+    send->latency_s = fmax(send->latency_s, fmax(sender->latency_s, receiver->latency_s));
+}
+
+/* A replica's own samples leave or enter through the links of its tp GPUs. */
+static void load_gpu_links(struct send *send, const struct het_stage *stage)
+{
+    for (size_t r = 0; r < stage->replica_count; r++) {
+        const struct het_replica *replica = &stage->replicas[r];
+        double bytes = replica->microbatch_size * send->bytes_per_sample / replica->tp;
+        send->largest_s =
+            fmax(send->largest_s, bytes / send->nodes[replica->node].intra_bytes_per_s);
+    }
+}
+
+double het_cost_send(const struct het_problem *problem, const struct het_stage *from,
+                     const struct het_stage *to)
+{
+    const struct het_cluster *cluster = problem->cluster;
+    uint32_t last_layer = from->first_layer + from->layer_count - 1;
+    struct send send = { .nodes = cluster->nodes,
+                         .bytes_per_sample =
+                             problem->profile->boundary_bytes[last_layer] };
+    uplinks_init(&send.uplinks, cluster->node_count);
+
+    /* Both sides hold samples 0 .. b-1 in replica order; walk the common refinement. */
+    size_t f = 0, t = 0;
+    uint64_t sent = 0, from_end = 0, to_end = 0;
+    while (f < from->replica_count && t < to->replica_count) {
+        uint64_t next_from = from_end + from->replicas[f].microbatch_size;
+        uint64_t next_to = to_end + to->replicas[t].microbatch_size;
+        uint64_t next = next_from < next_to ? next_from : next_to;
+        send_samples(&send, &from->replicas[f], &to->replicas[t], next - sent);
+        sent = next;
+        if (next_from == next) {
+            from_end = next;
+            f++;
+        }
+        if (next_to == next) {
+            to_end = next;
+            t++;
+        }
+    }
+    load_gpu_links(&send, from);
+    load_gpu_links(&send, to);
+    uplinks_fini(&send.uplinks);
+    return send.largest_s + send.latency_s;
+}
+
+/* ---- gradients ---- */
+
+/* Layers [first, end) that the same replicas hold. */
+struct layer_class {
+    uint32_t first, end;
+    bool both_ends; /* the shared embedding: layer 0 and the last, held by either's */
+    uint64_t holders;
+    double whole_bytes; /* of gradients, over the tensor-parallel ranks of a holder */
+    double latency_s;
+    uint32_t first_node;
+    bool leaves_node;
+};
+
+#define INLINE_CLASSES 32
+struct sync {
+    const struct het_problem *problem;
+    const struct het_plan *plan;
+    uint16_t class_of_first[HET_MAX_LAYERS]; /* class that begins at a layer */
+    struct layer_class *classes;
+    struct layer_class inlined[INLINE_CLASSES];
+    size_t class_count;
+    struct uplinks uplinks;
+    double largest_s;
+};
+
+/* Cuts the layers wherever a stage of any pipeline begins. */
+static void sync_init(struct sync *sync, const struct het_problem *problem,
+                      const struct het_plan *plan)
+{
+    uint32_t layer_count = problem->profile->layer_count;
+    bool shared = problem->profile->shared_embedding && layer_count > 1;
+    bool is_cut[HET_MAX_LAYERS + 1];
+    memset(is_cut, 0, layer_count + 1);
+    is_cut[0] = is_cut[layer_count] = true;
+    if (shared)
+        is_cut[1] = is_cut[layer_count - 1] = true;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
+            is_cut[plan->pipelines[p].stages[s].first_layer] = true;
+
+    size_t count = 0;
+    for (uint32_t l = 0; l < layer_count; l++)
+        count += is_cut[l];
+    sync->problem = problem;
+    sync->plan = plan;
+    sync->class_count = count;
+    sync->classes = count <= INLINE_CLASSES ? sync->inlined
+                                            : xcalloc(count, sizeof *sync->classes);
+    sync->largest_s = 0;
+    struct layer_class *class = sync->classes;
+    for (uint32_t first = 0, end; first < layer_count; first = end, class ++) {
+        for (end = first + 1; !is_cut[end];)
+            end++;
+        *class =
+            (struct layer_class){ .first = first, .end = end, .first_node = HET_UNBOUND };
+        sync->class_of_first[first] = (uint16_t)(class - sync->classes);
+    }
+    sync->classes[0].both_ends = shared;
+    uplinks_init(&sync->uplinks, problem->cluster->node_count);
+}
+
+static void sync_fini(struct sync *sync)
+{
+    uplinks_fini(&sync->uplinks);
+    if (sync->classes != sync->inlined)
+        het_free_pointer(&sync->classes);
+}
+
+/* The last layer of a shared embedding is summed with layer 0. */
+static bool is_summed_with_first(const struct sync *sync, const struct layer_class *class)
+{
+    return sync->classes[0].both_ends && class != sync->classes &&
+           class->end == sync->problem->profile->layer_count;
+}
+
+/* Gradient bytes of the class on one rank of degree `tp`. */
+static double shard_bytes(const struct sync *sync, const struct layer_class *class,
+                          uint32_t tp)
+{
+    const struct het_profile *profile = sync->problem->profile;
+    const struct het_layer_bytes *bytes = het_profile_bytes(profile, tp);
+    if (!bytes)
+        return 0;
+    double parameters = bytes->parameters[class->end] - bytes->parameters[class->first];
+    uint32_t last = profile->layer_count - 1;
+    if (class->both_ends)
+        parameters =
+            fmax(parameters, bytes->parameters[last + 1] - bytes->parameters[last]);
+    return parameters * het_workload_gradient_bytes(sync->problem->workload);
+}
+
+/* Share of its shard that each GPU of a ring of n sends and receives: 2 (n-1)/n. */
+static double ring_share(const struct layer_class *class)
+{
+    return 2 * (double)(class->holders - 1) / (double)class->holders;
+}
+
+static void look_at_holder(struct sync *sync, struct layer_class *class,
+                           const struct het_replica *replica)
+{
+    const struct het_node *node = &sync->problem->cluster->nodes[replica->node];
+    class->holders++;
+    class->whole_bytes =
+        fmax(class->whole_bytes, shard_bytes(sync, class, replica->tp) * replica->tp);
+    class->latency_s = fmax(class->latency_s, node->latency_s);
+    if (class->first_node == HET_UNBOUND)
+        class->first_node = replica->node;
+    class->leaves_node = class->leaves_node || replica->node != class->first_node;
+}
+
+static void load_uplink(struct sync *sync, struct layer_class *class,
+                        const struct het_replica *replica)
+{
+    struct uplink *uplink = &sync->uplinks.nodes[replica->node];
+    uint32_t stamp = (uint32_t)(class - sync->classes) + 1;
+    if (uplink->last_class == stamp)
+        return;
+    uplink->last_class = stamp;
+    uplink->out_s += ring_share(class) * class->whole_bytes /
+                         sync->problem->cluster->nodes[replica->node].uplink_bytes_per_s +
+                     2 * (double)(class->holders - 1) * class->latency_s;
+    sync->largest_s = fmax(sync->largest_s, uplink->out_s);
+}
+
+static const struct het_stage *find_stage(const struct het_pipeline *pipeline,
+                                          uint32_t layer)
+{
+    size_t low = 0, high = pipeline->stage_count;
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (pipeline->stages[middle].first_layer <= layer)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &pipeline->stages[low];
+}
+
+/* Calls `visit` for every replica that holds the class. */
+static void each_holder(struct sync *sync, struct layer_class *class,
+                        void (*visit)(struct sync *, struct layer_class *,
+                                      const struct het_replica *))
+{
+    for (size_t p = 0; p < sync->plan->pipeline_count; p++) {
+        const struct het_pipeline *pipeline = &sync->plan->pipelines[p];
+        const struct het_stage *stage = find_stage(pipeline, class->first);
+        for (size_t r = 0; r < stage->replica_count; r++)
+            visit(sync, class, &stage->replicas[r]);
+        const struct het_stage *last = &pipeline->stages[pipeline->stage_count - 1];
+        if (class->both_ends && last != stage)
+            for (size_t r = 0; r < last->replica_count; r++)
+                visit(sync, class, &last->replicas[r]);
+    }
+}
+
+/* Seconds that the GPUs of a replica spend sending, on their own link and as one flow. */
+static void load_gpus(struct sync *sync, const struct het_stage *stage,
+                      const struct het_replica *replica)
+{
+    const struct het_node *node = &sync->problem->cluster->nodes[replica->node];
+    double link_s = 0, flow_s = 0;
+    const struct layer_class *class =
+        &sync->classes[sync->class_of_first[stage->first_layer]];
+    const struct layer_class *end = sync->classes + sync->class_count;
+    for (; class < end && class->first < stage->first_layer + stage->layer_count;
+         class ++) {
+        const struct layer_class *summed = class;
+        if (is_summed_with_first(sync, class)) {
+            if (!stage->first_layer)
+                continue; /* counted with layer 0 */
+            summed = sync->classes;
+        }
+        if (summed->holders < 2)
+            continue;
+        double bytes = ring_share(summed) * shard_bytes(sync, summed, replica->tp);
+        link_s += bytes / node->intra_bytes_per_s;
+        if (summed->leaves_node)
+            flow_s += bytes / flow_bandwidth(node);
+    }
+    sync->largest_s = fmax(sync->largest_s, fmax(link_s, flow_s));
+}
+
+double het_cost_sync(const struct het_problem *problem, const struct het_plan *plan)
+{
+    struct sync sync;
+    sync_init(&sync, problem, plan);
+    for (size_t i = 0; i < sync.class_count; i++) {
+        struct layer_class *class = &sync.classes[i];
+        if (is_summed_with_first(&sync, class))
+            continue;
+        each_holder(&sync, class, look_at_holder);
+        if (class->leaves_node)
+            each_holder(&sync, class, load_uplink);
+    }
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            for (size_t r = 0; r < stage->replica_count; r++)
+                load_gpus(&sync, stage, &stage->replicas[r]);
+        }
+    double largest_s = sync.largest_s;
+    sync_fini(&sync);
+    return largest_s;
+}
+
+/* ---- optimizer, whole plan ---- */
+
+double het_cost_step(const struct het_problem *problem, const struct het_plan *plan)
+{
+    double slowest = 0;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            for (size_t r = 0; r < stage->replica_count; r++) {
+                const struct het_replica *replica = &stage->replicas[r];
+                slowest = fmax(slowest,
+                               het_profile_optimizer_s(
+                                   problem->profile, problem->profile_type[replica->type],
+                                   replica->tp, stage->first_layer, stage->layer_count));
+            }
+        }
+    return slowest;
+}
+
+/* T_p of the header, and the stage with the largest share of the bottleneck. */
+static int price_pipeline(const struct het_problem *problem,
+                          const struct het_pipeline *pipeline, double *ret_seconds,
+                          uint32_t *ret_bottleneck, struct het_error *err)
+{
+    double sum = 0, largest = 0, send_before = 0;
+    uint32_t bottleneck = 0;
+    for (uint32_t s = 0; s < pipeline->stage_count; s++) {
+        double forward, backward;
+        if (het_cost_stage(problem, &pipeline->stages[s], &forward, &backward, err) < 0)
+            return het_wrap(err, "stages[%u]", s);
+        double send_after = 0;
+        if (s + 1 < pipeline->stage_count)
+            send_after =
+                het_cost_send(problem, &pipeline->stages[s], &pipeline->stages[s + 1]);
+        double busy = forward + backward + 2 * (send_before + send_after);
+        if (busy > largest) {
+            largest = busy;
+            bottleneck = s;
+        }
+        sum += forward + backward + 2 * send_after;
+        send_before = send_after;
+    }
+    *ret_seconds = sum + (pipeline->microbatch_count - 1.0) * largest;
+    *ret_bottleneck = bottleneck;
+    return 0;
+}
+
+int het_cost_plan(const struct het_problem *problem, const struct het_plan *plan,
+                  struct het_cost *ret, struct het_error *err)
+{
+    struct het_cost cost = { 0 };
+    for (uint32_t p = 0; p < plan->pipeline_count; p++) {
+        double seconds = 0;
+        uint32_t bottleneck = 0;
+        if (price_pipeline(problem, &plan->pipelines[p], &seconds, &bottleneck, err) < 0)
+            return het_wrap(err, "pipelines[%u]", p);
+        if (seconds > cost.pipeline_s) {
+            cost.pipeline_s = seconds;
+            cost.slowest_pipeline = p;
+            cost.bottleneck_stage = bottleneck;
+        }
+    }
+    cost.sync_s = het_cost_sync(problem, plan);
+    cost.step_s = het_cost_step(problem, plan);
+    cost.iteration_s = cost.pipeline_s + cost.sync_s + cost.step_s;
+    *ret = cost;
+    return 0;
+}
+
+/* ---- lower bound ---- */
+
+/* The linear program of the header: rows 0 .. n-1 are the GPU types, row n says that the
+ * assignments' weights sum up to 1. Columns: the time T, an assignment (its seconds on
+ * each type), or the slack of a type. */
+struct program {
+    size_t types; /* n */
+    double gpus[HET_MAX_TYPES];
+    size_t class_count;   /* layers that cost alike are one class */
+    double *class_layers; /* [class_count]: how many they are */
+    double *class_cost;   /* [class_count][types]: c_lt */
+    double *inverse;      /* [n+1][n+1] of the basis */
+    size_t time_row;      /* basis position of T */
+    double *direction;    /* [n+1]: entering column in the basis */
+    double *column;       /* [n+1] */
+};
+
+/* Least GPU seconds of `layer` for one sample on profile type `type`; HUGE_VAL if the
+ * workload allows no measured point. */
+static double layer_floor(const struct het_problem *problem, uint32_t type,
+                          uint32_t largest_tp, uint32_t layer)
+{
+    const struct het_profile *profile = problem->profile;
+    double least = HUGE_VAL;
+    for (size_t i = 0; i < profile->measurement_count; i++) {
+        const struct het_measurement *m = &profile->measurements[i];
+        if (m->type != type || m->tp > largest_tp ||
+            !het_workload_allows_tensor_parallel(problem->workload, m->tp))
+            continue;
+        double seconds = m->forward_s[layer + 1] - m->forward_s[layer] +
+                         (m->backward_s[layer + 1] - m->backward_s[layer]);
+        least = fmin(least, m->tp * fmax(seconds, 0) / m->microbatch);
+    }
+    return least;
+}
+
+static uint32_t largest_node(const struct het_cluster *cluster, uint32_t type)
+{
+    uint32_t largest = 0;
+    for (size_t i = 0; i < cluster->node_count; i++)
+        if (cluster->nodes[i].type == type && cluster->nodes[i].gpu_count > largest)
+            largest = cluster->nodes[i].gpu_count;
+    return largest;
+}
+
+/* Types that can compute, with their GPUs and costs. */
+static void program_init(struct program *program, const struct het_problem *problem)
+{
+    const struct het_cluster *cluster = problem->cluster;
+    uint32_t layers = problem->profile->layer_count;
+    *program = (struct program){
+        .class_layers = xcalloc(layers, sizeof(double)),
+        .class_cost = xcalloc((size_t)layers * HET_MAX_TYPES, sizeof(double)),
+    };
+    struct {
+        uint32_t profile_type, largest_tp;
+    } type[HET_MAX_TYPES];
+    for (uint32_t t = 0; t < cluster->type_count; t++) {
+        uint32_t largest_tp = largest_node(cluster, t);
+        uint32_t profile_type = problem->profile_type[t];
+        if (profile_type == HET_NO_TYPE ||
+            layer_floor(problem, profile_type, largest_tp, 0) >= HUGE_VAL)
+            continue;
+        type[program->types].profile_type = profile_type;
+        type[program->types].largest_tp = largest_tp;
+        program->gpus[program->types++] = het_cluster_type_gpu_count(cluster, t);
+    }
+    for (uint32_t l = 0; l < layers; l++) {
+        double *cost = program->class_cost + program->class_count * program->types;
+        for (size_t t = 0; t < program->types; t++)
+            cost[t] = layer_floor(problem, type[t].profile_type, type[t].largest_tp, l);
+        size_t same = 0;
+        while (memcmp(program->class_cost + same * program->types, cost,
+                      program->types * sizeof *cost))
+            same++;
+        program->class_layers[same]++;
+        program->class_count += same == program->class_count;
+    }
+    size_t rows = program->types + 1;
+    program->inverse = xcalloc(rows * rows, sizeof(double));
+    program->direction = xcalloc(rows, sizeof(double));
+    program->column = xcalloc(rows, sizeof(double));
+}
+
+static void program_fini(struct program *program)
+{
+    het_free_pointer(&program->class_layers);
+    het_free_pointer(&program->class_cost);
+    het_free_pointer(&program->inverse);
+    het_free_pointer(&program->direction);
+    het_free_pointer(&program->column);
+}
+
+/* sum_l min_t w_t c_lt; fills program->column with the seconds that the minimising
+ * assignment puts on each type. */
+static double price_layers(struct program *program, const double *weights)
+{
+    double total = 0;
+    memset(program->column, 0, program->types * sizeof *program->column);
+    program->column[program->types] = 1;
+    for (size_t i = 0; i < program->class_count; i++) {
+        const double *cost = program->class_cost + i * program->types;
+        size_t best = 0;
+        for (size_t t = 1; t < program->types; t++)
+            if (weights[t] * cost[t] < weights[best] * cost[best])
+                best = t;
+        double seconds = program->class_layers[i] * cost[best];
+        program->column[best] += seconds;
+        total += weights[best] * seconds;
+    }
+    return total;
+}
+
+/* The bound that prices `weights` (made non-negative, scaled) prove. */
+static double evaluate(struct program *program, const double *weights)
+{
+    double scaled[HET_MAX_TYPES], sum = 0;
+    for (size_t t = 0; t < program->types; t++) {
+        scaled[t] = fmax(weights[t], 0);
+        sum += scaled[t] * program->gpus[t];
+    }
+    if (!(sum > 0) || !isfinite(sum))
+        return 0;
+    for (size_t t = 0; t < program->types; t++)
+        scaled[t] /= sum;
+    return price_layers(program, scaled);
+}
+
+/* direction = inverse * column. */
+static void transform_column(struct program *program)
+{
+    size_t rows = program->types + 1;
+    for (size_t i = 0; i < rows; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < rows; j++)
+            sum += program->inverse[i * rows + j] * program->column[j];
+        program->direction[i] = sum;
+    }
+}
+
+/* The column of `direction` takes the basis position `row`. */
+static void pivot(struct program *program, size_t row)
+{
+    size_t rows = program->types + 1;
+    double *pivot_row = program->inverse + row * rows;
+    for (size_t j = 0; j < rows; j++)
+        pivot_row[j] /= program->direction[row];
+    for (size_t i = 0; i < rows; i++) {
+        if (i == row)
+            continue;
+        double factor = program->direction[i];
+        for (size_t j = 0; j < rows; j++)
+            program->inverse[i * rows + j] -= factor * pivot_row[j];
+    }
+}
+
+/* Begins with all layers on the type that is then done first: a basis of that
+ * assignment, T, and the slacks of the other types. */
+static void start_basis(struct program *program)
+{
+    size_t rows = program->types + 1, best = 0;
+    double best_s = HUGE_VAL, best_seconds = 0;
+    for (size_t t = 0; t < program->types; t++) {
+        double seconds = 0;
+        for (size_t i = 0; i < program->class_count; i++)
+            seconds += program->class_layers[i] *
+                       program->class_cost[i * program->types + t];
+        if (seconds / program->gpus[t] < best_s) {
+            best_s = seconds / program->gpus[t];
+            best_seconds = seconds;
+            best = t;
+        }
+    }
+    for (size_t i = 0; i < rows; i++)
+        program->inverse[i * rows + i] = 1;
+    memset(program->column, 0, rows * sizeof *program->column);
+    program->column[best] = best_seconds;
+    program->column[program->types] = 1;
+    transform_column(program);
+    pivot(program, program->types);
+    for (size_t t = 0; t < program->types; t++)
+        program->column[t] = -program->gpus[t];
+    program->column[program->types] = 0;
+    transform_column(program);
+    pivot(program, best);
+    program->time_row = best;
+}
+
+/* The position that limits how far program->direction can be followed. The right hand
+ * side is the last unit vector, so the basis' values are the inverse's last column. */
+static size_t ratio_test(const struct program *program)
+{
+    size_t rows = program->types + 1, leaving = rows;
+    double least = HUGE_VAL;
+    for (size_t i = 0; i < rows; i++) {
+        if (program->direction[i] <= 1e-12)
+            continue;
+        double ratio = fmax(program->inverse[i * rows + rows - 1], 0) /
+                       program->direction[i];
+        if (ratio < least) {
+            least = ratio;
+            leaving = i;
+        }
+    }
+    return leaving;
+}
+
+/* One step of the revised simplex method; false at the optimum, or when rounding stops
+ * it. */
+static bool improve(struct program *program, double *best_bound)
+{
+    size_t n = program->types, rows = n + 1;
+    const double *duals = program->inverse + program->time_row * rows;
+    double weights[HET_MAX_TYPES];
+    size_t most_negative = n;
+    for (size_t t = 0; t < n; t++) {
+        weights[t] = -duals[t];
+        if (weights[t] < -1e-12 &&
+            (most_negative == n || weights[t] < weights[most_negative]))
+            most_negative = t;
+    }
+    *best_bound = fmax(*best_bound, evaluate(program, weights));
+    if (most_negative < n) {
+        memset(program->column, 0, rows * sizeof *program->column);
+        program->column[most_negative] = 1;
+    } else if (price_layers(program, weights) >= duals[n] * (1 - 1e-12)) {
+        return false;
+    }
+    transform_column(program);
+    size_t leaving = ratio_test(program);
+    if (leaving == rows || leaving == program->time_row)
+        return false;
+    pivot(program, leaving);
+    return true;
+}
+
+/* Steps are few (tens for some types); the limit only guards against cycling. */
+#define MAX_STEPS 2000
+
+double het_cost_lower_bound(const struct het_problem *problem)
+{
+    struct program program;
+    program_init(&program, problem);
+    double bound = 0;
+    if (program.types) {
+        start_basis(&program);
+        for (int step = 0; step < MAX_STEPS && improve(&program, &bound); step++)
+            ;
+    }
+    program_fini(&program);
+    /* The last digits are rounding's. */
+    return bound * problem->workload->global_batch * (1 - 1e-12);
+}

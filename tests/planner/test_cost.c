@@ -1,0 +1,282 @@
+#include "planner/cost.h"
+
+#include "tests/planner/toy.h"
+
+#include <check.h>
+#include <math.h>
+
+#define ck_near(a, b) ck_assert_double_eq_tol((a), (b), 1e-12)
+
+START_TEST(stage_is_as_slow_as_its_slowest_replica_each_way)
+{
+    struct toy *toy = toy_new();
+    /* Layers 1-2: fast, four samples (2 + 3) * 2.5 = 12.5 ms; slow, one sample
+     * (2 + 3) * 2 = 10 ms. Backward twice that. */
+    struct het_stage stage = TOY_STAGE(toy, 1, 2, toy_replica(toy, TOY_F0, 0, 1, 4),
+                                       toy_replica(toy, TOY_S0, 0, 1, 1));
+    double forward, backward;
+    ck_assert_int_eq(het_cost_stage(&toy->problem, &stage, &forward, &backward, NULL), 0);
+    ck_near(forward, 0.0125);
+    ck_near(backward, 0.025);
+    stage.recompute = HET_RECOMPUTE_FULL;
+    ck_assert_int_eq(het_cost_stage(&toy->problem, &stage, &forward, &backward, NULL), 0);
+    ck_near(backward, 0.025 + 0.0125);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(missing_profile_is_named)
+{
+    struct toy *toy = toy_new();
+    struct het_plan plan = TOY_PLAN(
+        toy,
+        TOY_PIPELINE(toy, 1, TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 8))));
+    struct het_cost cost;
+    struct het_error err;
+    ck_assert_int_eq(het_cost_plan(&toy->problem, &plan, &cost, &err), -1);
+    ck_assert_int_eq(err.code, HET_NO_PROFILE);
+    ck_assert_str_eq(err.message,
+                     "pipelines[0]: stages[0]: no profile for fast, tp 1, micro-batch 8");
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(send_inside_a_node_uses_the_gpus_links)
+{
+    struct toy *toy = toy_new();
+    /* Two samples of 10 MB over one 100 GB/s link. */
+    struct het_stage from = TOY_STAGE(toy, 0, 2, toy_replica(toy, TOY_F0, 0, 1, 2));
+    struct het_stage to = TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_F0, 1, 1, 2));
+    ck_near(het_cost_send(&toy->problem, &from, &to), 2 * 10e6 / 100e9);
+    /* A receiver of two ranks takes half on each, the sender's one link is the limit. */
+    to = TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_F0, 1, 2, 2));
+    ck_near(het_cost_send(&toy->problem, &from, &to), 2 * 10e6 / 100e9);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(replicas_that_send_at_once_share_the_uplink)
+{
+    struct toy *toy = toy_new();
+    /* All four samples leave s0 by its 5 GB/s uplink, though f0 could take 10. */
+    struct het_stage from = TOY_STAGE(toy, 0, 2, toy_replica(toy, TOY_S0, 0, 1, 2),
+                                      toy_replica(toy, TOY_S0, 1, 1, 2));
+    struct het_stage to = TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_F0, 0, 1, 4));
+    ck_near(het_cost_send(&toy->problem, &from, &to), 4 * 10e6 / 5e9);
+    /* With a limit of 1 GB/s a flow: two flows of two samples each. */
+    toy->nodes[TOY_F0].flow_bytes_per_s = 1e9;
+    ck_near(het_cost_send(&toy->problem, &from, &to), 2 * 10e6 / 1e9);
+    toy->nodes[TOY_F0].latency_s = 0.001;
+    ck_near(het_cost_send(&toy->problem, &from, &to), 2 * 10e6 / 1e9 + 0.001);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(only_samples_that_change_node_cross_the_uplink)
+{
+    struct toy *toy = toy_new();
+    /* f0 holds samples 0-2, s0 sample 3; then f0 0-1, s0 2-3: one sample crosses, into
+     * s0 at 5 GB/s. */
+    struct het_stage from = TOY_STAGE(toy, 0, 2, toy_replica(toy, TOY_F0, 0, 1, 3),
+                                      toy_replica(toy, TOY_S0, 0, 1, 1));
+    struct het_stage to = TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_F0, 1, 1, 2),
+                                    toy_replica(toy, TOY_S0, 1, 1, 2));
+    ck_near(het_cost_send(&toy->problem, &from, &to), 1 * 10e6 / 5e9);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(ring_crosses_an_uplink_once_however_many_replicas)
+{
+    struct toy *toy = toy_new();
+    /* All 1100 M parameters, 4 bytes; three replicas on f0, one on f1: n = 4. Each uplink
+     * carries 2 * 3/4 of 4.4 GB at 10 GB/s. */
+    struct het_stage stage = TOY_STAGE(
+        toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 2), toy_replica(toy, TOY_F0, 1, 1, 2),
+        toy_replica(toy, TOY_F0, 2, 1, 2), toy_replica(toy, TOY_F1, 0, 1, 2));
+    struct het_plan plan = TOY_PLAN(toy, TOY_PIPELINE(toy, 1, stage));
+    ck_near(het_cost_sync(&toy->problem, &plan), 1.5 * 4.4e9 / 10e9);
+    /* tp 2: two rings of half the bytes cross the uplink, n = 2. */
+    stage = TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 2, 4),
+                      toy_replica(toy, TOY_F1, 0, 2, 4));
+    plan = TOY_PLAN(toy, TOY_PIPELINE(toy, 1, stage));
+    ck_near(het_cost_sync(&toy->problem, &plan), 1.0 * 4.4e9 / 10e9);
+    /* On one node only the GPUs' links count: 2 * 1/2 * 4.4 GB at 100 GB/s. */
+    stage = TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 4),
+                      toy_replica(toy, TOY_F0, 1, 1, 4));
+    plan = TOY_PLAN(toy, TOY_PIPELINE(toy, 1, stage));
+    ck_near(het_cost_sync(&toy->problem, &plan), 1.0 * 4.4e9 / 100e9);
+    /* A single replica has nothing to sum. */
+    stage = TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 4));
+    plan = TOY_PLAN(toy, TOY_PIPELINE(toy, 2, stage));
+    ck_assert(het_cost_sync(&toy->problem, &plan) == 0);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(layers_are_summed_over_the_replicas_that_hold_them)
+{
+    struct toy *toy = toy_new();
+    /* Pipeline 0: layers 0-1 on s0, 2-3 on f0; pipeline 1: all on f1.
+     * Layers 0-1 (600 M): s0 and f1; 2-3 (500 M): f0 and f1; n = 2, share 1.
+     * s0: 2.4 GB / 5 GB/s = 0.48 s; f0: 2 GB / 10 GB/s; f1 has both: 4.4 GB / 10 GB/s. */
+    struct het_plan plan = TOY_PLAN(
+        toy,
+        TOY_PIPELINE(toy, 1, TOY_STAGE(toy, 0, 2, toy_replica(toy, TOY_S0, 0, 1, 4)),
+                     TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_F0, 0, 1, 4))),
+        TOY_PIPELINE(toy, 1, TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F1, 0, 1, 4))));
+    ck_near(het_cost_sync(&toy->problem, &plan), 2.4e9 / 5e9);
+    toy->nodes[TOY_S0].uplink_bytes_per_s = 10e9;
+    ck_near(het_cost_sync(&toy->problem, &plan), 4.4e9 / 10e9);
+    /* f1's GPU sends both classes: with a slow link inside it is the limit. */
+    toy->nodes[TOY_F1].intra_bytes_per_s = 4e9;
+    ck_near(het_cost_sync(&toy->problem, &plan), 4.4e9 / 4e9);
+    /* 2 (n-1) = 2 steps wait for the latency of s0, in the class of layers 0-1. */
+    toy->nodes[TOY_F1].intra_bytes_per_s = 100e9;
+    toy->nodes[TOY_S0].latency_s = 0.01;
+    ck_near(het_cost_sync(&toy->problem, &plan), 4.4e9 / 10e9 + 2 * 0.01);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(unequal_degrees_are_limited_by_the_largest_shard)
+{
+    struct toy *toy = toy_new();
+    /* One replica of one GPU, one of two, same node: 2 * 1/2 of 4.4 GB on the first. */
+    struct het_stage stage = TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 4),
+                                       toy_replica(toy, TOY_F0, 1, 2, 4));
+    struct het_plan plan = TOY_PLAN(toy, TOY_PIPELINE(toy, 1, stage));
+    ck_near(het_cost_sync(&toy->problem, &plan), 4.4e9 / 100e9);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(shared_embedding_is_summed_over_both_ends)
+{
+    struct toy *toy = toy_new();
+    toy->profile.shared_embedding = true;
+    /* One pipeline, s0 then f0: layers 0 and 3 are one tensor, the larger is 400 M. */
+    struct het_plan plan = TOY_PLAN(
+        toy, TOY_PIPELINE(toy, 2, TOY_STAGE(toy, 0, 2, toy_replica(toy, TOY_S0, 0, 1, 4)),
+                          TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_F0, 0, 1, 4))));
+    ck_near(het_cost_sync(&toy->problem, &plan), 1.6e9 / 5e9);
+    /* Both ends in one stage: nothing to sum. */
+    plan = TOY_PLAN(
+        toy,
+        TOY_PIPELINE(toy, 2, TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 4))));
+    ck_assert(het_cost_sync(&toy->problem, &plan) == 0);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(plan_costs_pipelines_then_gradients_then_optimizer)
+{
+    struct toy *toy = toy_new();
+    struct het_plan plan = toy_two_pipelines(toy);
+    /* Both pipelines alike, two samples a micro-batch, two micro-batches:
+     * stage 0, slow: (1 + 2) * 3 * 1.5 * 2 = 27 ms; stage 1, fast: (3 + 4) * 3 * 1.5 =
+     * 31.5 ms; send 20 MB at 5 GB/s = 4 ms.
+     * T_p = 27 + 31.5 + 2 * 4 + (2 - 1) * (31.5 + 2 * 4) = 106 ms. */
+    const double pipeline_s = 0.0270 + 0.0315 + 2 * 0.004 + (0.0315 + 2 * 0.004);
+    /* Layers 0-1 by two replicas on s0: 2.4 GB at 50 GB/s; 2-3 on f0: 2 GB at 100. */
+    const double sync_s = 2.4e9 / 50e9;
+    /* 600 of 1100 M parameters at 22 ms a model; fast: 500 of 1100 at 11 ms. */
+    const double step_s = 0.022 * 600 / 1100;
+    struct het_cost cost;
+    ck_assert_int_eq(het_cost_plan(&toy->problem, &plan, &cost, NULL), 0);
+    ck_near(cost.pipeline_s, pipeline_s);
+    ck_near(cost.sync_s, sync_s);
+    ck_near(cost.step_s, step_s);
+    ck_near(cost.iteration_s, pipeline_s + sync_s + step_s);
+    ck_assert_uint_eq(cost.slowest_pipeline, 0);
+    ck_assert_uint_eq(cost.bottleneck_stage, 1);
+    toy_free(toy);
+}
+END_TEST
+
+/* ---- lower bound ---- */
+
+START_TEST(bound_of_one_type_is_its_compute_floor)
+{
+    struct toy *toy = toy_new();
+    toy->cluster.node_count = 2; /* f0, f1: six fast GPUs */
+    /* Best rate: four samples, tp 1: 30 ms * 2.5 / 4 a sample; tp 2 takes 1.2 times. */
+    ck_near(het_cost_lower_bound(&toy->problem), 8 * 0.030 * 2.5 / 4 / 6 * (1 - 1e-12));
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(bound_of_two_alike_types_adds_their_speeds)
+{
+    struct toy *toy = toy_new();
+    /* Slow takes twice as long for every layer: 6 + 4 / 2 = 8 fast GPUs. */
+    ck_near(het_cost_lower_bound(&toy->problem), 8 * 0.030 * 2.5 / 4 / 8 * (1 - 1e-12));
+    toy_free(toy);
+}
+END_TEST
+
+/* max over w of sum_l min_t w_t c_lt for two types by trying each breakpoint. */
+static double bound_by_breakpoints(const double *a, const double *b, size_t layers,
+                                   double n_a, double n_b)
+{
+    double best = 0;
+    for (size_t k = 0; k < layers; k++) {
+        /* w_a a_k = w_b b_k, n_a w_a + n_b w_b = 1 */
+        double w_a = b[k] / (n_a * b[k] + n_b * a[k]);
+        double w_b = a[k] / (n_a * b[k] + n_b * a[k]);
+        double sum = 0;
+        for (size_t l = 0; l < layers; l++)
+            sum += fmin(w_a * a[l], w_b * b[l]);
+        best = fmax(best, sum);
+    }
+    return best;
+}
+
+START_TEST(bound_of_unlike_types_solves_the_linear_program)
+{
+    struct toy *toy = toy_new();
+    uint64_t random = (uint64_t)_i;
+    double cost[2][4];
+    /* One degree and one size are measured, with random times. */
+    struct het_measurement measurements[2];
+    double forward[2][5] = { 0 }, backward[5] = { 0 };
+    for (uint32_t type = 0; type < 2; type++) {
+        for (size_t l = 0; l < 4; l++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            cost[type][l] = 1 + (double)(random >> 40);
+            forward[type][l + 1] = forward[type][l] + cost[type][l];
+        }
+        measurements[type] = (struct het_measurement){ .type = type,
+                                                       .tp = 1,
+                                                       .microbatch = 1,
+                                                       .forward_s = forward[type],
+                                                       .backward_s = backward };
+    }
+    toy->profile.measurements = measurements;
+    toy->profile.measurement_count = 2;
+    double expected = 8 * bound_by_breakpoints(cost[0], cost[1], 4, 6, 4);
+    ck_assert_double_eq_tol(het_cost_lower_bound(&toy->problem) / expected, 1, 1e-9);
+    toy_free(toy);
+}
+END_TEST
+
+Suite *test_cost_suite(void)
+{
+    Suite *suite = suite_create("cost");
+    TCase *cases = tcase_create("cost");
+    tcase_add_test(cases, stage_is_as_slow_as_its_slowest_replica_each_way);
+    tcase_add_test(cases, missing_profile_is_named);
+    tcase_add_test(cases, send_inside_a_node_uses_the_gpus_links);
+    tcase_add_test(cases, replicas_that_send_at_once_share_the_uplink);
+    tcase_add_test(cases, only_samples_that_change_node_cross_the_uplink);
+    tcase_add_test(cases, ring_crosses_an_uplink_once_however_many_replicas);
+    tcase_add_test(cases, layers_are_summed_over_the_replicas_that_hold_them);
+    tcase_add_test(cases, unequal_degrees_are_limited_by_the_largest_shard);
+    tcase_add_test(cases, shared_embedding_is_summed_over_both_ends);
+    tcase_add_test(cases, plan_costs_pipelines_then_gradients_then_optimizer);
+    tcase_add_test(cases, bound_of_one_type_is_its_compute_floor);
+    tcase_add_test(cases, bound_of_two_alike_types_adds_their_speeds);
+    tcase_add_loop_test(cases, bound_of_unlike_types_solves_the_linear_program, 0, 20);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
