@@ -208,7 +208,7 @@ static bool is_plain(const char *text)
 
 static void put_string(struct line *line, const char *text)
 {
-    size_t length = strnlen(text, LOG_VALUE_BYTES + 1);
+    size_t length = strlen(text);
     if (length <= LOG_VALUE_BYTES && is_plain(text)) {
         put(line, text, length);
         return;
