@@ -49,7 +49,10 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help lib check check-san test demo e2e bench lint fmt clean packages-% install
+.PHONY: all help unit check test demo e2e bench lint fmt golden cover clean install packages
+help: ## this list
+	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 all: $(B)/hetplan $(B)/heterotrain-controller ## build build/hetplan and build/heterotrain-controller
 
 $(B)/%.o: %.c
@@ -78,9 +81,74 @@ $(B)/run-tests: $(call obj,tests/main.c $(TEST_SRC) $(TEST_HELP_SRC)) $(B)/libco
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check) $(CONTROLLER_LIBS)
 
-unit: all $(B)/run-tests ## unit tests and simulation, once (T=name runs one suite)
-	@HETPLAN=$(abspath $(B)/hetplan) $(B)/run-tests $(T)
+# Every suite runs here; `make unit T="cost memory"` runs those named.
+unit: all $(B)/run-tests ## unit tests and simulation, once (T=suite)
+	@HETPLAN=$(abspath $(B)/hetplan) CONTROLLER=$(abspath $(B)/heterotrain-controller) \
+	    $(B)/run-tests $(T)
+
+check: ## the fast part: unit tests and simulation, plain and under sanitizers
+	@tests/run-all unit sanitized
+
+test: packages ## everything: check, and the real control plane
+	@tests/run-all unit sanitized e2e
+
+e2e: packages ## the cases on a real control plane
+	@tests/run-all e2e
+
+# ---- the main job, on a terminal ----
+DEMO := $(B)/heterotrain-controller simulate --hetplan $(B)/hetplan \
+        --nodes docs/examples/nodes-mixed.json --profile docs/examples/opt-350-profile.yaml \
+        --hardware docs/examples/hardware.json --job docs/examples/opt-350-job.yaml
+demo: ## install what is missing, build, and show a job planned, placed and moved
+	@deploy/apt-packages build
+	@$(MAKE) --no-print-directory -j2 all
+	@$(MAKE) --no-print-directory run-demo
+run-demo: all
+	@$(DEMO) --event "120s delete node/v100-1" --event "600s restore node/v100-1" \
+	    --until 1800s
+	@echo
+	@echo "The same on your own cluster:"
+	@echo "  kubectl apply -f crds/ -f docs/examples/opt-350-profile.yaml"
+	@echo "  $(B)/heterotrain-controller            # uses your kubeconfig"
+	@echo "  kubectl apply -f docs/examples/opt-350-job.yaml && kubectl get htj -w"
+	@echo "Your own what-if: $(B)/heterotrain-controller simulate --help"
+
+# ---- figures ----
+bench: all $(B)/bench ## planning and re-planning times, memory; prints a table, writes bench.json
+	@$(B)/bench $(BENCH_ARGS)
+
+# ---- the code itself ----
+C_FILES = $(shell git ls-files '*.c' '*.h')
+SCRIPTS = deploy/apt-packages .ci/run tests/run-all tests/lint/purity $(wildcard tests/e2e/run \
+          tests/e2e/control-plane tests/e2e/fetch-control-plane)
+fmt: ## lay the code out (.clang-format)
+	@clang-format -i $(C_FILES)
+lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scripts, CRDs
+	@deploy/apt-packages build test lint
+	@clang-format --dry-run -Werror $(C_FILES)
+	@awk -v dir=planner -v order="$(PLANNER)" -f tests/lint/layers.awk \
+	    $$(git ls-files 'planner/*.[ch]')
+	@awk -v dir=controller -v order="$(CONTROLLER)" -f tests/lint/layers.awk \
+	    $$(git ls-files 'controller/*.[ch]')
+	@$(MAKE) -s B=build/lint/gcc CC=gcc WERROR=-Werror all build/lint/gcc/run-tests
+	@$(MAKE) -s B=build/lint/clang CC=clang WERROR=-Werror all build/lint/clang/run-tests
+	@tests/lint/purity tests/lint/pure-planner.symbols \
+	    $(patsubst %,build/lint/gcc/planner/%.o,$(PLANNER_CORE))
+	@tests/lint/purity tests/lint/pure-controller.symbols \
+	    $(patsubst %,build/lint/gcc/controller/%.o,$(CONTROLLER_PURE))
+	@cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -I. --enable=warning,performance,portability \
+	    --inline-suppr --suppress=missingIncludeSystem --error-exitcode=1 planner controller
+	@shellcheck $(SCRIPTS)
+	@python3 tests/lint/crd_bounds.py
+	@echo "lint: clean"
+
+PREFIX ?= /usr/local
+install: all ## install both programs below PREFIX (/usr/local)
+	install -D -m 755 $(B)/hetplan $(DESTDIR)$(PREFIX)/bin/hetplan
+	install -D -m 755 $(B)/heterotrain-controller $(DESTDIR)$(PREFIX)/bin/heterotrain-controller
+packages:
+	@deploy/apt-packages build test
 
 clean: ## remove what was built
 	rm -rf build bench.json
--include $(wildcard $(B)/*/*.d $(B)/*/*/*.d)
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
