@@ -9,6 +9,8 @@
 #include "planner/hardware.h"
 #include "planner/node_list.h"
 #include "planner/plan.h"
+#include "planner/render/table.h"
+#include "planner/render/torchrun.h"
 #include "planner/search.h"
 
 #endif
