@@ -44,6 +44,7 @@ struct pod {
 struct plan {
     struct job *job;
     int64_t generation;
+    bool is_retired; /* stopped for good: reserves nothing */
     struct share *shares;
     size_t share_count;
 };
@@ -276,7 +277,7 @@ static size_t list_holdings(const struct job *job, struct holding **ret)
         if (!newest || job->plans[i]->generation > newest->generation)
             newest = job->plans[i];
     int64_t generation = newest ? newest->generation : -1;
-    bool holds_plan = newest && !job->is_finished;
+    bool holds_plan = newest && !job->is_finished && !newest->is_retired;
 
     size_t count = 0;
     struct holding *holdings =
@@ -500,12 +501,20 @@ bool capacity_set_pod(struct capacity *capacity, const char *uid, json_t *object
 
 /* ---- plans ---- */
 
+static bool is_retired(const json_t *config_map)
+{
+    const json_t *annotations =
+        json_object_get(json_object_get(config_map, "metadata"), "annotations");
+    return *text_of(annotations, ANNOTATION_RETIRED);
+}
+
 static struct plan *read_plan(struct capacity *capacity, const json_t *config_map,
                               struct job *job)
 {
     struct plan *result = xcalloc(1, sizeof *result);
     result->job = job;
     result->generation = generation_of(config_map);
+    result->is_retired = is_retired(config_map);
     struct het_arena *arena = het_arena_new();
     const char *text = text_of(json_object_get(config_map, "data"), "plan.json");
     json_t *json = NULL;
@@ -547,8 +556,13 @@ bool capacity_set_plan(struct capacity *capacity, const char *uid, json_t *confi
 {
     if (!config_map)
         return remove_plan(capacity, uid);
-    if (strmap_find(&capacity->plans, uid))
-        return false; /* immutable */
+    struct plan *held = strmap_find(&capacity->plans, uid);
+    if (held) { /* its data is immutable; it may be retired */
+        if (held->is_retired == is_retired(config_map))
+            return false;
+        held->is_retired = !held->is_retired;
+        return recount_job(held->job);
+    }
     struct job *job = get_owner(capacity, config_map);
     if (!job)
         return false;

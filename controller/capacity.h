@@ -8,8 +8,8 @@
  *
  * A pod is live from its creation (bound, nominated, or pinned by us) until it is gone or
  * Succeeded or Failed; terminating pods count. A plan counts from the creation of its
- * ConfigMap until its job is finished or gone: it is the reservation that keeps two jobs
- * from planning the same GPU. */
+ * ConfigMap until it is retired, or its job is finished or gone: it is the reservation
+ * that keeps two jobs from planning the same GPU. */
 #ifndef CONTROLLER_CAPACITY_H
 #define CONTROLLER_CAPACITY_H
 

@@ -23,6 +23,8 @@
 #define ANNOTATION_REPLANS      "heterotrain.io/replans"
 #define ANNOTATION_COMPUTED_AT  "heterotrain.io/computed-at"
 #define ANNOTATION_PLAN_HASH    "heterotrain.io/plan-hash"
+/* Set when a generation was stopped for good: why. It never starts again. */
+#define ANNOTATION_RETIRED      "heterotrain.io/retired"
 
 /* The planner's answer to one question. */
 enum answer_kind { ANSWER_NONE, ANSWER_PLAN, ANSWER_NO_PLAN, ANSWER_FAILED };
@@ -61,6 +63,7 @@ struct snapshot_pod {
 struct snapshot_plan {
     const json_t *config_map;
     const char *name, *uid, *hash;
+    const char *retired; /* why it was stopped for good; "": it was not */
     int64_t generation;
     int64_t created_wall_ms;
     uint64_t input_digest;

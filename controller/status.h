@@ -19,6 +19,7 @@ struct status_facts {
     struct status_condition conditions[STATUS_MAX_CONDITIONS];
     size_t condition_count;
     const struct snapshot_plan *plan; /* the newest generation; NULL: none yet */
+    bool holds_gpus;                  /* its GPUs are held, or about to be */
     const char *decision_trigger, *decision_result, *decision_reason; /* NULL: keep */
     int64_t decision_gain_percent;
 };

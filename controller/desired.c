@@ -1,0 +1,472 @@
+#include "controller/desired.h"
+
+#include "controller/timestamp.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API_VERSION   "heterotrain.io/v1alpha1"
+#define KIND          "HeteroTrainingJob"
+#define PLAN_VOLUME   "heterotrain-plan"
+#define BYTES_PER_GIB 1073741824.0
+
+/* json_pack with our own objects cannot fail but for lack of memory or a wrong format,
+ * which is a defect of ours. */
+#define PACK(...) pack_or_die(json_pack(__VA_ARGS__))
+static json_t *pack_or_die(json_t *json)
+{
+    if (!json)
+        abort();
+    return json;
+}
+
+/* ---- the planner's question ---- */
+
+static json_t *cluster_nodes(const struct snapshot *snapshot)
+{
+    json_t *nodes = json_array();
+    for (size_t i = 0; i < snapshot->node_count; i++) {
+        const struct capacity_node *node = &snapshot->nodes[i];
+        if (node->free < 1)
+            continue;
+        json_t *entry = PACK("{s:s, s:s, s:I}", "name", node->name, "type", node->type,
+                             "gpus", (json_int_t)node->free);
+        if (node->memory_bytes)
+            json_object_set_new(entry, "memory_gb",
+                                json_real((double)node->memory_bytes / BYTES_PER_GIB));
+        json_array_append_new(nodes, entry);
+    }
+    return nodes;
+}
+
+static json_t *gpu_type_limits(const struct job_spec *spec)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < spec->gpu_type_count; i++) {
+        const struct job_gpu_type *type = &spec->gpu_types[i];
+        json_array_append_new(list, PACK("{s:s, s:I, s:I, s:I}", "name", type->name,
+                                         "minGPUs", (json_int_t)type->min_gpus, "maxGPUs",
+                                         (json_int_t)type->max_gpus, "preference",
+                                         (json_int_t)type->preference));
+    }
+    return list;
+}
+
+static json_t *job_part(const struct job_spec *spec)
+{
+    json_t *job = PACK("{s:I, s:I, s:I, s:s, s:I, s:I, s:s}", "globalBatchSize",
+                       (json_int_t)spec->global_batch, "memoryHeadroomPercent",
+                       (json_int_t)spec->memory_headroom_percent, "minGPUs",
+                       (json_int_t)spec->min_gpus, "algorithm", spec->algorithm, "effort",
+                       (json_int_t)spec->effort, "seed", (json_int_t)spec->seed,
+                       "runtime", spec->runtime);
+    if (spec->max_gpus)
+        json_object_set_new(job, "maxGPUs", json_integer(spec->max_gpus));
+    if (spec->microbatch_sizes)
+        json_object_set(job, "microBatchSizes",
+                        (json_t *)(uintptr_t)spec->microbatch_sizes);
+    if (spec->constraints)
+        json_object_set(job, "constraints", (json_t *)(uintptr_t)spec->constraints);
+    if (spec->gpu_type_count)
+        json_object_set_new(job, "gpuTypes", gpu_type_limits(spec));
+    return job;
+}
+
+json_t *desired_question(const struct snapshot *snapshot)
+{
+    json_auto_t *nodes = cluster_nodes(snapshot);
+    if (!json_array_size(nodes))
+        return NULL;
+    json_t *question = PACK("{s:{s:O}, s:O, s:o}", "cluster", "nodes", nodes, "profile",
+                            snapshot->profile, "job", job_part(&snapshot->spec));
+    if (snapshot->hardware)
+        json_object_set(question, "hardware", (json_t *)(uintptr_t)snapshot->hardware);
+    return question;
+}
+
+/* ---- names and what all children share ---- */
+
+const char *desired_plan_name(struct het_arena *arena, const char *job,
+                              int64_t generation)
+{
+    return het_arena_printf(arena, "%s-plan-%" PRId64, job, generation);
+}
+
+const char *desired_pod_name(struct het_arena *arena, const char *job, int64_t generation,
+                             int64_t index)
+{
+    return het_arena_printf(arena, "%s-%" PRId64 "-%" PRId64, job, generation, index);
+}
+
+static json_t *owner_references(const struct job_spec *spec)
+{
+    return PACK("[{s:s, s:s, s:s, s:s, s:b, s:b}]", "apiVersion", API_VERSION, "kind",
+                KIND, "name", spec->name, "uid", spec->uid, "controller", 1,
+                "blockOwnerDeletion", 1);
+}
+
+/* Labels of all children; `generation` 0: of none. */
+static void set_labels(json_t *labels, const struct job_spec *spec, int64_t generation)
+{
+    json_object_set_new(labels, "app.kubernetes.io/name", json_string("heterotrain"));
+    json_object_set_new(labels, "app.kubernetes.io/instance", json_string(spec->name));
+    json_object_set_new(labels, "app.kubernetes.io/component", json_string("trainer"));
+    json_object_set_new(labels, "app.kubernetes.io/part-of", json_string("heterotrain"));
+    json_object_set_new(labels, LABEL_MANAGED_BY, json_string(MANAGED_BY));
+    json_object_set_new(labels, LABEL_JOB_NAME, json_string(spec->name));
+    json_object_set_new(labels, LABEL_JOB_UID, json_string(spec->uid));
+    if (generation)
+        json_object_set_new(labels, LABEL_PLAN_GENERATION,
+                            json_sprintf("%" PRId64, generation));
+}
+
+static json_t *child_metadata(const struct job_spec *spec, const char *name,
+                              int64_t generation)
+{
+    json_t *labels = json_object();
+    set_labels(labels, spec, generation);
+    return PACK("{s:s, s:s, s:o, s:o}", "name", name, "namespace", spec->ns, "labels",
+                labels, "ownerReferences", owner_references(spec));
+}
+
+static struct het_render_job render_job(const struct snapshot *snapshot,
+                                        struct het_arena *arena, int64_t generation,
+                                        const char *hash)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    return (struct het_render_job){
+        .job = spec->name,
+        .ns = spec->ns,
+        .service = spec->name,
+        .generation = (uint32_t)generation,
+        .plan_hash = hash,
+        .plan_path = het_arena_printf(arena, "%s/plan.json", spec->plan_mount_path),
+        .checkpoint_dir = spec->checkpoint_uri,
+        .master_port = (uint16_t)spec->master_port,
+    };
+}
+
+/* ---- plan ConfigMap ---- */
+
+int desired_config_map(const struct snapshot *snapshot,
+                       const struct desired_generation *generation, json_t **ret,
+                       struct het_error *err)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    struct het_arena *arena = het_arena_new();
+    const char *hash = het_codec_plan_hash(arena, generation->plan);
+    struct het_render_job job = render_job(snapshot, arena, generation->generation, hash);
+    json_auto_t *plan = het_codec_plan_json(generation->plan);
+    json_auto_t *ranks = het_codec_rankmap(generation->plan);
+    auto_free char *plan_text = het_json_canonical(plan);
+    auto_free char *rank_text = het_json_canonical(ranks);
+    const char *hostfile = het_render_hostfile(arena, generation->plan, &job);
+    size_t size = strlen(plan_text) + strlen(rank_text) + strlen(hostfile);
+    int result = 0;
+    if (size > PLAN_MAX_BYTES) {
+        result = het_fail(err, HET_BAD_INPUT,
+                          "the plan is %zu bytes, a ConfigMap takes at most %zu; lower "
+                          "spec.resources.maxGPUs",
+                          size, PLAN_MAX_BYTES);
+    } else {
+        char computed_at[TIMESTAMP_SIZE];
+        timestamp_format(snapshot->wall_ms, computed_at);
+        const char *name = desired_plan_name(arena, spec->name, generation->generation);
+        json_t *metadata = child_metadata(spec, name, generation->generation);
+        json_object_set_new(
+            metadata, "annotations",
+            PACK("{s:s, s:o, s:o, s:o, s:s, s:s}", ANNOTATION_TRIGGER,
+                 generation->trigger, ANNOTATION_INPUT_DIGEST,
+                 json_sprintf("%016" PRIx64, generation->input_digest),
+                 ANNOTATION_RESTARTS, json_sprintf("%" PRId64, generation->restarts),
+                 ANNOTATION_REPLANS, json_sprintf("%" PRId64, generation->replans),
+                 ANNOTATION_COMPUTED_AT, computed_at, ANNOTATION_PLAN_HASH, hash));
+        *ret = PACK("{s:s, s:s, s:o, s:b, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind",
+                    "ConfigMap", "metadata", metadata, "immutable", 1, "data",
+                    "plan.json", plan_text, "rankmap.json", rank_text, "hostfile",
+                    hostfile);
+    }
+    het_arena_free(arena);
+    return result;
+}
+
+/* ---- Service ---- */
+
+json_t *desired_service(const struct snapshot *snapshot, int64_t generation)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    return PACK("{s:s, s:s, s:o, s:{s:s, s:b, s:{s:s, s:o}, s:[{s:s, s:I, s:I, s:s}]}}",
+                "apiVersion", "v1", "kind", "Service", "metadata",
+                child_metadata(spec, spec->name, 0), "spec", "clusterIP", "None",
+                "publishNotReadyAddresses", 1, "selector", LABEL_JOB_NAME, spec->name,
+                LABEL_PLAN_GENERATION, json_sprintf("%" PRId64, generation), "ports",
+                "name", "master", "port", (json_int_t)spec->master_port, "targetPort",
+                (json_int_t)spec->master_port, "protocol", "TCP");
+}
+
+/* ---- pods ---- */
+
+/* Sets `object`[key] to an empty object or array if it is not there; returns it. */
+static json_t *child_object(json_t *object, const char *key)
+{
+    json_t *child = json_object_get(object, key);
+    if (!json_is_object(child)) {
+        json_object_set_new(object, key, json_object());
+        child = json_object_get(object, key);
+    }
+    return child;
+}
+
+static json_t *child_array(json_t *object, const char *key)
+{
+    json_t *child = json_object_get(object, key);
+    if (!json_is_array(child)) {
+        json_object_set_new(object, key, json_array());
+        child = json_object_get(object, key);
+    }
+    return child;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static const json_t *template_spec(const struct job_spec *spec)
+{
+    return json_object_get(spec->pod_template, "spec");
+}
+
+/* Index of the container that trains; -1 if the template lacks it. */
+static int trainer_index(const struct job_spec *spec)
+{
+    const json_t *containers = json_object_get(template_spec(spec), "containers");
+    if (!spec->container_name)
+        return json_array_size(containers) ? 0 : -1;
+    for (size_t i = 0; i < json_array_size(containers); i++)
+        if (!strcmp(text_of(json_array_get(containers, i), "name"), spec->container_name))
+            return (int)i;
+    return -1;
+}
+
+static int check_container(const json_t *container, const char *field, size_t index,
+                           struct het_error *err)
+{
+    if (!json_is_object(container) || !*text_of(container, "name"))
+        return het_fail(err, HET_BAD_INPUT,
+                        "spec.podTemplate.spec.%s[%zu].name: is missing", field, index);
+    const json_t *environment = json_object_get(container, "env");
+    for (size_t i = 0; i < json_array_size(environment); i++) {
+        const char *name = text_of(json_array_get(environment, i), "name");
+        if (het_render_is_reserved(name))
+            return het_fail(
+                err, HET_BAD_INPUT,
+                "spec.podTemplate.spec.%s[%zu].env: %s is set by the operator "
+                "from the plan; remove it",
+                field, index, name);
+    }
+    const json_t *resources = json_object_get(container, "resources");
+    if (json_object_get(json_object_get(resources, "limits"), JOB_SPEC_GPU_RESOURCE) ||
+        json_object_get(json_object_get(resources, "requests"), JOB_SPEC_GPU_RESOURCE))
+        return het_fail(
+            err, HET_BAD_INPUT,
+            "spec.podTemplate.spec.%s[%zu].resources: %s is set by the operator "
+            "from the plan; remove it",
+            field, index, JOB_SPEC_GPU_RESOURCE);
+    return 0;
+}
+
+/* Fields of the pod spec that the operator decides. */
+static const char *const operator_fields[] = { "nodeName", "hostname", "subdomain",
+                                               "schedulingGates" };
+
+int desired_check_template(const struct job_spec *spec, struct het_error *err)
+{
+    const json_t *template = template_spec(spec);
+    for (size_t i = 0; i < sizeof operator_fields / sizeof *operator_fields; i++)
+        if (json_object_get(template, operator_fields[i]))
+            return het_fail(
+                err, HET_BAD_INPUT,
+                "spec.podTemplate.spec.%s: is decided by the operator; remove "
+                "it",
+                operator_fields[i]);
+    const char *restart = text_of(template, "restartPolicy");
+    if (*restart && strcmp(restart, "Never"))
+        return het_fail(
+            err, HET_BAD_INPUT,
+            "spec.podTemplate.spec.restartPolicy: must be Never (a failed rank "
+            "restarts the whole generation)");
+    static const char *const lists[] = { "containers", "initContainers" };
+    for (size_t k = 0; k < 2; k++) {
+        const json_t *containers = json_object_get(template, lists[k]);
+        for (size_t i = 0; i < json_array_size(containers); i++)
+            if (check_container(json_array_get(containers, i), lists[k], i, err) < 0)
+                return -1;
+    }
+    const json_t *volumes = json_object_get(template, "volumes");
+    for (size_t i = 0; i < json_array_size(volumes); i++)
+        if (!strcmp(text_of(json_array_get(volumes, i), "name"), PLAN_VOLUME))
+            return het_fail(
+                err, HET_BAD_INPUT,
+                "spec.podTemplate.spec.volumes[%zu].name: %s is the operator's; "
+                "rename it",
+                i, PLAN_VOLUME);
+    if (trainer_index(spec) < 0)
+        return het_fail(err, HET_BAD_INPUT, "spec.podTemplate.spec.containers: %s%s",
+                        spec->container_name ? "no container is named "
+                                             : "there is no container",
+                        spec->container_name ? spec->container_name : "");
+    return 0;
+}
+
+/* Required node affinity on metadata.name, added to every user term: terms are ORed, so
+ * one without the pin would let the pod go elsewhere. */
+static void pin(json_t *pod_spec, const char *node)
+{
+    json_t *affinity = child_object(child_object(pod_spec, "affinity"), "nodeAffinity");
+    json_t *required =
+        child_object(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+    json_t *terms = child_array(required, "nodeSelectorTerms");
+    if (!json_array_size(terms))
+        json_array_append_new(terms, json_object());
+    for (size_t i = 0; i < json_array_size(terms); i++)
+        json_array_insert_new(child_array(json_array_get(terms, i), "matchFields"), 0,
+                              PACK("{s:s, s:s, s:[s]}", "key", "metadata.name",
+                                   "operator", "In", "values", node));
+}
+
+static void tolerate_gpu_taint(json_t *pod_spec)
+{
+    json_array_append_new(child_array(pod_spec, "tolerations"),
+                          PACK("{s:s, s:s, s:s}", "key", JOB_SPEC_GPU_RESOURCE,
+                               "operator", "Exists", "effect", "NoSchedule"));
+}
+
+static void add_environment(struct het_arena *arena, json_t *container,
+                            const struct snapshot *snapshot,
+                            const struct snapshot_plan *plan, size_t index)
+{
+    struct het_render_job job = render_job(snapshot, arena, plan->generation, plan->hash);
+    struct het_env *variables;
+    size_t count = het_render_torchrun(arena, plan->plan, &job, index, &variables);
+    json_t *environment = child_array(container, "env");
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(environment, PACK("{s:s, s:s}", "name", variables[i].name,
+                                                "value", variables[i].value));
+}
+
+static void mount_plan(json_t *pod_spec, json_t *container,
+                       const struct snapshot *snapshot, const struct snapshot_plan *plan)
+{
+    json_array_append_new(
+        child_array(pod_spec, "volumes"),
+        PACK("{s:s, s:{s:s}}", "name", PLAN_VOLUME, "configMap", "name", plan->name));
+    json_array_append_new(child_array(container, "volumeMounts"),
+                          PACK("{s:s, s:s, s:b}", "name", PLAN_VOLUME, "mountPath",
+                               snapshot->spec.plan_mount_path, "readOnly", 1));
+}
+
+/* A request as Kubernetes writes it, from milli-units. */
+static json_t *quantity_text(int64_t milli)
+{
+    return milli % 1000 ? json_sprintf("%" PRId64 "m", milli)
+                        : json_sprintf("%" PRId64, milli / 1000);
+}
+
+/* GPUs as limits; perGPUResources times the GPUs on top of what the container asks for.
+ */
+static int add_resources(json_t *container, const struct job_spec *spec, int64_t gpus,
+                         struct het_error *err)
+{
+    json_t *resources = child_object(container, "resources");
+    json_t *requests = child_object(resources, "requests");
+    json_t *limits = child_object(resources, "limits");
+    const char *name;
+    json_t *each;
+    json_object_foreach ((json_t *)(uintptr_t)spec->per_gpu_resources, name, each) {
+        int64_t milli = json_is_string(each)
+                            ? het_quantity_parse(json_string_value(each), 1)
+                            : json_integer_value(each) * 1000;
+        const char *base = text_of(requests, name);
+        int64_t own = *base ? het_quantity_parse(base, 1) : 0;
+        int64_t sum;
+        if (milli < 0 || own < 0 || __builtin_mul_overflow(milli, gpus, &sum) ||
+            __builtin_add_overflow(sum, own, &sum))
+            return het_fail(err, HET_BAD_INPUT,
+                            "spec.perGPUResources.%s: is not a quantity that can be "
+                            "multiplied and added",
+                            name);
+        json_object_set_new(requests, name, quantity_text(sum));
+        if (json_object_get(limits, name))
+            json_object_set_new(limits, name, quantity_text(sum));
+    }
+    json_object_set_new(requests, JOB_SPEC_GPU_RESOURCE, json_sprintf("%" PRId64, gpus));
+    json_object_set_new(limits, JOB_SPEC_GPU_RESOURCE, json_sprintf("%" PRId64, gpus));
+    return 0;
+}
+
+static json_t *pod_metadata(const struct snapshot *snapshot,
+                            const struct snapshot_plan *plan, size_t index,
+                            const char *name)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    const json_t *user = json_object_get(spec->pod_template, "metadata");
+    json_t *metadata = child_metadata(spec, name, plan->generation);
+    json_t *labels = json_object_get(metadata, "labels");
+    json_t *user_labels = json_object_get(user, "labels");
+    if (json_is_object(user_labels))
+        json_object_update_missing(labels, user_labels);
+    json_object_set_new(labels, LABEL_POD_INDEX, json_sprintf("%zu", index));
+    json_object_set_new(labels, LABEL_GPU_TYPE,
+                        json_string(plan->rank_nodes[index].type_name));
+    json_t *annotations = PACK("{s:s, s:s, s:s}", "karpenter.sh/do-not-disrupt", "true",
+                               "cluster-autoscaler.kubernetes.io/safe-to-evict", "false",
+                               ANNOTATION_PLAN_HASH, plan->hash);
+    json_t *user_annotations = json_object_get(user, "annotations");
+    if (json_is_object(user_annotations))
+        json_object_update_missing(annotations, user_annotations);
+    json_object_set_new(metadata, "annotations", annotations);
+    return metadata;
+}
+
+int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *plan,
+                size_t index, json_t **ret, struct het_error *err)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    const struct het_rank_node *place = &plan->rank_nodes[index];
+    if (desired_check_template(spec, err) < 0)
+        return -1;
+    struct het_arena *arena = het_arena_new();
+    const char *name =
+        desired_pod_name(arena, spec->name, plan->generation, (int64_t)index);
+
+    json_t *pod_spec = json_deep_copy(template_spec(spec));
+    json_t *container = json_array_get(json_object_get(pod_spec, "containers"),
+                                       (size_t)trainer_index(spec));
+    add_environment(arena, container, snapshot, plan, index);
+    mount_plan(pod_spec, container, snapshot, plan);
+    int result = add_resources(container, spec, place->gpu_count, err);
+    pin(pod_spec, place->node_name);
+    tolerate_gpu_taint(pod_spec);
+    json_object_set_new(pod_spec, "restartPolicy", json_string("Never"));
+    json_object_set_new(pod_spec, "enableServiceLinks", json_false());
+    json_object_set_new(pod_spec, "hostname", json_string(name));
+    json_object_set_new(pod_spec, "subdomain", json_string(spec->name));
+    if (spec->priority_class)
+        json_object_set_new(pod_spec, "priorityClassName",
+                            json_string(spec->priority_class));
+    if (spec->scheduler_name)
+        json_object_set_new(pod_spec, "schedulerName", json_string(spec->scheduler_name));
+
+    json_t *pod = PACK("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod",
+                       "metadata", pod_metadata(snapshot, plan, index, name), "spec",
+                       pod_spec);
+    if (result < 0)
+        json_decref(pod);
+    else
+        *ret = pod;
+    het_arena_free(arena);
+    return result;
+}

@@ -1,0 +1,304 @@
+#include "controller/snapshot.h"
+
+#include "controller/timestamp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t snapshot_digest(uint64_t digest, const void *bytes, size_t length)
+{
+    const unsigned char *byte = bytes;
+    uint64_t h = digest ? digest : 14695981039346656037u;
+    for (size_t i = 0; i < length; i++)
+        h = (h ^ byte[i]) * 1099511628211u;
+    return h;
+}
+
+static uint64_t digest_text(uint64_t digest, const char *text)
+{
+    return snapshot_digest(digest, text, strlen(text) + 1);
+}
+
+static uint64_t digest_json(uint64_t digest, const json_t *json)
+{
+    auto_free char *text =
+        json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+    return digest_text(digest, text ? text : "-");
+}
+
+static const json_t *condition(const json_t *object, const char *type)
+{
+    const json_t *list = json_object_get(json_object_get(object, "status"), "conditions");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+        const char *name = json_string_value(json_object_get(entry, "type"));
+        if (name && !strcmp(name, type))
+            return entry;
+    }
+    return NULL;
+}
+
+const char *snapshot_condition(const json_t *object, const char *type)
+{
+    const char *status =
+        json_string_value(json_object_get(condition(object, type), "status"));
+    return status ? status : "";
+}
+
+static bool is_true(const json_t *object, const char *type)
+{
+    return !strcmp(snapshot_condition(object, type), "True");
+}
+
+bool snapshot_job_is_finished(const json_t *job)
+{
+    return is_true(job, "Complete") || is_true(job, "Failed");
+}
+
+static int64_t number_of(const char *text)
+{
+    char *end;
+    long long number = strtoll(text, &end, 10);
+    return *text && !*end && number >= 0 ? number : 0;
+}
+
+/* ---- pods ---- */
+
+/* Why a failed pod is the infrastructure's doing (kubernetes-api.md 6.5, Pod side). */
+static bool has_infrastructure_reason(const char *reason)
+{
+    static const char *const reasons[] = { "NodeLost",   "NodeShutdown",
+                                           "Terminated", "NodeAffinity",
+                                           "Evicted",    "Preempting",
+                                           "Shutdown",   "UnexpectedAdmissionError" };
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (!strcmp(reason, reasons[i]))
+            return true;
+    return !strncmp(reason, "OutOf", strlen("OutOf"));
+}
+
+/* Exit code of the container that trains (`name`, or the first); -1 if unknown. */
+static int64_t exit_code_of(const json_t *pod, const char *name)
+{
+    const json_t *list =
+        json_object_get(json_object_get(pod, "status"), "containerStatuses");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *status = json_array_get(list, i);
+        const char *container = json_string_value(json_object_get(status, "name"));
+        if (name && (!container || strcmp(container, name)))
+            continue;
+        const json_t *ended =
+            json_object_get(json_object_get(status, "state"), "terminated");
+        const json_t *code = json_object_get(ended, "exitCode");
+        if (code)
+            return json_integer_value(code);
+    }
+    return -1;
+}
+
+static void read_pod(const json_t *object, const struct capacity *capacity,
+                     const char *container, struct snapshot_pod *ret)
+{
+    const json_t *status = json_object_get(object, "status");
+    const char *phase = json_string_value(json_object_get(status, "phase"));
+    const char *reason = json_string_value(json_object_get(status, "reason"));
+    const char *node =
+        json_string_value(json_object_get(json_object_get(object, "spec"), "nodeName"));
+    *ret = (struct snapshot_pod){
+        .object = object,
+        .name = kube_name(object),
+        .uid = kube_uid(object),
+        .node = node ? node : "",
+        .generation = number_of(kube_label(object, LABEL_PLAN_GENERATION)),
+        .index = number_of(kube_label(object, LABEL_POD_INDEX)),
+        .phase = POD_PENDING,
+        .is_ready = is_true(object, "Ready"),
+        .is_scheduled = node && *node,
+        .is_deleting = kube_is_deleting(object),
+        .exit_code = -1,
+    };
+    if (phase && !strcmp(phase, "Running"))
+        ret->phase = POD_RUNNING;
+    else if (phase && !strcmp(phase, "Succeeded"))
+        ret->phase = POD_SUCCEEDED;
+    else if (phase && !strcmp(phase, "Failed"))
+        ret->phase = POD_FAILED;
+
+    bool node_is_gone = ret->is_scheduled && !capacity_has_node(capacity, ret->node);
+    ret->is_on_lost_node =
+        node_is_gone ||
+        (ret->is_scheduled && capacity_is_out_of_service(capacity, ret->node));
+    ret->is_gone = ret->phase == POD_SUCCEEDED || ret->phase == POD_FAILED ||
+                   ret->is_on_lost_node;
+    if (ret->phase == POD_FAILED)
+        ret->exit_code = exit_code_of(object, container);
+    ret->is_disrupted = is_true(object, "DisruptionTarget") || ret->is_on_lost_node ||
+                        (reason && has_infrastructure_reason(reason));
+}
+
+static int compare_pods(const void *a, const void *b)
+{
+    const struct snapshot_pod *left = a, *right = b;
+    if (left->generation != right->generation)
+        return left->generation < right->generation ? -1 : 1;
+    if (left->index != right->index)
+        return left->index < right->index ? -1 : 1;
+    return strcmp(left->name, right->name);
+}
+
+/* Owned objects of `resource` in the job's own namespace: an ownerReference from another
+ * namespace makes nothing ours. */
+static size_t find_children(struct het_arena *arena, const struct store *store,
+                            const struct kube_resource *resource,
+                            const struct job_spec *job, json_t ***ret)
+{
+    json_t **objects;
+    size_t count = store_find_owned(store, resource, job->uid, arena, &objects);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(kube_namespace(objects[i]), job->ns))
+            objects[kept++] = objects[i];
+    *ret = objects;
+    return kept;
+}
+
+static void take_pods(struct het_arena *arena, const struct snapshot_sources *sources,
+                      struct snapshot *snapshot)
+{
+    json_t **objects;
+    size_t count =
+        find_children(arena, sources->store, &kube_pod, &snapshot->spec, &objects);
+    struct snapshot_pod *pods = HET_ARENA_ARRAY(arena, struct snapshot_pod, count);
+    for (size_t i = 0; i < count; i++)
+        read_pod(objects[i], sources->capacity, snapshot->spec.container_name, &pods[i]);
+    qsort(pods, count, sizeof *pods, compare_pods);
+    snapshot->pods = pods;
+    snapshot->pod_count = count;
+}
+
+/* ---- plans ---- */
+
+static int compare_plans(const void *a, const void *b)
+{
+    const struct snapshot_plan *left = a, *right = b;
+    if (left->generation != right->generation)
+        return left->generation > right->generation ? -1 : 1;
+    return strcmp(left->name, right->name);
+}
+
+static void read_plan_body(struct het_arena *arena, struct snapshot_plan *plan)
+{
+    const json_t *data = json_object_get(plan->config_map, "data");
+    const char *text = json_string_value(json_object_get(data, "plan.json"));
+    json_t *json = NULL;
+    if (!text || het_json_decode(text, strlen(text), "plan.json", &json, NULL) < 0)
+        return;
+    if (!het_codec_plan(arena, json, &plan->plan, NULL))
+        plan->rank_node_count = het_plan_rank_nodes(arena, plan->plan, &plan->rank_nodes);
+    json_decref(json);
+}
+
+static void take_plans(struct het_arena *arena, const struct snapshot_sources *sources,
+                       struct snapshot *snapshot)
+{
+    json_t **objects;
+    size_t count =
+        find_children(arena, sources->store, &kube_config_map, &snapshot->spec, &objects);
+    struct snapshot_plan *plans = HET_ARENA_ARRAY(arena, struct snapshot_plan, count);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct snapshot_plan *plan = &plans[kept];
+        *plan = (struct snapshot_plan){
+            .config_map = objects[i],
+            .name = kube_name(objects[i]),
+            .uid = kube_uid(objects[i]),
+            .hash = kube_annotation(objects[i], ANNOTATION_PLAN_HASH),
+            .retired = kube_annotation(objects[i], ANNOTATION_RETIRED),
+            .generation = number_of(kube_label(objects[i], LABEL_PLAN_GENERATION)),
+            .restarts = number_of(kube_annotation(objects[i], ANNOTATION_RESTARTS)),
+            .replans = number_of(kube_annotation(objects[i], ANNOTATION_REPLANS)),
+            .input_digest =
+                strtoull(kube_annotation(objects[i], ANNOTATION_INPUT_DIGEST), NULL, 16),
+        };
+        timestamp_parse(kube_annotation(objects[i], ANNOTATION_COMPUTED_AT),
+                        &plan->created_wall_ms);
+        if (plan->generation > 0 && !kube_is_deleting(objects[i]))
+            kept++;
+    }
+    qsort(plans, kept, sizeof *plans, compare_plans);
+    if (kept)
+        read_plan_body(arena, &plans[0]);
+    snapshot->plans = plans;
+    snapshot->plan_count = kept;
+}
+
+/* ---- the whole ---- */
+
+/* Parts of the spec that the planner's answer depends on. */
+static const char *const planning_parts[] = { "model", "training", "resources", "planner",
+                                              "perGPUResources" };
+
+static uint64_t digest_input(const struct snapshot *snapshot, uint64_t hardware_digest)
+{
+    uint64_t digest = snapshot_digest(0, &hardware_digest, sizeof hardware_digest);
+    const json_t *spec = json_object_get(snapshot->job, "spec");
+    for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
+        digest = digest_json(digest, json_object_get(spec, planning_parts[i]));
+    digest = digest_json(digest, json_object_get(snapshot->profile, "spec"));
+    for (size_t i = 0; i < snapshot->node_count; i++) {
+        const struct capacity_node *node = &snapshot->nodes[i];
+        if (!node->free)
+            continue;
+        digest = digest_text(digest, node->name);
+        digest = digest_text(digest, node->type);
+        digest = snapshot_digest(digest, &node->memory_bytes, sizeof node->memory_bytes);
+        digest = snapshot_digest(digest, &node->free, sizeof node->free);
+    }
+    return digest;
+}
+
+static const json_t *template_tolerations(const struct job_spec *spec)
+{
+    return json_object_get(json_object_get(spec->pod_template, "spec"), "tolerations");
+}
+
+bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sources,
+                   const char *ns, const char *name, const struct job_memory *memory,
+                   struct snapshot *ret)
+{
+    json_t *job = store_find(sources->store, &kube_job, ns, name);
+    if (!job)
+        return false;
+    struct snapshot snapshot = {
+        .now_ms = sources->now_ms,
+        .wall_ms = sources->wall_ms,
+        .job = job,
+        .hardware = sources->hardware,
+    };
+    if (memory)
+        snapshot.memory = *memory;
+    if (job_spec_parse(arena, job, &snapshot.spec, &snapshot.refused_reason,
+                       &snapshot.refused) < 0)
+        job_spec_read_identity(job, &snapshot.spec);
+
+    const struct job_spec *spec = &snapshot.spec;
+    if (spec->profile_name)
+        snapshot.profile =
+            spec->profile_is_cluster
+                ? store_find(sources->store, &kube_cluster_model_profile, "",
+                             spec->profile_name)
+                : store_find(sources->store, &kube_model_profile, ns, spec->profile_name);
+    take_plans(arena, sources, &snapshot);
+    take_pods(arena, sources, &snapshot);
+    snapshot.service = store_find(sources->store, &kube_service, ns, name);
+
+    struct capacity_node *nodes;
+    const char *key = het_arena_printf(arena, "%s/%s", spec->ns, spec->uid);
+    snapshot.node_count = capacity_view(sources->capacity, arena, key,
+                                        spec->node_selector, template_tolerations(spec),
+                                        &nodes);
+    snapshot.nodes = nodes;
+    snapshot.input_digest = digest_input(&snapshot, sources->hardware_digest);
+    *ret = snapshot;
+    return true;
+}

@@ -1,0 +1,369 @@
+#include "controller/status.h"
+
+#include "controller/timestamp.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_STAGES  64    /* the schema's bound of status.plan.stages */
+#define MAX_MESSAGE 32768 /* the schema's bound of a condition's message */
+
+void status_set(struct status_facts *facts, const char *type, const char *status,
+                const char *reason, const char *message)
+{
+    struct status_condition *condition = NULL;
+    for (size_t i = 0; i < facts->condition_count; i++)
+        if (!strcmp(facts->conditions[i].type, type))
+            condition = &facts->conditions[i];
+    if (!condition)
+        condition = &facts->conditions[facts->condition_count++];
+    *condition =
+        (struct status_condition){ type, status, reason, message ? message : "" };
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static json_t *time_json(int64_t wall_ms)
+{
+    char text[TIMESTAMP_SIZE];
+    timestamp_format(wall_ms, text);
+    return json_string(text);
+}
+
+static void set_integer(json_t *object, const char *key, int64_t value)
+{
+    json_object_set_new(object, key, json_integer(value));
+}
+
+/* ---- conditions ---- */
+
+static const json_t *present_condition(const json_t *status, const char *type)
+{
+    const json_t *list = json_object_get(status, "conditions");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!strcmp(text_of(json_array_get(list, i), "type"), type))
+            return json_array_get(list, i);
+    return NULL;
+}
+
+static json_t *condition_json(const struct snapshot *snapshot,
+                              const struct status_condition *condition,
+                              const json_t *present)
+{
+    json_t *json = json_object();
+    json_object_set_new(json, "type", json_string(condition->type));
+    json_object_set_new(json, "status", json_string(condition->status));
+    json_object_set_new(json, "reason", json_string(condition->reason));
+    size_t length = strnlen(condition->message, MAX_MESSAGE);
+    json_t *message = json_stringn(condition->message, length);
+    json_object_set_new(json, "message", message ? message : json_string(""));
+    set_integer(json, "observedGeneration", snapshot->spec.generation);
+    bool same = present && !strcmp(text_of(present, "status"), condition->status);
+    const char *since = text_of(present, "lastTransitionTime");
+    json_object_set_new(json, "lastTransitionTime",
+                        same && *since ? json_string(since)
+                                       : time_json(snapshot->wall_ms));
+    return json;
+}
+
+/* Conditions of this pass, then those that it says nothing about, as they were. */
+static json_t *conditions_json(const struct snapshot *snapshot,
+                               const struct status_facts *facts, const json_t *present)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < facts->condition_count; i++)
+        json_array_append_new(
+            list, condition_json(snapshot, &facts->conditions[i],
+                                 present_condition(present, facts->conditions[i].type)));
+    json_t *before = json_object_get(present, "conditions");
+    size_t i;
+    json_t *old;
+    json_array_foreach (before, i, old) {
+        bool is_set = false;
+        for (size_t k = 0; k < facts->condition_count; k++)
+            is_set |= !strcmp(facts->conditions[k].type, text_of(old, "type"));
+        if (!is_set)
+            json_array_append(list, old);
+    }
+    return list;
+}
+
+/* ---- the plan ---- */
+
+/* "A100-SXM4-40GB", or "A100-SXM4-40GB+V100-SXM2-16GB" for a mixed stage. */
+static const char *stage_types(struct het_arena *arena, const struct het_stage *stage)
+{
+    const char *text = "";
+    for (size_t r = 0; r < stage->replica_count; r++) {
+        const char *type = stage->replicas[r].type_name;
+        bool is_named = false;
+        for (size_t k = 0; k < r; k++)
+            is_named |= !strcmp(stage->replicas[k].type_name, type);
+        if (!is_named)
+            text = het_arena_printf(arena, "%s%s%s", text, *text ? "+" : "", type);
+    }
+    return text;
+}
+
+static json_t *stages_json(struct het_arena *arena, const struct het_plan *plan)
+{
+    json_t *list = json_array();
+    for (size_t p = 0; p < plan->pipeline_count; p++) {
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            if (json_array_size(list) == MAX_STAGES)
+                return list;
+            json_t *json = json_object();
+            set_integer(json, "index", (int64_t)json_array_size(list));
+            set_integer(json, "pipeline", (int64_t)p);
+            json_object_set_new(json, "gpuType", json_string(stage_types(arena, stage)));
+            set_integer(json, "layerStart", stage->first_layer);
+            set_integer(json, "layerEnd", stage->first_layer + stage->layer_count);
+            set_integer(json, "tensorParallel", stage->replicas[0].tp);
+            set_integer(json, "dataParallel", (int64_t)stage->replica_count);
+            json_array_append_new(list, json);
+        }
+    }
+    return list;
+}
+
+static json_t *parallelism_json(const struct het_plan *plan)
+{
+    uint32_t tp_least = UINT32_MAX, tp_most = 0;
+    size_t deepest = 0, widest = 0;
+    int64_t microbatches = 0;
+    for (size_t p = 0; p < plan->pipeline_count; p++) {
+        const struct het_pipeline *pipeline = &plan->pipelines[p];
+        deepest = pipeline->stage_count > deepest ? pipeline->stage_count : deepest;
+        microbatches += pipeline->microbatch_count;
+        size_t pipeline_width = 0;
+        for (size_t s = 0; s < pipeline->stage_count; s++) {
+            const struct het_stage *stage = &pipeline->stages[s];
+            if (stage->replica_count > pipeline_width)
+                pipeline_width = stage->replica_count;
+            for (size_t r = 0; r < stage->replica_count; r++) {
+                uint32_t tp = stage->replicas[r].tp;
+                tp_least = tp < tp_least ? tp : tp_least;
+                tp_most = tp > tp_most ? tp : tp_most;
+            }
+        }
+        widest += pipeline_width;
+    }
+    json_t *json = json_object();
+    set_integer(json, "pipelines", (int64_t)plan->pipeline_count);
+    set_integer(json, "data", (int64_t)widest);
+    set_integer(json, "pipeline", (int64_t)deepest);
+    set_integer(json, "tensorMin", tp_most ? tp_least : 0);
+    set_integer(json, "tensorMax", tp_most);
+    set_integer(json, "microBatches", microbatches);
+    return json;
+}
+
+static int64_t milliseconds(double seconds)
+{
+    return (int64_t)llround(seconds * 1000);
+}
+
+static json_t *predicted_json(const struct het_prediction *predicted)
+{
+    double worst = 0;
+    for (size_t i = 0; i < predicted->peak_memory_count; i++) {
+        const struct het_peak_memory *peak = &predicted->peak_memory[i];
+        double share = (double)peak->bytes / (double)peak->capacity_bytes;
+        worst = share > worst ? share : worst;
+    }
+    json_t *json = json_object();
+    set_integer(json, "iterationMilliseconds", milliseconds(predicted->iteration_s));
+    if (predicted->lower_bound_s > 0)
+        set_integer(json, "lowerBoundMilliseconds",
+                    milliseconds(predicted->lower_bound_s));
+    json_object_set_new(json, "samplesPerSecond",
+                        json_sprintf("%.4g", predicted->samples_per_s));
+    set_integer(json, "peakMemoryPercent", (int64_t)ceil(worst * 100));
+    return json;
+}
+
+static json_t *plan_json(struct het_arena *arena, const struct snapshot_plan *plan)
+{
+    json_t *json = json_object();
+    const char *computed = kube_annotation(plan->config_map, ANNOTATION_COMPUTED_AT);
+    set_integer(json, "generation", plan->generation);
+    json_object_set_new(json, "hash", json_string(plan->hash));
+    json_object_set_new(json, "configMapRef", json_pack("{s:s}", "name", plan->name));
+    if (*computed)
+        json_object_set_new(json, "computedAt", json_string(computed));
+    json_object_set_new(
+        json, "trigger",
+        json_string(kube_annotation(plan->config_map, ANNOTATION_TRIGGER)));
+    if (!plan->plan)
+        return json;
+    json_object_set_new(json, "algorithm", json_string(plan->plan->algorithm));
+    json_object_set_new(json, "summary",
+                        json_string(het_render_summary(arena, plan->plan)));
+    json_object_set_new(json, "parallelism", parallelism_json(plan->plan));
+    json_object_set_new(json, "stages", stages_json(arena, plan->plan));
+    json_object_set_new(json, "predicted", predicted_json(&plan->plan->predicted));
+    return json;
+}
+
+/* GPUs and nodes of each type, by type name. */
+static json_t *allocation_json(const struct snapshot_plan *plan, int64_t *ret_gpus)
+{
+    json_auto_t *by_type = json_object();
+    *ret_gpus = 0;
+    for (size_t i = 0; i < plan->rank_node_count; i++) {
+        const struct het_rank_node *node = &plan->rank_nodes[i];
+        json_t *entry = json_object_get(by_type, node->type_name);
+        if (!entry) {
+            entry = json_pack("{s:s, s:i, s:i}", "gpuType", node->type_name, "gpus", 0,
+                              "nodes", 0);
+            json_object_set_new(by_type, node->type_name, entry);
+        }
+        set_integer(entry, "gpus",
+                    json_integer_value(json_object_get(entry, "gpus")) + node->gpu_count);
+        set_integer(entry, "nodes",
+                    json_integer_value(json_object_get(entry, "nodes")) + 1);
+        *ret_gpus += node->gpu_count;
+    }
+    json_t *list = json_array();
+    const char *name;
+    json_t *entry;
+    json_object_foreach (by_type, name, entry)
+        json_array_append(list, entry);
+    return list;
+}
+
+/* ---- pods ---- */
+
+static json_t *pods_json(const struct snapshot *snapshot,
+                         const struct snapshot_plan *plan)
+{
+    int64_t counts[POD_FAILED + 1] = { 0 };
+    for (size_t i = 0; i < snapshot->pod_count; i++)
+        if (plan && snapshot->pods[i].generation == plan->generation)
+            counts[snapshot->pods[i].phase]++;
+    json_t *json = json_object();
+    set_integer(json, "desired", plan ? (int64_t)plan->rank_node_count : 0);
+    set_integer(json, "gated", 0);
+    set_integer(json, "pending", counts[POD_PENDING]);
+    set_integer(json, "running", counts[POD_RUNNING]);
+    set_integer(json, "succeeded", counts[POD_SUCCEEDED]);
+    set_integer(json, "failed", counts[POD_FAILED]);
+    return json;
+}
+
+/* ---- times that are set once ---- */
+
+static bool is_set(const struct status_facts *facts, const char *type)
+{
+    for (size_t i = 0; i < facts->condition_count; i++)
+        if (!strcmp(facts->conditions[i].type, type))
+            return !strcmp(facts->conditions[i].status, "True");
+    return false;
+}
+
+/* Keeps `key` of the present status, or sets it to now if `happened`. */
+static void set_time_once(json_t *status, const json_t *present, const char *key,
+                          bool happened, int64_t wall_ms)
+{
+    const char *before = text_of(present, key);
+    if (*before)
+        json_object_set_new(status, key, json_string(before));
+    else if (happened)
+        json_object_set_new(status, key, time_json(wall_ms));
+}
+
+static void set_decision(json_t *status, const json_t *present,
+                         const struct snapshot *snapshot,
+                         const struct status_facts *facts)
+{
+    json_t *before = json_object_get(present, "lastReplanDecision");
+    if (!facts->decision_trigger) {
+        if (before)
+            json_object_set(status, "lastReplanDecision", before);
+        return;
+    }
+    json_t *decision = json_pack("{s:s, s:s, s:s, s:I}", "trigger",
+                                 facts->decision_trigger, "result",
+                                 facts->decision_result, "reason", facts->decision_reason,
+                                 "gainPercent", (json_int_t)facts->decision_gain_percent);
+    json_auto_t *time = time_json(snapshot->wall_ms);
+    json_auto_t *before_timeless = json_copy(before);
+    json_object_del(before_timeless, "time");
+    if (before && json_equal(before_timeless, decision))
+        json_object_set(decision, "time", json_object_get(before, "time"));
+    else
+        json_object_set(decision, "time", time);
+    json_object_set_new(status, "lastReplanDecision", decision);
+}
+
+json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
+                     const struct status_facts *facts)
+{
+    const struct snapshot_plan *plan = facts->plan;
+    const json_t *present = json_object_get(snapshot->job, "status");
+    json_t *status = json_object();
+    set_integer(status, "observedGeneration", snapshot->spec.generation);
+    json_object_set_new(status, "conditions", conditions_json(snapshot, facts, present));
+    json_object_set_new(status, "selector",
+                        json_sprintf("%s=%s", LABEL_JOB_NAME, snapshot->spec.name));
+    json_object_set_new(status, "pods", pods_json(snapshot, plan));
+    set_time_once(status, present, "startTime", is_set(facts, "Running"),
+                  snapshot->wall_ms);
+    set_time_once(status, present, "completionTime",
+                  is_set(facts, "Complete") || is_set(facts, "Failed"),
+                  snapshot->wall_ms);
+    set_decision(status, present, snapshot, facts);
+
+    int64_t gpus = 0;
+    if (plan) {
+        json_object_set_new(status, "plan", plan_json(arena, plan));
+        if (facts->holds_gpus)
+            json_object_set_new(status, "allocation", allocation_json(plan, &gpus));
+        if (plan->replans) {
+            const char *computed =
+                kube_annotation(plan->config_map, ANNOTATION_COMPUTED_AT);
+            bool same = json_integer_value(json_object_get(present, "replans")) ==
+                        plan->replans;
+            const char *before = text_of(present, "lastReplanTime");
+            json_object_set_new(status, "lastReplanTime",
+                                json_string(same && *before ? before : computed));
+        }
+    }
+    set_integer(status, "allocatedGPUs", gpus);
+    set_integer(status, "restarts", plan ? plan->restarts : 0);
+    set_integer(status, "replans", plan ? plan->replans : 0);
+    return status;
+}
+
+/* A copy of `status` whose lists with keys are objects by key: the server may keep them
+ * in another order. */
+static json_t *without_order(const json_t *status)
+{
+    static const struct {
+        const char *list, *key;
+    } lists[] = { { "conditions", "type" }, { "allocation", "gpuType" } };
+    json_t *copy = json_copy((json_t *)(uintptr_t)status);
+    for (size_t i = 0; copy && i < sizeof lists / sizeof *lists; i++) {
+        json_t *by_key = json_object();
+        size_t k;
+        json_t *entry;
+        json_array_foreach (json_object_get(status, lists[i].list), k, entry)
+            json_object_set(by_key, text_of(entry, lists[i].key), entry);
+        json_object_set_new(copy, lists[i].list, by_key);
+    }
+    return copy;
+}
+
+bool status_differs(const json_t *job, const json_t *status)
+{
+    json_auto_t *present = without_order(json_object_get(job, "status"));
+    json_auto_t *wanted = without_order(status);
+    return !present || !json_equal(present, wanted);
+}
