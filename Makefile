@@ -120,7 +120,7 @@ bench: all $(B)/bench ## planning and re-planning times, memory; prints a table,
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
 SCRIPTS = deploy/apt-packages .ci/run tests/run-all tests/lint/purity $(wildcard tests/e2e/run \
-          tests/e2e/control-plane tests/e2e/fetch-control-plane)
+          tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
 	@clang-format -i $(C_FILES)
 lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scripts, CRDs
@@ -140,6 +140,7 @@ lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scri
 	    --inline-suppr --suppress=missingIncludeSystem --error-exitcode=1 planner controller
 	@shellcheck $(SCRIPTS)
 	@python3 tests/lint/crd_bounds.py
+	@python3 tests/lint/examples.py
 	@echo "lint: clean"
 
 PREFIX ?= /usr/local
