@@ -369,8 +369,7 @@ int kube_scan_identity(const struct kube_resource *resource, const char *text,
 
 /* ---- paths ---- */
 
-/* Bytes of `text` that a path segment may hold as they are, all others as %XX. */
-static char *escape_segment(const char *text)
+char *kube_escape(const char *text)
 {
     static const char digits[] = "0123456789ABCDEF";
     char *escaped = xmalloc(3 * strlen(text) + 1), *to = escaped;
@@ -393,8 +392,8 @@ static char *escape_segment(const char *text)
 
 char *kube_path(const struct kube_resource *resource, const char *ns, const char *name)
 {
-    auto_free char *ns_part = escape_segment(ns ? ns : "");
-    auto_free char *name_part = escape_segment(name ? name : "");
+    auto_free char *ns_part = kube_escape(ns ? ns : "");
+    auto_free char *name_part = kube_escape(name ? name : "");
     bool in_namespace = resource->namespaced && *ns_part;
     return xasprintf(
         "/%s/%s%s%s/%s%s%s", strchr(resource->group_version, '/') ? "apis" : "api",
@@ -1018,7 +1017,7 @@ uint64_t kube_apply(struct kube *kube, const struct kube_resource *resource,
                     const char *field_manager, json_t *object, kube_callback *callback,
                     void *context)
 {
-    auto_free char *manager = escape_segment(field_manager);
+    auto_free char *manager = kube_escape(field_manager);
     auto_free char *query = xasprintf("fieldManager=%s&force=true", manager);
     return send_patch(kube, resource, ns, name, subresource, query,
                       "application/apply-patch+yaml", object, callback, context);

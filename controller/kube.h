@@ -91,6 +91,9 @@ size_t kube_in_flight(const struct kube *kube);
  */
 char *kube_path(const struct kube_resource *resource, const char *ns, const char *name);
 
+/* `text` as one value of a query or segment of a path; the caller frees. */
+char *kube_escape(const char *text);
+
 uint64_t kube_get(struct kube *kube, const struct kube_resource *resource, const char *ns,
                   const char *name, kube_callback *callback, void *context);
 /* The collection raw, for item-wise decoding (kube_split_list); `query` like

@@ -2,11 +2,34 @@
  * from its resourceVersion, bookmarks, 410 in its three forms, back-off with jitter, and
  * a probe after silence. client-faults-security.md a.1 to a.14 and a.21, a.22 are the
  * specification; each rule is cited where it is implemented. Calls back with every
- * change; knows no kind in particular. */
+ * change; knows no kind in particular.
+ *
+ * A list is compared with what the store holds of the kind in the namespace, so there is
+ * one watch for a kind and namespace. A list that would remove more than a fifth of that,
+ * or is empty, is believed only when a second one from quorum says the same 10 s later
+ * (I12). */
 #ifndef CONTROLLER_WATCH_H
 #define CONTROLLER_WATCH_H
 
 #include "controller/store.h"
+
+enum {
+    WATCH_PAGE_SIZE = 500,     /* a.2 */
+    WATCH_TIMEOUT_MIN_S = 300, /* a.3: how long the server keeps one watch */
+    WATCH_TIMEOUT_MAX_S = 600,
+    WATCH_SHORT_MS = 1000,        /* a.3: ended sooner without an event: an error */
+    WATCH_BACKOFF_FIRST_MS = 800, /* a.7; each with as much again as jitter */
+    WATCH_BACKOFF_LAST_MS = 30000,
+    WATCH_BACKOFF_RESET_MS = 120000,
+    WATCH_INTERNAL_ERROR_MS = 30000,  /* a.7: 500 on a watch, before listing again */
+    WATCH_MAX_FRAME_BYTES = 16 << 20, /* a.8 */
+    WATCH_SILENCE_MIN_MS = 75000,     /* a.13 */
+    WATCH_SILENCE_MAX_MS = 90000,
+    WATCH_CONFIRM_MS = 10000, /* I12 */
+    WATCH_MASS_DELETE_PERCENT = 20,
+    WATCH_MASS_DELETE_LEAST = 5,
+    WATCH_MAX_PAGES = 20000, /* of one list: ten million objects */
+};
 
 struct watch_config {
     const struct kube_resource *resource;
@@ -18,7 +41,12 @@ struct watch_config {
     json_t *(*trim)(json_t *object);
 };
 
-/* `before` is NULL for a new object, `after` for a removed one; both are borrowed. */
+/* An object that cannot be read, or that `trim` refuses, is quarantined: logged, counted,
+ * and the version held before stays.
+ *
+ * `before` is NULL for a new object, `after` for a removed one; both are borrowed.
+ * An object made again under its name is removed first. What was removed while we did not
+ * look is told with the last version seen. */
 typedef void watch_change(void *context, const struct kube_resource *resource,
                           json_t *before, json_t *after);
 
@@ -33,12 +61,21 @@ void watch_free(struct watch *watch);
 
 /* Starts and restarts requests that are due at `now_ms`, and notices silence. */
 void watch_step(struct watch *watch, int64_t now_ms);
+/* When watch_step has something to do next; INT64_MAX if it waits for a reply. */
 int64_t watch_next_ms(const struct watch *watch);
 /* Whether one complete list has been taken into the store. Never becomes false again. */
 bool watch_is_synced(const struct watch *watch);
 
 struct watch_statistics {
-    uint64_t lists, watches, events, bookmarks, expired, probes, quarantined, failures;
+    uint64_t lists;   /* taken into the store */
+    uint64_t watches; /* started */
+    uint64_t events;  /* with an object: added, modified, deleted */
+    uint64_t bookmarks;
+    uint64_t expired; /* 410, in any form */
+    uint64_t probes;
+    uint64_t quarantined; /* objects */
+    uint64_t failures;    /* whatever led to a back-off */
+    uint64_t doubted;     /* lists that waited to be confirmed (I12) */
 };
 struct watch_statistics watch_statistics(const struct watch *watch);
 
