@@ -71,9 +71,11 @@ $(B)/heterotrain-controller: $(call obj,controller/main.c) $(B)/libcontroller.a 
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 
 # ---- tests ----
-$(B)/tests/suites.inc: $(TEST_SRC) Makefile
+$(B)/tests/suites.inc: FORCE
 	@mkdir -p $(dir $@)
-	@for s in $(TEST_SUITES); do echo "SUITE($$s)"; done > $@
+	@for s in $(TEST_SUITES); do echo "SUITE($$s)"; done > $@.new
+	@cmp -s $@ $@.new && rm $@.new || mv $@.new $@
+FORCE:
 $(B)/tests/main.o: $(B)/tests/suites.inc
 $(B)/tests/main.o: ALL_CFLAGS += -I$(B)/tests
 $(call obj,$(TEST_SRC) $(TEST_HELP_SRC) tests/main.c): ALL_CFLAGS += $(shell pkg-config --cflags check) -Wno-conversion -Wno-sign-conversion -Wno-missing-prototypes -Wno-format-nonliteral

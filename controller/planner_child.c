@@ -1,0 +1,408 @@
+#include "controller/planner_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STDERR_KEPT 1024 /* the tail of what the child says on standard error */
+
+struct child {
+    pid_t pid; /* 0: free */
+    char *key;
+    uint64_t digest;
+    int64_t started_ms, kill_ms;
+    int in, out, err; /* our ends; -1: closed */
+    char *question;
+    size_t question_length, question_written;
+    char *output;
+    size_t output_length, output_capacity;
+    bool is_too_long, is_late;
+    char complaint[STDERR_KEPT + 1];
+    size_t complaint_length;
+};
+
+struct planner {
+    char *program;
+    planner_callback *callback;
+    void *context;
+    struct child children[PLANNER_MAX_CHILDREN];
+};
+
+struct planner *planner_new(const char *program, planner_callback *callback,
+                            void *context)
+{
+    struct planner *planner = xcalloc(1, sizeof *planner);
+    planner->program = xstrdup(program);
+    planner->callback = callback;
+    planner->context = context;
+    return planner;
+}
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void forget(struct child *child)
+{
+    close_end(&child->in);
+    close_end(&child->out);
+    close_end(&child->err);
+    free(child->key);
+    free(child->question);
+    free(child->output);
+    *child = (struct child){ 0 };
+}
+
+static void kill_child(struct child *child)
+{
+    kill(child->pid, SIGKILL);
+    while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    forget(child);
+}
+
+void planner_free(struct planner *planner)
+{
+    if (!planner)
+        return;
+    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++)
+        if (planner->children[i].pid)
+            kill_child(&planner->children[i]);
+    free(planner->program);
+    free(planner);
+}
+
+static struct child *find_room(const struct planner *planner)
+{
+    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++)
+        if (!planner->children[i].pid)
+            return (struct child *)(uintptr_t)&planner->children[i];
+    return NULL;
+}
+
+bool planner_has_room(const struct planner *planner)
+{
+    return find_room(planner) != NULL;
+}
+
+static void limit(int resource, rlim_t soft, rlim_t hard)
+{
+    struct rlimit limits = { soft, hard };
+    setrlimit(resource, &limits);
+}
+
+/* In the child: pipes on 0, 1, 2, nothing else open, limits set; then hetplan. Between
+ * fork and exec only calls that are safe there. */
+static _Noreturn void become_planner(const char *program, int in, int out, int err,
+                                     rlim_t cpu_s)
+{
+    /* The ends may have low numbers themselves: move them up before they are placed. */
+    int ends[3] = { fcntl(in, F_DUPFD, 3), fcntl(out, F_DUPFD, 3),
+                    fcntl(err, F_DUPFD, 3) };
+    for (int i = 0; i < 3; i++)
+        if (ends[i] < 0 || dup2(ends[i], i) < 0)
+            _exit(126);
+    close_range(3, ~0u, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    limit(RLIMIT_CPU, cpu_s, cpu_s + 1); /* SIGXCPU says what happened, SIGKILL ends it */
+#if !defined(__SANITIZE_ADDRESS__) /* its shadow takes more address space than that */
+    limit(RLIMIT_AS, PLANNER_MEMORY_BYTES, PLANNER_MEMORY_BYTES);
+#endif
+    limit(RLIMIT_NOFILE, PLANNER_OPEN_FILES, PLANNER_OPEN_FILES);
+    limit(RLIMIT_CORE, 0, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    char *const arguments[] = { (char *)(uintptr_t) "hetplan", (char *)(uintptr_t) "plan",
+                                (char *)(uintptr_t) "-", NULL };
+    char *const environment[] = { NULL };
+    execve(program, arguments, environment);
+    _exit(127);
+}
+
+/* Our ends do not block and are not inherited by later children. */
+static void set_our_end(int fd)
+{
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+static int open_pipes(int pipes[3][2], struct het_error *err)
+{
+    for (int i = 0; i < 3; i++) {
+        if (pipe2(pipes[i], O_CLOEXEC) < 0) {
+            int error = errno;
+            while (i-- > 0) {
+                close(pipes[i][0]);
+                close(pipes[i][1]);
+            }
+            return het_fail(err, HET_IO, "pipe: %s", strerror(error));
+        }
+    }
+    return 0;
+}
+
+int planner_start(struct planner *planner, const char *key, uint64_t digest,
+                  const json_t *question, int64_t timeout_ms, int64_t now_ms,
+                  struct het_error *err)
+{
+    struct child *child = find_room(planner);
+    if (!child)
+        return het_fail(err, HET_IO, "%d planner children run already",
+                        PLANNER_MAX_CHILDREN);
+    int pipes[3][2]; /* standard input, output, error of the child */
+    if (open_pipes(pipes, err) < 0)
+        return -1;
+    char *text = json_dumps(question, JSON_COMPACT | JSON_SORT_KEYS);
+    rlim_t cpu_s = (rlim_t)((timeout_ms + 999) / 1000);
+    pid_t pid = fork();
+    if (pid == 0)
+        become_planner(planner->program, pipes[0][0], pipes[1][1], pipes[2][1], cpu_s);
+    int error = errno;
+    close(pipes[0][0]);
+    close(pipes[1][1]);
+    close(pipes[2][1]);
+    if (pid < 0) {
+        free(text);
+        close(pipes[0][1]);
+        close(pipes[1][0]);
+        close(pipes[2][0]);
+        return het_fail(err, HET_IO, "fork: %s", strerror(error));
+    }
+    *child = (struct child){
+        .pid = pid,
+        .key = xstrdup(key),
+        .digest = digest,
+        .started_ms = now_ms,
+        .kill_ms = now_ms + timeout_ms + PLANNER_KILL_MS,
+        .in = pipes[0][1],
+        .out = pipes[1][0],
+        .err = pipes[2][0],
+        .question = text,
+        .question_length = strlen(text),
+    };
+    set_our_end(child->in);
+    set_our_end(child->out);
+    set_our_end(child->err);
+    return 0;
+}
+
+void planner_cancel(struct planner *planner, const char *key)
+{
+    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++)
+        if (planner->children[i].pid && !strcmp(planner->children[i].key, key))
+            kill_child(&planner->children[i]);
+}
+
+size_t planner_poll_list(const struct planner *planner, struct pollfd *fds,
+                         size_t capacity)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+        const struct child *child = &planner->children[i];
+        if (!child->pid)
+            continue;
+        const struct pollfd ends[] = { { .fd = child->in, .events = POLLOUT },
+                                       { .fd = child->out, .events = POLLIN },
+                                       { .fd = child->err, .events = POLLIN } };
+        for (size_t k = 0; k < 3; k++)
+            if (ends[k].fd >= 0 && count < capacity)
+                fds[count++] = ends[k];
+    }
+    return count;
+}
+
+/* A child that ends early must not end us: SIGPIPE is ignored by main, EPIPE closes. */
+static void write_question(struct child *child)
+{
+    while (child->in >= 0) {
+        ssize_t written = write(child->in, child->question + child->question_written,
+                                child->question_length - child->question_written);
+        if (written < 0) {
+            if (errno != EAGAIN && errno != EINTR)
+                close_end(&child->in);
+            return;
+        }
+        child->question_written += (size_t)written;
+        if (child->question_written == child->question_length)
+            close_end(&child->in);
+    }
+}
+
+static void read_output(struct child *child)
+{
+    char buffer[65536];
+    while (child->out >= 0) {
+        ssize_t length = read(child->out, buffer, sizeof buffer);
+        if (length < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (length <= 0) {
+            close_end(&child->out);
+            return;
+        }
+        if (child->output_length + (size_t)length > PLANNER_OUTPUT_BYTES) {
+            child->is_too_long = true;
+            continue; /* read on, so that the child can end */
+        }
+        ARRAY_RESERVE(child->output, &child->output_capacity,
+                      child->output_length + (size_t)length + 1);
+        memcpy(child->output + child->output_length, buffer, (size_t)length);
+        child->output_length += (size_t)length;
+    }
+}
+
+/* Keeps the tail, without what would break a log line. */
+static void read_complaint(struct child *child)
+{
+    char buffer[STDERR_KEPT];
+    while (child->err >= 0) {
+        ssize_t length = read(child->err, buffer, sizeof buffer);
+        if (length < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (length <= 0) {
+            close_end(&child->err);
+            return;
+        }
+        size_t kept = child->complaint_length;
+        if (kept + (size_t)length > STDERR_KEPT) {
+            size_t drop = kept + (size_t)length - STDERR_KEPT;
+            memmove(child->complaint, child->complaint + drop, kept - drop);
+            kept -= drop;
+        }
+        memcpy(child->complaint + kept, buffer, (size_t)length);
+        child->complaint_length = kept + (size_t)length;
+    }
+}
+
+/* The child's own words ({"error": {"message"}}), or the tail of its standard error. */
+static const char *reason_given(struct het_arena *arena, const struct child *child)
+{
+    json_auto_t *json =
+        json_loadb(child->output ? child->output : "", child->output_length, 0, NULL);
+    const char *message =
+        json_string_value(json_object_get(json_object_get(json, "error"), "message"));
+    if (message && *message)
+        return het_arena_strdup(arena, message);
+    char *tail = het_arena_strdup(arena, child->complaint);
+    for (char *c = tail; *c; c++)
+        if ((unsigned char)*c < 0x20)
+            *c = ' ';
+    return tail;
+}
+
+static struct planner_reply judge(struct het_arena *arena, struct child *child,
+                                  int status, int64_t now_ms)
+{
+    struct planner_reply reply = { .outcome = PLANNER_BROKE,
+                                   .output = "",
+                                   .message = "",
+                                   .took_ms = now_ms - child->started_ms };
+    if (child->is_late) {
+        reply.message = het_arena_printf(
+            arena, "the planner did not answer within %" PRId64 " ms and was ended",
+            child->kill_ms - child->started_ms);
+    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
+        reply.message = "the planner used up its CPU time (planner.timeoutSeconds)";
+    } else if (WIFSIGNALED(status)) {
+        reply.message = het_arena_printf(arena, "the planner was ended by signal %d (%s)",
+                                         WTERMSIG(status), strsignal(WTERMSIG(status)));
+    } else if (child->is_too_long) {
+        reply.message = het_arena_printf(arena, "the planner's answer passes %zu bytes",
+                                         PLANNER_OUTPUT_BYTES);
+    } else if (WEXITSTATUS(status) == 0) {
+        while (child->output_length && child->output[child->output_length - 1] == '\n')
+            child->output_length--;
+        if (!child->output_length) {
+            reply.message = "the planner printed nothing";
+            return reply;
+        }
+        child->output[child->output_length] = '\0';
+        reply.outcome = PLANNER_PLAN;
+        reply.output = child->output;
+    } else {
+        const char *reason = reason_given(arena, child);
+        int code = WEXITSTATUS(status);
+        if (code == 1 || code == 2) {
+            reply.outcome = code == 1 ? PLANNER_NO_PLAN : PLANNER_REFUSED;
+            reply.message = reason;
+        } else {
+            reply.message =
+                het_arena_printf(arena, "the planner exited with %d: %s", code, reason);
+        }
+    }
+    return reply;
+}
+
+/* A child is over when it has closed its output and ended. */
+static void finish_if_over(struct planner *planner, struct child *child, int64_t now_ms)
+{
+    if (child->out >= 0)
+        return;
+    int status;
+    pid_t ended = waitpid(child->pid, &status, WNOHANG);
+    if (ended == 0 || (ended < 0 && errno == EINTR))
+        return;
+    if (ended < 0)
+        status = 127 << 8; /* somebody else reaped it; there is no answer to trust */
+    read_complaint(child);
+    struct het_arena *arena = het_arena_new();
+    struct planner_reply reply = judge(arena, child, status, now_ms);
+    auto_free char *key = TAKE(child->key);
+    auto_free char *output = TAKE(child->output);
+    uint64_t digest = child->digest;
+    forget(child); /* the callback may start the next one */
+    planner->callback(planner->context, key, digest, &reply);
+    (void)output;
+    het_arena_free(arena);
+}
+
+void planner_step(struct planner *planner, int64_t now_ms)
+{
+    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+        struct child *child = &planner->children[i];
+        if (!child->pid)
+            continue;
+        write_question(child);
+        read_output(child);
+        read_complaint(child);
+        if (now_ms >= child->kill_ms && !child->is_late) {
+            child->is_late = true;
+            kill(child->pid, SIGKILL);
+            close_end(&child->out);
+        }
+        finish_if_over(planner, child, now_ms);
+    }
+}
+
+int64_t planner_next_ms(const struct planner *planner)
+{
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+        const struct child *child = &planner->children[i];
+        if (!child->pid)
+            continue;
+        /* Its pipes are closed but it has not ended yet: look again soon. */
+        int64_t due = child->out < 0 ? child->started_ms : child->kill_ms;
+        if (due < next)
+            next = due;
+    }
+    return next;
+}
+
+size_t planner_running(const struct planner *planner)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++)
+        count += planner->children[i].pid != 0;
+    return count;
+}

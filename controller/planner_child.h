@@ -1,0 +1,69 @@
+/* planner_child.h - asks the planner: runs `hetplan plan -` as a child process with
+ * limits on CPU time, memory and files, the question on its standard input, the answer on
+ * its standard output. A crash or a time bomb in planning costs one job a condition,
+ * never the operator. Nothing blocks: pipes are polled with the transport's.
+ *
+ * The child gets no environment, no open file but its three pipes, and no rights that the
+ * controller has by files or variables. */
+#ifndef CONTROLLER_PLANNER_CHILD_H
+#define CONTROLLER_PLANNER_CHILD_H
+
+#include "planner/hetplan.h"
+
+#include <jansson.h>
+#include <poll.h>
+#include <stdbool.h>
+
+#define PLANNER_MEMORY_BYTES ((uint64_t)1 << 30) /* RLIMIT_AS */
+#define PLANNER_OPEN_FILES   16                  /* RLIMIT_NOFILE */
+#define PLANNER_OUTPUT_BYTES ((size_t)4 << 20)   /* a longer answer is none */
+#define PLANNER_KILL_MS      ((int64_t)2000)     /* wall time past the CPU limit */
+#define PLANNER_MAX_CHILDREN 4
+
+enum planner_outcome {
+    PLANNER_PLAN,    /* exit 0: `output` is the plan */
+    PLANNER_NO_PLAN, /* exit 1: `message` says why none fits */
+    PLANNER_REFUSED, /* exit 2: the question is wrong; `message` names the field */
+    PLANNER_BROKE,   /* crashed, timed out, printed rubbish; `message` says which */
+};
+
+struct planner_reply {
+    enum planner_outcome outcome;
+    const char *output;  /* of PLANNER_PLAN: canonical JSON, without the newline */
+    const char *message; /* of the others */
+    int64_t took_ms;     /* by the now_ms that were passed in */
+};
+
+/* Called from planner_step, at most once a question. */
+typedef void planner_callback(void *context, const char *key, uint64_t digest,
+                              const struct planner_reply *reply);
+
+struct planner;
+
+/* `program` is the path of hetplan. */
+struct planner *planner_new(const char *program, planner_callback *callback,
+                            void *context);
+/* Kills what still runs. */
+void planner_free(struct planner *planner);
+
+/* Whether another child may be started now. */
+bool planner_has_room(const struct planner *planner);
+/* Starts a child for `key`; the question is serialised here. `timeout_ms` bounds its CPU
+ * time, and its wall time with PLANNER_KILL_MS on top. Errors: HET_IO. */
+int planner_start(struct planner *planner, const char *key, uint64_t digest,
+                  const json_t *question, int64_t timeout_ms, int64_t now_ms,
+                  struct het_error *err);
+/* Kills the child of `key`, if any; its callback is not called. */
+void planner_cancel(struct planner *planner, const char *key);
+
+/* Pipes to poll: fills up to `capacity` entries, returns how many there are (at most 3 a
+ * child). */
+size_t planner_poll_list(const struct planner *planner, struct pollfd *fds,
+                         size_t capacity);
+/* Reads and writes what can be, ends what is over or too late, calls back. */
+void planner_step(struct planner *planner, int64_t now_ms);
+/* When planner_step has to kill something; INT64_MAX if nothing runs. */
+int64_t planner_next_ms(const struct planner *planner);
+size_t planner_running(const struct planner *planner);
+
+#endif
