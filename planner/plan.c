@@ -171,6 +171,51 @@ int het_plan_bind(struct het_arena *arena, const struct het_plan *plan,
     return 0;
 }
 
+/* ---- copying ---- */
+
+static void *copy_array(struct het_arena *arena, const void *array, size_t count,
+                        size_t element)
+{
+    void *copy = het_arena_array(arena, count, element);
+    if (count)
+        memcpy(copy, array, count * element);
+    return copy;
+}
+
+static void copy_stage(struct het_arena *arena, struct het_stage *stage)
+{
+    struct het_replica *replicas =
+        copy_array(arena, stage->replicas, stage->replica_count, sizeof *replicas);
+    for (size_t r = 0; r < stage->replica_count; r++)
+        replicas[r].gpus =
+            copy_array(arena, replicas[r].gpus, replicas[r].tp, sizeof *replicas[r].gpus);
+    stage->replicas = replicas;
+}
+
+struct het_plan *het_plan_copy(struct het_arena *arena, const struct het_plan *plan)
+{
+    struct het_plan *copy = copy_array(arena, plan, 1, sizeof *plan);
+    struct het_pipeline *pipelines =
+        copy_array(arena, plan->pipelines, plan->pipeline_count, sizeof *pipelines);
+    for (size_t p = 0; p < plan->pipeline_count; p++) {
+        struct het_stage *stages = copy_array(arena, pipelines[p].stages,
+                                              pipelines[p].stage_count, sizeof *stages);
+        for (size_t s = 0; s < pipelines[p].stage_count; s++)
+            copy_stage(arena, &stages[s]);
+        pipelines[p].stages = stages;
+    }
+    struct het_idle *idle = copy_array(arena, plan->idle, plan->idle_count, sizeof *idle);
+    for (size_t i = 0; i < plan->idle_count; i++)
+        idle[i].gpus =
+            copy_array(arena, idle[i].gpus, idle[i].gpu_count, sizeof *idle[i].gpus);
+    copy->pipelines = pipelines;
+    copy->idle = idle;
+    copy->predicted.peak_memory = copy_array(arena, plan->predicted.peak_memory,
+                                             plan->predicted.peak_memory_count,
+                                             sizeof *plan->predicted.peak_memory);
+    return copy;
+}
+
 /* ---- check ---- */
 
 void het_violations_add(struct het_arena *arena, struct het_violations *violations,

@@ -100,6 +100,10 @@ int het_plan_bind(struct het_arena *arena, const struct het_plan *plan,
                   const struct het_cluster *cluster, const struct het_plan **ret,
                   struct het_error *err);
 
+/* What `plan` decides, and its lists of idle GPUs and peaks of memory, copied into
+ * `arena`; names are borrowed as they were. */
+struct het_plan *het_plan_copy(struct het_arena *arena, const struct het_plan *plan);
+
 /* Messages kept; further ones are not counted. */
 #define HET_MAX_VIOLATIONS 1000u
 
