@@ -7,6 +7,17 @@
 
 /* ---- layers over stages ---- */
 
+/* fmax and fmin are calls; these are innermost, and no number here is a NaN. */
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 struct het_balance_space {
     uint32_t layer_count, stage_count;
     double *values;   /* [2][layer_count + 1]: this stage and the one before */
@@ -75,8 +86,9 @@ static double stage_seconds(const struct het_balance_space *space,
     double forward_s = 0, backward_s = 0;
     for (size_t t = 0; t < stage->times_count; t++) {
         const struct het_balance_times *times = &stage->times[t];
-        forward_s = fmax(forward_s, times->forward_s[end] - times->forward_s[first]);
-        backward_s = fmax(backward_s, times->backward_s[end] - times->backward_s[first]);
+        forward_s = larger(forward_s, times->forward_s[end] - times->forward_s[first]);
+        backward_s =
+            larger(backward_s, times->backward_s[end] - times->backward_s[first]);
     }
     return forward_s + backward_s;
 }
@@ -117,7 +129,7 @@ static bool solve(struct het_balance_space *space,
                 double busy_s = compute_s + 2 * (received_s + send_s);
                 if (busy_s > limit_s)
                     continue;
-                double value = minmax ? fmax(before[first], busy_s)
+                double value = minmax ? larger(before[first], busy_s)
                                       : before[first] + compute_s + 2 * send_s;
                 if (value < after[end]) {
                     after[end] = value;
@@ -153,7 +165,7 @@ static struct measure measure_cuts(const struct het_balance_space *space,
         double send_s = send_seconds(question, s, cuts[s + 1]);
         measure.sum_s += compute_s + 2 * send_s;
         measure.bottleneck_s =
-            fmax(measure.bottleneck_s, compute_s + 2 * (received_s + send_s));
+            larger(measure.bottleneck_s, compute_s + 2 * (received_s + send_s));
         received_s = send_s;
     }
     measure.total_s = measure.sum_s +
@@ -175,6 +187,26 @@ static struct measure keep_better(struct het_balance_space *space,
     return best;
 }
 
+/* No split with a larger bottleneck than this is faster than `worth_s`: T_p is at least m
+ * bottlenecks, and at least m - 1 of them and every layer once where it is fastest. */
+static double bottleneck_limit(const struct het_balance_space *space,
+                               const struct het_balance_layers *question, double worth_s)
+{
+    if (worth_s == HUGE_VAL)
+        return HUGE_VAL;
+    double more = question->microbatch_count - 1.0, sum_s = 0;
+    for (uint32_t l = 0; l < question->layer_count; l++) {
+        double least_s = HUGE_VAL;
+        for (uint32_t s = 0; s < question->stage_count; s++) {
+            const double *sums = stage_sums(space, s);
+            least_s = smaller(least_s, sums[l + 1] - sums[l]);
+        }
+        sum_s += least_s;
+    }
+    double limit_s = worth_s / (more + 1);
+    return more > 0 ? smaller(limit_s, (worth_s - sum_s) / more) : limit_s;
+}
+
 bool het_balance_layers(struct het_balance_space *space,
                         const struct het_balance_layers *question, double worth_s,
                         uint32_t *ret_cuts, double *ret_seconds)
@@ -186,8 +218,7 @@ bool het_balance_layers(struct het_balance_space *space,
     const double more = question->microbatch_count - 1.0;
     fill_sums(space, question);
 
-    /* Everything with a bottleneck above worth_s / m is slower than worth_s. */
-    double limit_s = worth_s < HUGE_VAL ? worth_s / (more + 1) : HUGE_VAL;
+    double limit_s = bottleneck_limit(space, question, worth_s);
     if (!solve(space, question, true, limit_s, cuts))
         return false;
     double least_s = measure_cuts(space, question, cuts).bottleneck_s;
@@ -208,8 +239,8 @@ bool het_balance_layers(struct het_balance_space *space,
                 break;
             struct measure measure = measure_cuts(space, question, cuts);
             best = keep_better(space, question, cuts, best, best_cuts);
-            limit_s =
-                fmin(nextafter(measure.bottleneck_s, 0), (best.total_s - sum_s) / more);
+            limit_s = smaller(nextafter(measure.bottleneck_s, 0),
+                              (best.total_s - sum_s) / more);
         }
     }
     if (best.total_s >= worth_s)
@@ -234,7 +265,7 @@ void het_balance_nearest(struct het_balance_space *space, uint32_t layer_count,
             starts[end] = s;
             for (uint32_t first = end; first-- > s;) {
                 double share = needed(context, s, first, end);
-                double value = fmax(before[first], share);
+                double value = larger(before[first], share);
                 if (value < after[end]) {
                     after[end] = value;
                     starts[end] = first;
