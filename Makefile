@@ -71,9 +71,11 @@ $(B)/heterotrain-controller: $(call obj,controller/main.c) $(B)/libcontroller.a 
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 
 # ---- tests ----
-$(B)/tests/suites.inc: $(TEST_SRC) Makefile
+$(B)/tests/suites.inc: FORCE
 	@mkdir -p $(dir $@)
-	@for s in $(TEST_SUITES); do echo "SUITE($$s)"; done > $@
+	@for s in $(TEST_SUITES); do echo "SUITE($$s)"; done > $@.new
+	@cmp -s $@ $@.new && rm $@.new || mv $@.new $@
+FORCE:
 $(B)/tests/main.o: $(B)/tests/suites.inc
 $(B)/tests/main.o: ALL_CFLAGS += -I$(B)/tests
 $(call obj,$(TEST_SRC) $(TEST_HELP_SRC) tests/main.c): ALL_CFLAGS += $(shell pkg-config --cflags check) -Wno-conversion -Wno-sign-conversion -Wno-missing-prototypes -Wno-format-nonliteral
@@ -120,7 +122,7 @@ bench: all $(B)/bench ## planning and re-planning times, memory; prints a table,
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
 SCRIPTS = deploy/apt-packages .ci/run tests/run-all tests/lint/purity $(wildcard tests/e2e/run \
-          tests/e2e/control-plane tests/e2e/fetch-control-plane)
+          tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
 	@clang-format -i $(C_FILES)
 lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scripts, CRDs
@@ -140,6 +142,7 @@ lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scri
 	    --inline-suppr --suppress=missingIncludeSystem --error-exitcode=1 planner controller
 	@shellcheck $(SCRIPTS)
 	@python3 tests/lint/crd_bounds.py
+	@python3 tests/lint/examples.py
 	@echo "lint: clean"
 
 PREFIX ?= /usr/local

@@ -8,16 +8,32 @@
 #include "planner/memory.h"
 #include "planner/plan.h"
 
+#include <stdbool.h>
+
 struct het_search;
+struct het_algorithm;
+
+/* One unit is about a microsecond or two: a candidate looked at costs one, work that
+ * grows with layers, stages or GPUs costs more (HET_EFFORT_*). */
+#define HET_DEFAULT_EFFORT         1000000u
+#define HET_EFFORT_CELLS_A_UNIT    512u /* layer pairs of a dynamic program */
+#define HET_EFFORT_REPLICAS_A_UNIT 8u   /* replicas of a plan built or priced */
+
+enum het_metis_sizes {
+    HET_METIS_DEFAULT_SIZES, /* every size on a small cluster, else as the next */
+    HET_METIS_POWER_SIZES,   /* powers of two, and what the cluster suggests (group.h) */
+    HET_METIS_ANY_SIZE,
+};
 
 struct het_search_options {
     const char *algorithm; /* "auto", or a name of search.h's table */
-    uint64_t effort;       /* candidate evaluations; 0: the default, 1,000,000 */
+    uint64_t effort;       /* work units; 0: HET_DEFAULT_EFFORT */
     uint64_t seed;
     /* Options of single algorithms; 0 means the default. */
     double metis_variance; /* min group scale variance, (0, 1]; default 0.5 */
     uint32_t
         metis_permute; /* longest list of device groups that is permuted; default 4 */
+    enum het_metis_sizes metis_sizes; /* of device groups */
     void (*progress)(void *context, const struct het_search *search); /* may be NULL */
     void *progress_context;
 };
@@ -31,10 +47,16 @@ struct het_search_statistics {
 
 struct het_search {
     const struct het_problem *problem;
+    /* The GPUs that the running algorithm may use: problem->cluster with the same node
+     * and type indices, but fewer GPUs, or none, on some nodes. GPUs of a node are used
+     * from 0 on. */
+    const struct het_cluster *available;
+    const struct het_algorithm *algorithm; /* running */
     const struct het_search_options *options;
     struct het_arena *arena;   /* lives as long as the search; plans kept are in it */
     struct het_arena *scratch; /* an algorithm may use it between offers */
-    uint64_t effort_left;
+    uint64_t effort_left;      /* of this run; */
+    uint64_t effort_spent;     /* of the whole search */
     struct het_search_statistics statistics;
     const struct het_plan *incumbent; /* NULL: none yet */
     struct het_cost incumbent_cost;
@@ -50,17 +72,25 @@ struct het_algorithm {
     int (*run)(struct het_search *search, struct het_error *err);
 };
 
-/* Takes one unit of effort; false when the budget is spent, and the algorithm returns. */
-int het_search_spend(struct het_search *search, uint64_t units);
+/* Takes `units` of effort; false when the budget is spent, and the algorithm returns. */
+bool het_search_spend(struct het_search *search, uint64_t units);
 
-/* Offers a bound plan (copied if kept). It is checked, must fit, and is priced; it
- * becomes the incumbent if it is faster, or equally fast and smaller by het_plan_compare.
- * Returns 1 if it was kept. A plan that the checker refuses is a defect of the algorithm:
- * assert. */
-int het_search_offer(struct het_search *search, const struct het_plan *plan);
+/* Offers a bound plan (copied if kept; algorithm, batch, precision and the like are
+ * filled in). It is priced, checked and must fit; it becomes the incumbent if it is
+ * faster, or equally fast and smaller by het_plan_compare. Returns true if it was kept. A
+ * plan that the checker refuses is a defect of the algorithm: assert. Only the limits on
+ * the plan's GPU counts (min_gpus, max_gpus, type_limits) are not the algorithm's care: a
+ * plan outside them is turned away. */
+bool het_search_offer(struct het_search *search, const struct het_plan *plan);
 
-/* Notes that a candidate missed by memory: `needed` against `usable` bytes. */
-void het_search_miss(struct het_search *search, double needed, double usable,
+/* Seconds that a plan must stay below to become the incumbent; HUGE_VAL without one. */
+double het_search_worth(const struct het_search *search);
+
+/* Notes that a candidate missed by memory: a GPU of cluster type `type` would need
+ * `needed_bytes`. The text says for what ("layers 0-12, ..."): "needs 23.1 GiB on V100
+ * (16.0 GiB, 14.7 usable) for layers 0-12, ...". The miss with the least ratio is kept.
+ */
+void het_search_miss(struct het_search *search, uint32_t type, double needed_bytes,
                      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -42,8 +42,9 @@ int het_codec_profile(struct het_arena *arena, const json_t *json,
  *     "from": PLAN }
  *
  * With "gpuTypes" only those types are used; 0 as a maximum means no limit. Precision and
- * optimizer default to the profile's. Members of "constraints" that are not named here are
- * those of the custom resource that the controller has judged already; they are ignored. */
+ * optimizer default to the profile's. Members of "constraints" that are not named here
+ * are those of the custom resource that the controller has judged already; they are
+ * ignored. */
 int het_codec_workload(struct het_arena *arena, const json_t *json,
                        const struct het_profile *profile, struct het_workload *ret,
                        struct het_search_options *ret_options, struct het_error *err);

@@ -1,4 +1,5 @@
-/* search.h - the table of algorithms; runs one or all of them and checks the winner. */
+/* search.h - the table of algorithms; runs one or all of them on the cluster and on parts
+ * of it, and checks the winner. */
 #ifndef HET_SEARCH_H
 #define HET_SEARCH_H
 
@@ -7,10 +8,23 @@
 /* All algorithms in the order in which `auto` runs them; ends with NULL. */
 const struct het_algorithm *const *het_search_algorithms(void);
 
+/* Parts of the cluster that are searched besides the whole, at most. */
+#define HET_SEARCH_MAX_PARTS 256u
+
 /* The best plan for `problem`, with predicted, search, algorithm and idle filled, in
- * `arena`. Plans may leave GPUs idle: besides the whole cluster, sub-clusters are
- * searched (subsets of types; at most max_gpus GPUs; limits per type). Errors:
- * HET_NO_PLAN with the reason and the nearest miss; HET_BAD_INPUT for an unknown
+ * `arena`; `algorithm` is the one that found it. NULL or "auto" runs all.
+ *
+ * Plans may leave GPUs idle: besides the whole cluster, parts of it are searched. For
+ * each type a part takes all its GPUs (as many as the job's limits allow), a power of
+ * two, half as many and so on down to none, or trims its nodes to a multiple of a
+ * tensor-parallel degree; whole nodes first, the larger ones before the smaller. Parts go
+ * from the one that can compute most to the least, and are left out once their lower
+ * bound shows that they cannot win.
+ *
+ * Effort: half goes to the first part, then each part gets half of what is left or what
+ * is its even share, whichever is more. Same input, same result.
+ *
+ * Errors: HET_NO_PLAN with the reason and the nearest miss; HET_BAD_INPUT for an unknown
  * algorithm (all names listed). */
 int het_search_run(struct het_arena *arena, const struct het_problem *problem,
                    const struct het_search_options *options, const struct het_plan **ret,

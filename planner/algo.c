@@ -1,0 +1,128 @@
+#include "planner/algo.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How often the caller hears of the search's progress. */
+#define PROGRESS_UNITS 65536u
+
+bool het_search_spend(struct het_search *search, uint64_t units)
+{
+    uint64_t before = search->effort_spent / PROGRESS_UNITS;
+    uint64_t taken = units < search->effort_left ? units : search->effort_left;
+    search->effort_left -= taken;
+    search->effort_spent += taken;
+    if (search->options->progress && search->effort_spent / PROGRESS_UNITS != before)
+        search->options->progress(search->options->progress_context, search);
+    return taken == units;
+}
+
+double het_search_worth(const struct het_search *search)
+{
+    return search->incumbent ? search->incumbent_cost.iteration_s : HUGE_VAL;
+}
+
+/* ---- offers ---- */
+
+static bool is_within(uint64_t used, uint32_t least, uint32_t most)
+{
+    return used >= least && (!most || used <= most);
+}
+
+static bool keeps_gpu_limits(const struct het_search *search, struct het_arena *arena,
+                             const struct het_plan *plan)
+{
+    const struct het_workload *workload = search->problem->workload;
+    const struct het_cluster *cluster = search->problem->cluster;
+    uint64_t *used = HET_ARENA_ARRAY(arena, uint64_t, cluster->type_count), total = 0;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            for (size_t r = 0; r < stage->replica_count; r++) {
+                used[stage->replicas[r].type] += stage->replicas[r].tp;
+                total += stage->replicas[r].tp;
+            }
+        }
+    for (size_t i = 0; i < workload->type_limit_count; i++) {
+        const struct het_type_limit *limit = &workload->type_limits[i];
+        uint64_t of_type = 0;
+        for (size_t t = 0; t < cluster->type_count; t++)
+            if (!strcmp(cluster->types[t].name, limit->type))
+                of_type = used[t];
+        if (!is_within(of_type, limit->min_gpus, limit->max_gpus))
+            return false;
+    }
+    return is_within(total, workload->min_gpus, workload->max_gpus);
+}
+
+/* Whether `plan` is better than the incumbent; prices it. */
+static bool is_better(struct het_search *search, const struct het_plan *plan,
+                      struct het_cost *ret_cost)
+{
+    search->statistics.plans_priced++;
+    int priced = het_cost_plan(search->problem, plan, ret_cost, NULL);
+    assert(priced == 0);
+    if (!search->incumbent || ret_cost->iteration_s < search->incumbent_cost.iteration_s)
+        return true;
+    return ret_cost->iteration_s == search->incumbent_cost.iteration_s &&
+           het_plan_compare(plan, search->incumbent) < 0;
+}
+
+static bool is_allowed(struct het_search *search, struct het_arena *arena,
+                       const struct het_plan *plan)
+{
+    struct het_violations violations = { 0 };
+    struct het_peak_memory *peaks;
+    size_t peak_count;
+    if (!keeps_gpu_limits(search, arena, plan))
+        return false;
+    size_t violation_count = het_plan_check(arena, search->problem, plan, &violations);
+    assert(violation_count == 0);
+    return !het_memory_plan(arena, search->problem, plan, &peaks, &peak_count, NULL);
+}
+
+bool het_search_offer(struct het_search *search, const struct het_plan *plan)
+{
+    struct het_plan offered = *plan;
+    offered.algorithm = search->algorithm->name;
+    offered.global_batch = search->problem->workload->global_batch;
+    offered.layer_count = search->problem->profile->layer_count;
+    offered.precision = search->problem->workload->precision;
+    offered.optimizer = search->problem->workload->optimizer;
+    struct het_cost cost;
+    if (!is_better(search, &offered, &cost))
+        return false;
+    struct het_arena *arena = het_arena_new();
+    bool kept = is_allowed(search, arena, &offered);
+    het_arena_free(arena);
+    if (!kept)
+        return false;
+    search->incumbent = het_plan_copy(search->arena, &offered);
+    search->incumbent_cost = cost;
+    if (search->options->progress)
+        search->options->progress(search->options->progress_context, search);
+    return true;
+}
+
+void het_search_miss(struct het_search *search, uint32_t type, double needed_bytes,
+                     const char *format, ...)
+{
+    double usable_bytes = het_memory_usable_bytes(search->problem, type);
+    double ratio = needed_bytes / usable_bytes;
+    if (search->nearest_miss_ratio > 0 && ratio >= search->nearest_miss_ratio)
+        return;
+    search->nearest_miss_ratio = ratio;
+    char text[sizeof search->nearest_miss / 2];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const struct het_cluster_type *at = &search->problem->cluster->types[type];
+    snprintf(search->nearest_miss, sizeof search->nearest_miss,
+             "needs %.1f GiB on %.100s (%.1f GiB, %.1f usable) for %s",
+             needed_bytes / 0x1p30, at->name, (double)at->memory_bytes / 0x1p30,
+             usable_bytes / 0x1p30, text);
+}

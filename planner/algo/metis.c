@@ -1,0 +1,317 @@
+#include "planner/algo/metis.h"
+
+#include "planner/draft.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_VARIANCE 0.5 /* Metis, section 5.4 */
+#define DEFAULT_PERMUTE  4u
+/* Up to this many GPUs every group size is tried unless the options say otherwise. */
+#define ANY_SIZE_GPUS    12u
+
+struct metis {
+    struct het_search *search;
+    struct het_draft *draft;
+    struct het_arena *arena;
+    uint32_t type_count, gpu_count;
+
+    struct het_group_row *rows; /* one for each order of types */
+    size_t row_count;
+    uint32_t *batches; /* divisors of the global batch, falling */
+    size_t batch_count;
+
+    uint32_t stage_count;
+    bool *limited;     /* [stage]: must fit in memory */
+    bool *all_limited; /* [stage]: true */
+    uint32_t *best_tp; /* [stage][type] of the plan kept last */
+    uint32_t branches_left;
+    uint64_t cells; /* of one split, for the effort */
+};
+
+/* ---- one candidate: groups, degrees, micro-batches ---- */
+
+static void note_miss(struct metis *metis)
+{
+    struct het_search *search = metis->search;
+    if (search->incumbent)
+        return;
+    struct het_draft_miss miss = het_draft_nearest(metis->draft);
+    het_search_spend(search, metis->cells / HET_EFFORT_CELLS_A_UNIT * 4);
+    het_search_miss(search, miss.type, miss.needed_bytes,
+                    "layers %u-%u, tensor-parallel degree %u, micro-batch %u, %u in "
+                    "flight",
+                    miss.first_layer, miss.first_layer + miss.layer_count - 1, miss.tp,
+                    miss.samples, miss.in_flight);
+}
+
+static bool offer(struct metis *metis)
+{
+    het_search_spend(metis->search, metis->gpu_count / HET_EFFORT_REPLICAS_A_UNIT + 1);
+    if (!het_search_offer(metis->search, het_draft_plan(metis->draft)))
+        return false;
+    for (uint32_t stage = 0; stage < metis->stage_count; stage++)
+        for (uint32_t type = 0; type < metis->type_count; type++)
+            metis->best_tp[stage * metis->type_count + type] =
+                het_draft_tp(metis->draft, stage, type);
+    return true;
+}
+
+/* Splits the layers with the memory limits of `limited`. */
+static bool split(struct metis *metis, const bool *limited)
+{
+    struct het_search *search = metis->search;
+    double seconds;
+    search->statistics.strategies_tried++;
+    het_search_spend(search, metis->cells / HET_EFFORT_CELLS_A_UNIT + 1);
+    if (het_draft_balance(metis->draft, limited, het_search_worth(search), &seconds))
+        return true;
+    search->statistics.partitions_failed++;
+    return false;
+}
+
+/* Follows both ways out of memory from here, depth first. Returns whether a plan was
+ * kept. */
+static bool branch(struct metis *metis)
+{
+    if (!metis->branches_left || !metis->search->effort_left)
+        return false;
+    metis->branches_left--;
+    uint32_t stage, type;
+    if (!split(metis, metis->limited)) {
+        note_miss(metis);
+        return false;
+    }
+    if (!het_draft_short(metis->draft, &stage, &type))
+        return offer(metis);
+
+    metis->limited[stage] = true;
+    bool kept = branch(metis);
+    metis->limited[stage] = false;
+
+    uint32_t tp = het_draft_tp(metis->draft, stage, type);
+    if (het_draft_raise_tp(metis->draft, stage, type)) {
+        if (het_draft_share(metis->draft, stage) == HET_DRAFT_SHARED)
+            kept = branch(metis) || kept;
+        het_draft_set_tp(metis->draft, stage, type, tp);
+        het_draft_share(metis->draft, stage);
+    }
+    return kept;
+}
+
+/* Raises the lowest degree of the stage that can be raised. */
+static bool raise_lowest(struct metis *metis, uint32_t stage)
+{
+    uint32_t tried_tp = 0;
+    for (;;) {
+        uint32_t next_tp = UINT32_MAX;
+        for (uint32_t type = 0; type < metis->type_count; type++) {
+            uint32_t tp = het_draft_tp(metis->draft, stage, type);
+            if (het_draft_has_type(metis->draft, stage, type) && tp > tried_tp &&
+                tp < next_tp)
+                next_tp = tp;
+        }
+        if (next_tp == UINT32_MAX)
+            return false;
+        for (uint32_t type = 0; type < metis->type_count; type++)
+            if (het_draft_has_type(metis->draft, stage, type) &&
+                het_draft_tp(metis->draft, stage, type) == next_tp &&
+                het_draft_raise_tp(metis->draft, stage, type))
+                return true;
+        tried_tp = next_tp;
+    }
+}
+
+/* Raises degrees where a stage has more replicas than samples, or replicas that cannot
+ * take the samples, until they can; false if they never can. */
+static bool settle(struct metis *metis)
+{
+    for (uint32_t stage = 0; stage < metis->stage_count; stage++)
+        while (het_draft_share(metis->draft, stage) != HET_DRAFT_SHARED)
+            if (!raise_lowest(metis, stage))
+                return false;
+    return true;
+}
+
+/* Tries one other degree of one type in one stage; keeps it if that is the best plan. */
+static bool step(struct metis *metis, uint32_t stage, uint32_t type, uint32_t tp)
+{
+    uint32_t before = het_draft_tp(metis->draft, stage, type);
+    if (tp == before)
+        return false;
+    het_draft_set_tp(metis->draft, stage, type, tp);
+    if (het_draft_share(metis->draft, stage) == HET_DRAFT_SHARED &&
+        het_draft_bound(metis->draft) < het_search_worth(metis->search) &&
+        split(metis, metis->all_limited) && offer(metis))
+        return true;
+    het_draft_set_tp(metis->draft, stage, type, before);
+    het_draft_share(metis->draft, stage);
+    return false;
+}
+
+/* From the plan kept last: changes one stage's degree at a time as long as it helps. */
+static void climb(struct metis *metis)
+{
+    size_t degree_count;
+    const uint32_t *degrees = het_draft_degrees(metis->draft, &degree_count);
+    for (uint32_t stage = 0; stage < metis->stage_count; stage++) {
+        for (uint32_t type = 0; type < metis->type_count; type++)
+            het_draft_set_tp(metis->draft, stage, type,
+                             metis->best_tp[stage * metis->type_count + type]);
+        het_draft_share(metis->draft, stage);
+    }
+    for (bool better = true; better && metis->search->effort_left;) {
+        better = false;
+        for (uint32_t stage = 0; stage < metis->stage_count; stage++)
+            for (uint32_t type = 0; type < metis->type_count; type++)
+                for (size_t d = 0;
+                     het_draft_has_type(metis->draft, stage, type) && d < degree_count;
+                     d++)
+                    better = step(metis, stage, type, degrees[d]) || better;
+    }
+}
+
+/* All stages at degree `tp` at least. */
+static void set_start(struct metis *metis, uint32_t tp)
+{
+    for (uint32_t stage = 0; stage < metis->stage_count; stage++)
+        for (uint32_t type = 0; type < metis->type_count; type++)
+            het_draft_set_tp(metis->draft, stage, type, tp);
+}
+
+static bool try_batch(struct metis *metis, uint32_t microbatch_count)
+{
+    size_t degree_count;
+    const uint32_t *degrees = het_draft_degrees(metis->draft, &degree_count);
+    het_draft_batch(metis->draft, microbatch_count);
+    bool kept = false;
+    for (size_t d = 0; d < degree_count; d++) {
+        if (!het_search_spend(metis->search, 1))
+            return false;
+        set_start(metis, degrees[d]);
+        if (!settle(metis) ||
+            het_draft_bound(metis->draft) >= het_search_worth(metis->search))
+            continue;
+        metis->branches_left = HET_METIS_MAX_BRANCHES;
+        memset(metis->limited, 0, metis->stage_count * sizeof *metis->limited);
+        kept = branch(metis) || kept;
+    }
+    if (kept)
+        climb(metis);
+    return metis->search->effort_left > 0;
+}
+
+/* ---- enumeration ---- */
+
+static bool visit_groups(void *context, const uint32_t *sizes, uint32_t count)
+{
+    struct metis *metis = context;
+    metis->search->statistics.groups_enumerated++;
+    /* One group of all GPUs is the same in every order of types. */
+    size_t rows = count == 1 ? 1 : metis->row_count;
+    for (size_t r = 0; r < rows; r++) {
+        het_draft_groups(metis->draft, &metis->rows[r], (uint32_t)r, sizes, count);
+        for (size_t b = 0; b < metis->batch_count; b++)
+            if (!try_batch(metis, metis->batches[b]))
+                return false;
+    }
+    return true;
+}
+
+/* Divisors of `number`, falling. */
+static size_t find_divisors(struct het_arena *arena, uint32_t number, uint32_t **ret)
+{
+    size_t count = 0;
+    for (uint64_t d = 1; d * d <= number; d++)
+        if (number % d == 0)
+            count += d * d == number ? 1 : 2;
+    uint32_t *divisors = HET_ARENA_ARRAY(arena, uint32_t, count);
+    size_t low = 0, high = count;
+    for (uint64_t d = 1; d * d <= number; d++)
+        if (number % d == 0) {
+            divisors[low++] = number / (uint32_t)d;
+            if (d * d != number)
+                divisors[--high] = (uint32_t)d;
+        }
+    *ret = divisors;
+    return count;
+}
+
+static void fill_rows(struct metis *metis)
+{
+    const struct het_cluster *cluster = metis->search->available;
+    const uint32_t *orders;
+    size_t types;
+    metis->row_count = het_group_type_orders(metis->arena, cluster, &orders, &types);
+    metis->rows = HET_ARENA_ARRAY(metis->arena, struct het_group_row, metis->row_count);
+    for (size_t r = 0; r < metis->row_count; r++)
+        metis->rows[r] =
+            het_group_row_of(metis->arena, cluster, orders + r * types, types);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void enumerate(struct metis *metis)
+{
+    const struct het_search_options *options = metis->search->options;
+    const struct het_workload *workload = metis->search->problem->workload;
+    uint32_t layers = metis->search->problem->profile->layer_count;
+    uint32_t stage_limit = least(layers, metis->gpu_count);
+    if (workload->max_pipeline_parallel)
+        stage_limit = least(stage_limit, workload->max_pipeline_parallel);
+    metis->limited = HET_ARENA_ARRAY(metis->arena, bool, stage_limit);
+    metis->all_limited = HET_ARENA_ARRAY(metis->arena, bool, stage_limit);
+    memset(metis->all_limited, true, stage_limit * sizeof *metis->all_limited);
+    metis->best_tp =
+        HET_ARENA_ARRAY(metis->arena, uint32_t, stage_limit * metis->type_count);
+    metis->draft =
+        het_draft_new(metis->search->problem, metis->search->available, stage_limit);
+
+    bool any_size = options->metis_sizes == HET_METIS_ANY_SIZE ||
+                    (options->metis_sizes == HET_METIS_DEFAULT_SIZES &&
+                     metis->gpu_count <= ANY_SIZE_GPUS);
+    struct het_group_question question = {
+        .gpu_count = metis->gpu_count,
+        .sizes = het_group_sizes_of(metis->arena, metis->search->available, any_size),
+        .variance = options->metis_variance > 0 ? options->metis_variance
+                                                : DEFAULT_VARIANCE,
+        .permute = options->metis_permute ? options->metis_permute : DEFAULT_PERMUTE,
+    };
+    for (uint32_t stages = 1; stages <= stage_limit; stages++) {
+        question.group_count = metis->stage_count = stages;
+        metis->cells = (uint64_t)layers * layers * (stages > 1 ? 4 : 1);
+        if (!het_group_lists(&question, visit_groups, metis))
+            break;
+    }
+    het_draft_free(metis->draft);
+}
+
+static int metis_run(struct het_search *search, struct het_error *err)
+{
+    (void)err;
+    struct metis metis = {
+        .search = search,
+        .arena = het_arena_new(),
+        .type_count = (uint32_t)search->available->type_count,
+        .gpu_count = het_cluster_gpu_count(search->available),
+    };
+    metis.batch_count = find_divisors(
+        metis.arena, search->problem->workload->global_batch, &metis.batches);
+    fill_rows(&metis);
+    if (metis.gpu_count)
+        enumerate(&metis);
+    het_arena_free(metis.arena);
+    return 0;
+}
+
+const struct het_algorithm het_algo_metis = {
+    .name = "metis",
+    .source = "Metis (USENIX ATC 2024), Algorithm 1, sections 3 to 4.3",
+    .summary = "one pipeline over device groups; data parallelism first, tensor "
+               "parallelism where memory asks for it; layers and samples balanced",
+    .run = metis_run,
+};

@@ -1,0 +1,471 @@
+#include "planner/search.h"
+
+#include "planner/algo/megatron.h"
+#include "planner/algo/metis.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct het_algorithm *const *het_search_algorithms(void)
+{
+    /* The quick ones first: their plans prune the others'. */
+    static const struct het_algorithm *const algorithms[] = {
+        &het_algo_megatron,
+        &het_algo_metis,
+        NULL,
+    };
+    return algorithms;
+}
+
+static int fail_unknown(const char *name, struct het_error *err)
+{
+    struct het_arena *arena = het_arena_new();
+    const char *names = "auto";
+    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
+        names = het_arena_printf(arena, "%s, %s", names, (*a)->name);
+    int result = het_fail(err, HET_BAD_INPUT, "algorithm: no \"%.100s\"; there are %s",
+                          name, names);
+    het_arena_free(arena);
+    return result;
+}
+
+/* The algorithms to run, NULL at the end. */
+static int choose_algorithms(const char *name, const struct het_algorithm **ret,
+                             struct het_error *err)
+{
+    bool all = !name || !*name || !strcmp(name, "auto");
+    size_t count = 0;
+    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
+        if (all || !strcmp((*a)->name, name))
+            ret[count++] = *a;
+    ret[count] = NULL;
+    return count ? 0 : fail_unknown(name, err);
+}
+
+/* ---- parts of the cluster ---- */
+
+/* How much of one type a part takes. */
+struct share {
+    uint32_t gpus, trim; /* nodes give multiples of `trim` */
+};
+
+struct part {
+    struct share *shares; /* [type] */
+    uint64_t gpus;
+    double speed; /* samples a second, roughly: for the order */
+};
+
+/* Shares of one type that are tried. */
+struct choices {
+    struct share shares[96];
+    size_t count;
+    uint32_t most, least; /* of this type, by the job's limits */
+    double speed;         /* of one GPU */
+};
+
+struct parts {
+    const struct het_problem *problem;
+    struct het_arena *arena;
+    struct choices *types; /* [type] */
+    size_t type_count;
+    struct part *items;
+    size_t count, capacity;
+};
+
+static uint32_t trimmed(const struct het_cluster *cluster, uint32_t type, uint32_t trim)
+{
+    uint32_t gpus = 0;
+    for (size_t n = 0; n < cluster->node_count; n++)
+        if (cluster->nodes[n].type == type)
+            gpus += cluster->nodes[n].gpu_count / trim * trim;
+    return gpus;
+}
+
+static void add_choice(struct choices *choices, uint32_t gpus, uint32_t trim)
+{
+    if (gpus < choices->least || gpus > choices->most ||
+        choices->count == sizeof choices->shares / sizeof *choices->shares)
+        return;
+    for (size_t i = 0; i < choices->count; i++)
+        if (choices->shares[i].gpus == gpus && choices->shares[i].trim == trim)
+            return;
+    choices->shares[choices->count++] = (struct share){ gpus, trim };
+}
+
+/* Samples a second of one GPU of the type, at its best measured point. */
+static double gpu_speed(const struct het_problem *problem, uint32_t type)
+{
+    const struct het_profile *profile = problem->profile;
+    double best = 0;
+    for (size_t i = 0; i < profile->measurement_count; i++) {
+        const struct het_measurement *point = &profile->measurements[i];
+        double seconds = point->forward_s[profile->layer_count] +
+                         point->backward_s[profile->layer_count];
+        if (point->type == problem->profile_type[type] && seconds > 0)
+            best = fmax(best, point->microbatch / (seconds * point->tp));
+    }
+    return best;
+}
+
+static void fill_choices(struct parts *parts, uint32_t type)
+{
+    const struct het_problem *problem = parts->problem;
+    const struct het_cluster *cluster = problem->cluster;
+    struct choices *choices = &parts->types[type];
+    bool usable = problem->profile_type[type] != HET_NO_TYPE;
+    uint32_t have = usable ? het_cluster_type_gpu_count(cluster, type) : 0;
+    choices->most = have;
+    choices->speed = usable ? gpu_speed(problem, type) : 0;
+    for (size_t i = 0; i < problem->workload->type_limit_count; i++) {
+        const struct het_type_limit *limit = &problem->workload->type_limits[i];
+        if (strcmp(limit->type, cluster->types[type].name) != 0)
+            continue;
+        choices->least = limit->min_gpus;
+        if (limit->max_gpus && limit->max_gpus < choices->most)
+            choices->most = limit->max_gpus;
+    }
+    add_choice(choices, choices->most, 1);
+    add_choice(choices, choices->least, 1);
+    add_choice(choices, 0, 1);
+    uint32_t power = 1;
+    while (power <= choices->most / 2)
+        power *= 2;
+    for (uint32_t gpus = power; gpus && choices->most; gpus /= 2)
+        add_choice(choices, gpus, 1);
+    for (uint32_t gpus = choices->most / 2; gpus; gpus /= 2)
+        add_choice(choices, gpus, 1);
+    for (size_t i = 0; usable && i < problem->profile->bytes_count; i++) {
+        uint32_t trim = problem->profile->bytes[i].tp;
+        uint32_t gpus = trim ? trimmed(cluster, type, trim) : have;
+        if (gpus != have && gpus)
+            add_choice(choices, gpus < choices->most ? gpus : choices->most, trim);
+    }
+}
+
+static void add_part(struct parts *parts, const struct share *shares)
+{
+    const struct het_workload *workload = parts->problem->workload;
+    struct part part = { 0 };
+    for (size_t t = 0; t < parts->type_count; t++) {
+        const struct choices *choices = &parts->types[t];
+        if (shares[t].gpus < choices->least || shares[t].gpus > choices->most)
+            return;
+        part.gpus += shares[t].gpus;
+        part.speed += shares[t].gpus * choices->speed;
+    }
+    if (!part.gpus || part.gpus < workload->min_gpus ||
+        (workload->max_gpus && part.gpus > workload->max_gpus))
+        return;
+    size_t bytes = parts->type_count * sizeof *shares;
+    for (size_t i = 0; i < parts->count; i++)
+        if (!memcmp(parts->items[i].shares, shares, bytes))
+            return;
+    part.shares = HET_ARENA_ARRAY(parts->arena, struct share, parts->type_count);
+    memcpy(part.shares, shares, bytes);
+    ARRAY_RESERVE(parts->items, &parts->capacity, parts->count + 1);
+    parts->items[parts->count++] = part;
+}
+
+/* The part itself; and where the job caps its GPUs, with one type filling up to the cap.
+ */
+static void add_parts_near(struct parts *parts, struct share *shares)
+{
+    uint32_t cap = parts->problem->workload->max_gpus;
+    add_part(parts, shares);
+    uint64_t total = 0;
+    for (size_t t = 0; t < parts->type_count; t++)
+        total += shares[t].gpus;
+    for (size_t t = 0; cap && t < parts->type_count; t++) {
+        struct share kept = shares[t];
+        uint64_t others = total - kept.gpus;
+        if (others >= cap)
+            continue;
+        uint64_t fill = cap - others;
+        shares[t].gpus = fill < parts->types[t].most ? (uint32_t)fill
+                                                     : parts->types[t].most;
+        shares[t].trim = 1;
+        add_part(parts, shares);
+        shares[t] = kept;
+    }
+}
+
+/* Combinations looked at before the best HET_SEARCH_MAX_PARTS are kept. */
+#define MAX_COMBINATIONS 4096u
+
+static int compare_parts(const void *left, const void *right)
+{
+    const struct part *a = left, *b = right;
+    if (a->speed != b->speed)
+        return a->speed > b->speed ? -1 : 1;
+    if (a->gpus != b->gpus)
+        return a->gpus > b->gpus ? -1 : 1;
+    return 0;
+}
+
+/* Insertion keeps equal parts in the order they were found. */
+static void sort_parts(struct parts *parts)
+{
+    for (size_t i = 1; i < parts->count; i++) {
+        struct part part = parts->items[i];
+        size_t at = i;
+        for (; at && compare_parts(&parts->items[at - 1], &part) > 0; at--)
+            parts->items[at] = parts->items[at - 1];
+        parts->items[at] = part;
+    }
+    if (parts->count > HET_SEARCH_MAX_PARTS)
+        parts->count = HET_SEARCH_MAX_PARTS;
+}
+
+static void find_parts(struct parts *parts)
+{
+    size_t *chosen = HET_ARENA_ARRAY(parts->arena, size_t, parts->type_count);
+    struct share *shares = HET_ARENA_ARRAY(parts->arena, struct share, parts->type_count);
+    for (uint32_t t = 0; t < parts->type_count; t++) {
+        fill_choices(parts, t);
+        if (!parts->types[t].count)
+            return; /* the job wants more of this type than there is */
+    }
+    for (size_t round = 0; round < MAX_COMBINATIONS; round++) {
+        for (size_t t = 0; t < parts->type_count; t++)
+            shares[t] = parts->types[t].shares[chosen[t]];
+        add_parts_near(parts, shares);
+        size_t t = 0;
+        while (t < parts->type_count && ++chosen[t] == parts->types[t].count)
+            chosen[t++] = 0;
+        if (t == parts->type_count)
+            break;
+    }
+    sort_parts(parts);
+}
+
+struct ranked_node {
+    uint32_t node, gpus;
+};
+
+static int compare_nodes(const void *left, const void *right)
+{
+    const struct ranked_node *a = left, *b = right;
+    if (a->gpus != b->gpus)
+        return a->gpus > b->gpus ? -1 : 1;
+    return a->node < b->node ? -1 : 1;
+}
+
+/* Gives `share` of `type` to nodes: whole ones, the larger first, then the rest from the
+ * smallest that has it. */
+static void place_share(const struct het_cluster *cluster, uint32_t type,
+                        struct share share, struct het_node *nodes)
+{
+    auto_free struct ranked_node *ranked = xcalloc(cluster->node_count, sizeof *ranked);
+    size_t count = 0;
+    for (uint32_t n = 0; n < cluster->node_count; n++)
+        if (cluster->nodes[n].type == type)
+            ranked[count++] = (struct ranked_node){ n, cluster->nodes[n].gpu_count /
+                                                           share.trim * share.trim };
+    qsort(ranked, count, sizeof *ranked, compare_nodes);
+    uint32_t rest = share.gpus;
+    const struct ranked_node *partial = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (ranked[i].gpus <= rest) {
+            nodes[ranked[i].node].gpu_count = ranked[i].gpus;
+            rest -= ranked[i].gpus;
+        } else {
+            partial = &ranked[i];
+        }
+    }
+    if (rest && partial)
+        nodes[partial->node].gpu_count = rest;
+}
+
+static const struct het_cluster *part_cluster(struct het_arena *arena,
+                                              const struct het_cluster *cluster,
+                                              const struct part *part)
+{
+    struct het_node *nodes = HET_ARENA_ARRAY(arena, struct het_node, cluster->node_count);
+    for (size_t n = 0; n < cluster->node_count; n++) {
+        nodes[n] = cluster->nodes[n];
+        nodes[n].gpu_count = 0;
+    }
+    for (uint32_t t = 0; t < cluster->type_count; t++)
+        if (part->shares[t].gpus)
+            place_share(cluster, t, part->shares[t], nodes);
+    struct het_cluster *smaller = het_arena_alloc(arena, sizeof *smaller);
+    *smaller = *cluster;
+    smaller->nodes = nodes;
+    return smaller;
+}
+
+/* ---- running ---- */
+
+static bool can_win(const struct het_search *search)
+{
+    if (!search->incumbent)
+        return true;
+    struct het_problem problem = *search->problem;
+    problem.cluster = search->available;
+    return het_cost_lower_bound(&problem) < search->incumbent_cost.iteration_s;
+}
+
+static int run_part(struct het_search *search, const struct het_algorithm **algorithms,
+                    uint64_t effort, struct het_error *err)
+{
+    for (; *algorithms; algorithms++) {
+        search->algorithm = *algorithms;
+        uint64_t before = search->effort_spent;
+        search->effort_left = effort;
+        if ((*algorithms)->run(search, err) < 0)
+            return het_wrap(err, "algorithm %s", (*algorithms)->name);
+        uint64_t spent = search->effort_spent - before;
+        effort -= spent < effort ? spent : effort;
+    }
+    return 0;
+}
+
+static int run_parts(struct het_search *search, const struct parts *parts,
+                     const struct het_algorithm **algorithms, uint64_t effort,
+                     struct het_error *err)
+{
+    for (size_t i = 0; i < parts->count && search->effort_spent < effort; i++) {
+        struct het_arena *arena = het_arena_new();
+        search->available =
+            part_cluster(arena, search->problem->cluster, &parts->items[i]);
+        search->scratch = arena;
+        uint64_t left = effort - search->effort_spent;
+        uint64_t share = left / (parts->count - i);
+        int result = 0;
+        if (can_win(search))
+            result =
+                run_part(search, algorithms, share > left / 2 ? share : left / 2, err);
+        het_arena_free(arena);
+        if (result < 0)
+            return -1;
+    }
+    search->available = search->problem->cluster;
+    search->scratch = NULL;
+    return 0;
+}
+
+/* ---- the answer ---- */
+
+static const char *effort_note(const struct het_search *search, uint64_t effort)
+{
+    return search->effort_spent >= effort
+               ? "; the search ended with its effort, more may find one"
+               : "";
+}
+
+static int fail_no_plan(const struct het_search *search, const struct parts *parts,
+                        uint64_t effort, struct het_error *err)
+{
+    const struct het_workload *workload = search->problem->workload;
+    uint64_t usable = 0;
+    for (size_t t = 0; t < parts->type_count; t++) {
+        const struct choices *choices = &parts->types[t];
+        usable += choices->most;
+        if (choices->least > choices->most)
+            return het_fail(err, HET_NO_PLAN,
+                            "no plan: the job wants at least %u GPUs of type %s, the "
+                            "cluster has %u; wait for more, or lower that limit",
+                            choices->least, search->problem->cluster->types[t].name,
+                            choices->most);
+    }
+    if (usable < workload->min_gpus)
+        return het_fail(err, HET_NO_PLAN,
+                        "no plan: the job wants at least %u GPUs, the cluster has %llu "
+                        "of types that it can use; wait for more, or lower that limit",
+                        workload->min_gpus, (unsigned long long)usable);
+    if (!parts->count)
+        return het_fail(err, HET_NO_PLAN,
+                        "no plan: no choice of GPUs meets the job's limits (at least %u, "
+                        "at most %u, and those of single types)",
+                        workload->min_gpus, workload->max_gpus);
+    if (search->nearest_miss_ratio > 0)
+        return het_fail(
+            err, HET_NO_PLAN,
+            "no plan fits in memory: the nearest miss %s. More GPUs, GPUs with more "
+            "memory, a profile of higher tensor-parallel degrees or smaller micro-"
+            "batches%s would help%s",
+            search->nearest_miss,
+            workload->memory_headroom > 0 ? ", or less memory headroom" : "",
+            effort_note(search, effort));
+    return het_fail(
+        err, HET_NO_PLAN,
+        "no plan: a global batch of %u cannot be shared out over micro-batches that the "
+        "profile has, within the job's limits on micro-batch sizes, tensor-parallel and "
+        "data-parallel degrees; allow or measure more of them, or change the batch%s",
+        workload->global_batch, effort_note(search, effort));
+}
+
+/* The winner once more past the checker, memory and cost; then what is known of it. */
+static const struct het_plan *finish(struct het_arena *arena,
+                                     const struct het_search *search, uint64_t effort)
+{
+    const struct het_problem *problem = search->problem;
+    struct het_plan *plan = het_plan_copy(arena, search->incumbent);
+    het_plan_fill_idle(arena, problem->cluster, plan);
+
+    struct het_violations violations = { 0 };
+    struct het_peak_memory *peaks;
+    size_t peak_count;
+    struct het_cost cost;
+    size_t violation_count = het_plan_check(arena, problem, plan, &violations);
+    assert(violation_count == 0);
+    size_t misfits =
+        het_memory_plan(arena, problem, plan, &peaks, &peak_count, &violations);
+    assert(misfits == 0);
+    int priced = het_cost_plan(problem, plan, &cost, NULL);
+    assert(priced == 0);
+
+    plan->predicted = (struct het_prediction){
+        .iteration_s = cost.iteration_s,
+        .samples_per_s = plan->global_batch / cost.iteration_s,
+        .lower_bound_s = fmin(het_cost_lower_bound(problem), cost.iteration_s),
+        .pipeline_s = cost.pipeline_s,
+        .gradient_sync_s = cost.sync_s,
+        .optimizer_s = cost.step_s,
+        .peak_memory = peaks,
+        .peak_memory_count = peak_count,
+    };
+    plan->search = (struct het_search_report){
+        .effort = effort,
+        .plans_priced = search->statistics.plans_priced,
+        .seed = search->options->seed,
+        .optimal = plan->predicted.lower_bound_s >= cost.iteration_s,
+    };
+    return plan;
+}
+
+int het_search_run(struct het_arena *arena, const struct het_problem *problem,
+                   const struct het_search_options *options, const struct het_plan **ret,
+                   struct het_search_statistics *ret_statistics, struct het_error *err)
+{
+    const struct het_algorithm *algorithms[16];
+    if (choose_algorithms(options->algorithm, algorithms, err) < 0)
+        return -1;
+    uint64_t effort = options->effort ? options->effort : HET_DEFAULT_EFFORT;
+    struct het_search search = {
+        .problem = problem,
+        .available = problem->cluster,
+        .options = options,
+        .arena = het_arena_new(),
+    };
+    struct parts parts = {
+        .problem = problem,
+        .arena = search.arena,
+        .types =
+            HET_ARENA_ARRAY(search.arena, struct choices, problem->cluster->type_count),
+        .type_count = problem->cluster->type_count,
+    };
+    find_parts(&parts);
+    int result = run_parts(&search, &parts, algorithms, effort, err);
+    if (result == 0 && !search.incumbent)
+        result = fail_no_plan(&search, &parts, effort, err);
+    if (result == 0)
+        *ret = finish(arena, &search, effort);
+    if (result == 0 && ret_statistics)
+        *ret_statistics = search.statistics;
+    free(parts.items);
+    het_arena_free(search.arena);
+    return result;
+}

@@ -1,0 +1,262 @@
+#include "planner/search.h"
+#include "tests/planner/toy.h"
+
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+static const struct het_plan *search(struct toy *toy, const char *algorithm)
+{
+    const struct het_search_options options = { .algorithm = algorithm };
+    const struct het_plan *plan = NULL;
+    struct het_error err = { 0 };
+    int result = het_search_run(toy->arena, &toy->problem, &options, &plan, NULL, &err);
+    ck_assert_msg(result == 0, "%s", err.message);
+    return plan;
+}
+
+static struct het_error search_fails(struct toy *toy, const char *algorithm)
+{
+    const struct het_search_options options = { .algorithm = algorithm };
+    const struct het_plan *plan = NULL;
+    struct het_error err = { 0 };
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, NULL, &err), -1);
+    ck_assert_ptr_null(plan);
+    return err;
+}
+
+static void bind(struct toy *toy)
+{
+    struct het_error err = { 0 };
+    ck_assert_msg(het_problem_init(toy->arena, &toy->cluster, &toy->profile,
+                                   &toy->workload, &toy->problem, &err) == 0,
+                  "%s", err.message);
+}
+
+static uint32_t used_gpus(const struct het_plan *plan, const char *type)
+{
+    uint32_t used = 0;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
+            for (size_t r = 0; r < plan->pipelines[p].stages[s].replica_count; r++) {
+                const struct het_replica *replica =
+                    &plan->pipelines[p].stages[s].replicas[r];
+                if (!type || !strcmp(replica->type_name, type))
+                    used += replica->tp;
+            }
+    return used;
+}
+
+START_TEST(winner_is_whole_valid_and_priced)
+{
+    struct toy *toy = toy_new();
+    const struct het_plan *plan = search(toy, "auto");
+    struct het_violations violations = { 0 };
+    struct het_peak_memory *peaks;
+    size_t peak_count;
+    struct het_cost cost;
+    ck_assert_uint_eq(het_plan_check(toy->arena, &toy->problem, plan, &violations), 0);
+    ck_assert_uint_eq(het_memory_plan(toy->arena, &toy->problem, plan, &peaks,
+                                      &peak_count, &violations),
+                      0);
+    ck_assert_int_eq(het_cost_plan(&toy->problem, plan, &cost, NULL), 0);
+    ck_assert(plan->predicted.iteration_s == cost.iteration_s);
+    ck_assert(plan->predicted.pipeline_s == cost.pipeline_s);
+    ck_assert(plan->predicted.gradient_sync_s == cost.sync_s);
+    ck_assert(plan->predicted.optimizer_s == cost.step_s);
+    ck_assert(plan->predicted.samples_per_s == 8 / cost.iteration_s);
+    ck_assert(plan->predicted.lower_bound_s > 0);
+    ck_assert(plan->predicted.lower_bound_s <= cost.iteration_s);
+    ck_assert_uint_eq(plan->predicted.peak_memory_count, peak_count);
+    ck_assert_uint_gt(plan->search.plans_priced, 0);
+    ck_assert_uint_eq(plan->search.effort, HET_DEFAULT_EFFORT);
+    uint32_t idle = 0;
+    for (size_t i = 0; i < plan->idle_count; i++)
+        idle += (uint32_t)plan->idle[i].gpu_count;
+    ck_assert_uint_eq(used_gpus(plan, NULL) + idle, 10);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(auto_is_the_best_of_all)
+{
+    struct toy *toy = toy_new();
+    double best = search(toy, "auto")->predicted.iteration_s;
+    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++) {
+        const struct het_plan *plan = search(toy, (*a)->name);
+        ck_assert_str_eq(plan->algorithm, (*a)->name);
+        ck_assert(best <= plan->predicted.iteration_s);
+    }
+    ck_assert(search(toy, NULL)->predicted.iteration_s == best);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(limits_on_gpus_are_kept)
+{
+    static const struct het_type_limit limits[] = {
+        { .type = "fast", .min_gpus = 1, .max_gpus = 3 },
+        { .type = "slow", .min_gpus = 2 },
+    };
+    struct toy *toy = toy_new();
+    for (uint32_t most = 3; most <= 10; most++) {
+        toy->workload.max_gpus = most;
+        bind(toy);
+        const struct het_plan *plan = search(toy, "auto");
+        ck_assert_uint_le(used_gpus(plan, NULL), most);
+    }
+    toy->workload.max_gpus = 0;
+    toy->workload.type_limits = limits;
+    toy->workload.type_limit_count = 2;
+    bind(toy);
+    const struct het_plan *plan = search(toy, "auto");
+    ck_assert_uint_le(used_gpus(plan, "fast"), 3);
+    ck_assert_uint_ge(used_gpus(plan, "fast"), 1);
+    ck_assert_uint_ge(used_gpus(plan, "slow"), 2);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(a_type_without_entry_is_not_used)
+{
+    static const struct het_type_limit limits[] = { { .type = "slow" } };
+    struct toy *toy = toy_new();
+    toy->workload.type_limits = limits;
+    toy->workload.type_limit_count = 1;
+    bind(toy);
+    const struct het_plan *plan = search(toy, "auto");
+    ck_assert_uint_eq(used_gpus(plan, "fast"), 0);
+    ck_assert_uint_ge(used_gpus(plan, "slow"), 1);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(a_type_that_only_slows_down_stays_idle)
+{
+    struct toy *toy = toy_new();
+    toy->nodes[TOY_S0].uplink_bytes_per_s = 1e6; /* 10 s for a sample's activations */
+    bind(toy);
+    const struct het_plan *plan = search(toy, "metis");
+    ck_assert_uint_eq(used_gpus(plan, "slow"), 0);
+    ck_assert_uint_ge(plan->idle_count, 1);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(unknown_algorithm_names_those_there_are)
+{
+    struct toy *toy = toy_new();
+    struct het_error err = search_fails(toy, "magic");
+    ck_assert_int_eq(err.code, HET_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "\"magic\""));
+    ck_assert_ptr_nonnull(strstr(err.message, "auto, megatron, metis"));
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(no_plan_says_what_came_nearest)
+{
+    struct toy *toy = toy_new();
+    toy->types[0].memory_bytes = toy->types[1].memory_bytes = (uint64_t)2 << 30;
+    bind(toy);
+    struct het_error err = search_fails(toy, "auto");
+    ck_assert_int_eq(err.code, HET_NO_PLAN);
+    /* Four stages of one layer on two ranks each; layer 0 is the worst: 200e6 parameters
+     * of 16 bytes, 50 MB for each of 4 micro-batches in flight, 1 GiB workspace:
+     * 3.4e9 / 2^30 + 1 = 4.17 GiB. */
+    ck_assert_msg(strstr(err.message,
+                         "needs 4.2 GiB on fast (2.0 GiB, 2.0 usable) for layers 0-0, "
+                         "tensor-parallel degree 2, micro-batch 1"),
+                  "%s", err.message);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(no_plan_names_the_limit_that_cannot_be_met)
+{
+    static const struct het_type_limit limits[] = { { .type = "fast", .min_gpus = 7 } };
+    struct toy *toy = toy_new();
+    toy->workload.min_gpus = 11;
+    bind(toy);
+    struct het_error err = search_fails(toy, "auto");
+    ck_assert_int_eq(err.code, HET_NO_PLAN);
+    ck_assert_ptr_nonnull(strstr(err.message, "at least 11 GPUs, the cluster has 10"));
+
+    toy->workload.min_gpus = 0;
+    toy->workload.type_limits = limits;
+    toy->workload.type_limit_count = 1;
+    bind(toy);
+    err = search_fails(toy, "auto");
+    ck_assert_ptr_nonnull(
+        strstr(err.message, "at least 7 GPUs of type fast, the cluster has 6"));
+
+    static const uint32_t sizes[] = { 3 };
+    toy->workload.type_limit_count = 0;
+    toy->workload.microbatch_sizes = sizes; /* 3 = 2 + 1, but 8 is no multiple of 3 */
+    toy->workload.microbatch_size_count = 1;
+    bind(toy);
+    err = search_fails(toy, "auto");
+    ck_assert_int_eq(err.code, HET_NO_PLAN);
+    ck_assert_ptr_nonnull(strstr(err.message, "global batch of 8"));
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(effort_is_a_limit)
+{
+    struct toy *toy = toy_new();
+    struct het_search_options options = { .algorithm = "metis", .effort = 50 };
+    const struct het_plan *plan;
+    struct het_search_statistics few = { 0 }, many = { 0 };
+    struct het_error err = { 0 };
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, &few, &err), 0);
+    double little = plan->predicted.iteration_s;
+    options.effort = 0;
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, &many, &err), 0);
+    ck_assert(plan->predicted.iteration_s <= little);
+    ck_assert_uint_lt(few.strategies_tried, many.strategies_tried);
+    toy_free(toy);
+}
+END_TEST
+
+static void count_calls(void *context, const struct het_search *at)
+{
+    ck_assert_uint_gt(at->effort_spent, 0);
+    ++*(int *)context;
+}
+
+START_TEST(progress_is_told)
+{
+    struct toy *toy = toy_new();
+    int calls = 0;
+    const struct het_search_options options = { .progress = count_calls,
+                                                .progress_context = &calls };
+    const struct het_plan *plan;
+    struct het_error err = { 0 };
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, NULL, &err), 0);
+    ck_assert_int_gt(calls, 0);
+    toy_free(toy);
+}
+END_TEST
+
+Suite *test_search_suite(void)
+{
+    Suite *suite = suite_create("search");
+    TCase *cases = tcase_create("search");
+    tcase_add_test(cases, winner_is_whole_valid_and_priced);
+    tcase_add_test(cases, auto_is_the_best_of_all);
+    tcase_add_test(cases, limits_on_gpus_are_kept);
+    tcase_add_test(cases, a_type_without_entry_is_not_used);
+    tcase_add_test(cases, a_type_that_only_slows_down_stays_idle);
+    tcase_add_test(cases, unknown_algorithm_names_those_there_are);
+    tcase_add_test(cases, no_plan_says_what_came_nearest);
+    tcase_add_test(cases, no_plan_names_the_limit_that_cannot_be_met);
+    tcase_add_test(cases, effort_is_a_limit);
+    tcase_add_test(cases, progress_is_told);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
