@@ -1,0 +1,296 @@
+#include "controller/apply.h"
+
+#include "controller/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct run;
+
+/* One action on its way: its own copy of all it needs. */
+struct step {
+    struct run *run;
+    enum action_kind kind;
+    int phase;
+    const struct kube_resource *resource;
+    char *ns, *name, *uid;
+    int64_t grace_s;
+    json_t *object;
+};
+
+struct run {
+    struct apply *apply;
+    char *key;
+    struct step *steps;
+    size_t count, started, finished;
+    size_t batch; /* how many may be on their way together */
+    bool has_failed;
+    struct het_error err;
+    int64_t retry_after_ms;
+    struct run *next;
+};
+
+struct apply {
+    struct kube *kube;
+    struct apply_callbacks callbacks;
+    struct run *runs;
+};
+
+struct apply *apply_new(struct kube *kube, const struct apply_callbacks *callbacks)
+{
+    struct apply *apply = xcalloc(1, sizeof *apply);
+    apply->kube = kube;
+    apply->callbacks = *callbacks;
+    return apply;
+}
+
+static void free_run(struct run *run)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        free(run->steps[i].ns);
+        free(run->steps[i].name);
+        free(run->steps[i].uid);
+        json_decref(run->steps[i].object);
+    }
+    free(run->steps);
+    free(run->key);
+    free(run);
+}
+
+void apply_free(struct apply *apply)
+{
+    if (!apply)
+        return;
+    while (apply->runs) {
+        struct run *run = apply->runs;
+        apply->runs = run->next;
+        free_run(run);
+    }
+    free(apply);
+}
+
+static void advance(struct run *run);
+
+static void fail(struct run *run, const struct step *step, const char *message,
+                 int64_t retry_after_ms)
+{
+    log_event(LOG_WARNING, "apply", "write failed", LOG_STR("kind", step->resource->kind),
+              LOG_STR("namespace", step->ns), LOG_STR("name", step->name),
+              LOG_STR("error", message));
+    if (run->has_failed)
+        return;
+    run->has_failed = true;
+    run->retry_after_ms = retry_after_ms;
+    het_fail(&run->err, HET_IO, "%s %s/%s: %s", step->resource->kind, step->ns,
+             step->name, message);
+}
+
+static void hand_on(const struct step *step, json_t *object)
+{
+    const struct apply_callbacks *callbacks = &step->run->apply->callbacks;
+    const char *uid = object ? kube_uid(object) : step->uid;
+    callbacks->on_object(callbacks->context, step->resource, step->ns, step->name, uid,
+                         object);
+}
+
+static void end_step(struct step *step, bool succeeded)
+{
+    struct run *run = step->run;
+    run->finished++;
+    if (succeeded && run->batch < APPLY_MAX_PARALLEL)
+        run->batch *= 2;
+    advance(run);
+}
+
+static const char *owner_of(const json_t *object)
+{
+    return kube_controller_uid(object);
+}
+
+/* What stands under the name of an object that we meant to create. */
+static void on_read_back(void *context, const struct kube_result *result)
+{
+    struct step *step = context;
+    bool is_ours = result->outcome == KUBE_OK && result->object &&
+                   *owner_of(step->object) &&
+                   !strcmp(owner_of(result->object), owner_of(step->object));
+    if (is_ours)
+        hand_on(step, result->object);
+    else if (result->outcome == KUBE_OK)
+        fail(step->run, step, "exists and belongs to somebody else", -1);
+    else
+        fail(step->run, step, result->message, result->retry_after_ms);
+    end_step(step, is_ours);
+}
+
+static void on_created(void *context, const struct kube_result *result)
+{
+    struct step *step = context;
+    if (result->outcome == KUBE_OK) {
+        log_event(LOG_INFO, "apply", "created", LOG_STR("kind", step->resource->kind),
+                  LOG_STR("namespace", step->ns), LOG_STR("name", step->name));
+        hand_on(step, result->object);
+        end_step(step, true);
+    } else if (result->outcome == KUBE_EXISTS || result->outcome == KUBE_UNKNOWN) {
+        kube_get(step->run->apply->kube, step->resource, step->ns, step->name,
+                 on_read_back, step);
+    } else {
+        fail(step->run, step, result->message, result->retry_after_ms);
+        end_step(step, false);
+    }
+}
+
+static void on_applied(void *context, const struct kube_result *result)
+{
+    struct step *step = context;
+    bool is_gone = step->kind == ACTION_STATUS && result->outcome == KUBE_NOT_FOUND;
+    if (result->outcome == KUBE_OK) {
+        log_event(step->kind == ACTION_STATUS ? LOG_DEBUG : LOG_INFO, "apply", "applied",
+                  LOG_STR("kind", step->resource->kind), LOG_STR("namespace", step->ns),
+                  LOG_STR("name", step->name));
+        hand_on(step, result->object);
+    } else if (!is_gone) {
+        fail(step->run, step, result->message, result->retry_after_ms);
+    }
+    end_step(step, result->outcome == KUBE_OK);
+}
+
+static void on_deleted(void *context, const struct kube_result *result)
+{
+    struct step *step = context;
+    const char *kind = json_string_value(json_object_get(result->object, "kind"));
+    if (result->outcome == KUBE_OK) {
+        log_event(LOG_INFO, "apply", "deleted", LOG_STR("kind", step->resource->kind),
+                  LOG_STR("namespace", step->ns), LOG_STR("name", step->name));
+        /* A pod that ends gracefully comes back as it is now; what is gone, as a Status.
+         * With no grace the object is gone although the server shows it once more. */
+        bool is_ending = kind && !strcmp(kind, step->resource->kind) &&
+                         step->grace_s != 0;
+        hand_on(step,
+                is_ending && kube_is_deleting(result->object) ? result->object : NULL);
+    } else if (result->outcome == KUBE_NOT_FOUND) {
+        hand_on(step, NULL);
+    } else if (result->outcome !=
+               KUBE_CONFLICT) { /* another object has the name by now */
+        fail(step->run, step, result->message, result->retry_after_ms);
+    }
+    end_step(step, result->outcome == KUBE_OK);
+}
+
+/* Events never fail a run. */
+static void on_event(void *context, const struct kube_result *result)
+{
+    struct step *step = context;
+    if (result->outcome != KUBE_OK && result->outcome != KUBE_EXISTS)
+        log_event(LOG_WARNING, "apply", "event dropped", LOG_STR("name", step->name),
+                  LOG_STR("error", result->message));
+    end_step(step, true);
+}
+
+static void start_step(struct run *run, struct step *step)
+{
+    struct kube *kube = run->apply->kube;
+    switch (step->kind) {
+    case ACTION_CREATE:
+        kube_create(kube, step->resource, step->ns, step->object, on_created, step);
+        break;
+    case ACTION_EVENT:
+        kube_create(kube, step->resource, step->ns, step->object, on_event, step);
+        break;
+    case ACTION_APPLY:
+        kube_apply(kube, step->resource, step->ns, step->name, NULL, FIELD_MANAGER,
+                   step->object, on_applied, step);
+        break;
+    case ACTION_STATUS:
+        kube_apply(kube, step->resource, step->ns, step->name, "status",
+                   STATUS_FIELD_MANAGER, step->object, on_applied, step);
+        break;
+    case ACTION_DELETE:
+        kube_delete(kube, step->resource, step->ns, step->name, step->uid, step->grace_s,
+                    on_deleted, step);
+        break;
+    case ACTION_PLAN:
+        abort(); /* apply_start leaves these out */
+    }
+}
+
+static void finish(struct run *run)
+{
+    struct apply *apply = run->apply;
+    struct run **link = &apply->runs;
+    while (*link != run)
+        link = &(*link)->next;
+    *link = run->next;
+    apply->callbacks.on_done(apply->callbacks.context, run->key,
+                             run->has_failed ? &run->err : NULL, run->retry_after_ms);
+    free_run(run);
+}
+
+/* Starts what may start now; ends the run when nothing is on its way or left to do. */
+static void advance(struct run *run)
+{
+    while (!run->has_failed && run->started < run->count &&
+           run->started - run->finished < run->batch) {
+        struct step *step = &run->steps[run->started];
+        bool phase_is_over = run->started == run->finished;
+        if (!phase_is_over && step->phase != run->steps[run->started - 1].phase)
+            break;
+        if (phase_is_over && run->started &&
+            step->phase != run->steps[run->started - 1].phase)
+            run->batch = 1;
+        run->started++;
+        start_step(run, step);
+    }
+    if (run->started == run->finished && (run->has_failed || run->started == run->count))
+        finish(run);
+}
+
+static char *copy_text(const char *text)
+{
+    return text ? xstrdup(text) : NULL;
+}
+
+void apply_start(struct apply *apply, const char *key, const struct decision *decision)
+{
+    struct run *run = xcalloc(1, sizeof *run);
+    run->apply = apply;
+    run->key = xstrdup(key);
+    run->batch = 1;
+    run->retry_after_ms = -1;
+    run->steps = xcalloc(decision->action_count, sizeof *run->steps);
+    for (size_t i = 0; i < decision->action_count; i++) {
+        const struct action *action = &decision->actions[i];
+        if (action->kind == ACTION_PLAN)
+            continue;
+        run->steps[run->count++] = (struct step){
+            .run = run,
+            .kind = action->kind,
+            .phase = action->phase,
+            .resource = action->resource,
+            .ns = copy_text(action->ns),
+            .name = copy_text(action->name),
+            .uid = copy_text(action->uid),
+            .grace_s = action->grace_s,
+            .object = action->object ? json_incref(action->object) : NULL,
+        };
+    }
+    run->next = apply->runs;
+    apply->runs = run;
+    advance(run);
+}
+
+bool apply_is_running(const struct apply *apply, const char *key)
+{
+    for (const struct run *run = apply->runs; run; run = run->next)
+        if (!strcmp(run->key, key))
+            return true;
+    return false;
+}
+
+size_t apply_running(const struct apply *apply)
+{
+    size_t count = 0;
+    for (const struct run *run = apply->runs; run; run = run->next)
+        count++;
+    return count;
+}

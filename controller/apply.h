@@ -1,0 +1,40 @@
+/* apply.h - performs a decision's actions, in the order of their phases, through kube.
+ * Actions of one phase run at the same time in growing batches (1, 2, 4, ... 16), so that
+ * a quota error costs one request, not a thousand. The first failure ends the run: the
+ * next pass starts again from what is there. Nothing blocks.
+ *
+ * Every object that comes back is handed on at once, so that the next decision sees our
+ * own writes before the watch does. After an unknown outcome of a creation the object is
+ * read back before anything else. */
+#ifndef CONTROLLER_APPLY_H
+#define CONTROLLER_APPLY_H
+
+#include "controller/reconcile.h"
+
+#define APPLY_MAX_PARALLEL 16
+
+struct apply_callbacks {
+    /* An object as the server has it now; NULL for one that is gone. */
+    void (*on_object)(void *context, const struct kube_resource *resource, const char *ns,
+                      const char *name, const char *uid, json_t *object);
+    /* The run of `key` is over. `err` is NULL if all was done; `retry_after_ms` is what
+     * the server asked for, -1 if nothing. */
+    void (*on_done)(void *context, const char *key, const struct het_error *err,
+                    int64_t retry_after_ms);
+    void *context;
+};
+
+struct apply;
+
+struct apply *apply_new(struct kube *kube, const struct apply_callbacks *callbacks);
+/* The kube must be freed before, so that no answer comes for what is freed here. */
+void apply_free(struct apply *apply);
+
+/* Starts the writes of `decision` (ACTION_PLAN is not one) and copies what it needs of
+ * it. One run a key at a time. on_done comes later, from transport_poll, or at once if
+ * there is nothing to write. */
+void apply_start(struct apply *apply, const char *key, const struct decision *decision);
+bool apply_is_running(const struct apply *apply, const char *key);
+size_t apply_running(const struct apply *apply);
+
+#endif
