@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { TIMESTAMP_SIZE = 32 }; /* bytes of a buffer for either form */
+enum { TIMESTAMP_SIZE = 64 }; /* bytes of a buffer for either form */
 
 /* metav1.Time, seconds, rounded down: "2026-01-01T00:00:00Z". */
 void timestamp_format(int64_t ms, char ret_text[TIMESTAMP_SIZE]);
