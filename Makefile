@@ -16,9 +16,13 @@ PLANNER_EDGE := yaml codec node_list answer
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp quantity strmap job_spec capacity snapshot desired status reconcile
+# The API server and the cluster inside the process: simulate, tests.
+EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
+            embedded/history embedded/registry embedded/route embedded/scheduler \
+            embedded embedded_cluster
 CONTROLLER      := timestamp log http auth json_scan kube store workqueue watch \
                    $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
-                   planner_child controller embedded simulate main
+                   planner_child controller $(EMBEDDED) simulate main
 
 # ---- tools and flags ----
 comma    := ,
