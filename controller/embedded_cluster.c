@@ -1,0 +1,1015 @@
+#include "controller/embedded_cluster.h"
+
+#include "controller/embedded/object.h"
+#include "controller/embedded/scheduler.h"
+#include "controller/snapshot.h"
+#include "controller/timestamp.h"
+#include "planner/hetplan.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct embedded_cluster_config embedded_cluster_defaults = {
+    .schedule_ms = 100,
+    .start_ms = 2000,
+    .stop_ms = 2000,
+    .collect_ms = 1000,
+    .orphan_ms = 40000,
+};
+
+struct timer {
+    int64_t due_ms;
+    uint64_t order; /* timers of one time go off in the order in which they were set */
+    void (*act)(struct embedded_cluster *cluster, const struct timer *timer);
+    char *ns, *name, *uid; /* of the pod it concerns; NULL: of none */
+    bool is_background;    /* heartbeats */
+    struct embedded_event event;
+};
+
+struct embedded_cluster {
+    struct embedded *embedded;
+    struct embedded_cluster_config config;
+    struct timer *timers;
+    size_t timer_count, timer_capacity;
+    uint64_t timers_set;
+    json_t *deleted_nodes; /* name: the Node as it was */
+    json_t *deleted_ms;    /* name: when a node went, whoever deleted it */
+    json_t *silent_nodes;  /* name: true, while its kubelet does not speak */
+    embedded_event_done *done;
+    void *done_context;
+};
+
+/* ---- timers ---- */
+
+static struct timer *set_timer(struct embedded_cluster *cluster, int64_t after_ms,
+                               void (*act)(struct embedded_cluster *,
+                                           const struct timer *))
+{
+    ARRAY_RESERVE(cluster->timers, &cluster->timer_capacity, cluster->timer_count + 1);
+    struct timer *timer = &cluster->timers[cluster->timer_count++];
+    *timer = (struct timer){ .due_ms = embedded_now_ms(cluster->embedded) + after_ms,
+                             .order = ++cluster->timers_set,
+                             .act = act };
+    return timer;
+}
+
+/* As set_timer, but one at a time is enough. */
+static void set_single_timer(struct embedded_cluster *cluster, int64_t after_ms,
+                             void (*act)(struct embedded_cluster *, const struct timer *))
+{
+    for (size_t i = 0; i < cluster->timer_count; i++)
+        if (cluster->timers[i].act == act)
+            return;
+    set_timer(cluster, after_ms, act);
+}
+
+static void set_pod_timer(struct embedded_cluster *cluster, int64_t after_ms,
+                          const json_t *pod,
+                          void (*act)(struct embedded_cluster *, const struct timer *))
+{
+    struct timer *timer = set_timer(cluster, after_ms, act);
+    timer->ns = xstrdup(object_text(pod, "metadata.namespace"));
+    timer->name = xstrdup(object_text(pod, "metadata.name"));
+    timer->uid = xstrdup(object_text(pod, "metadata.uid"));
+}
+
+static void timer_fini(struct timer *timer)
+{
+    free(timer->ns);
+    free(timer->name);
+    free(timer->uid);
+    embedded_event_fini(&timer->event);
+}
+
+/* The pod of a timer, if it is still that one. */
+static json_t *pod_of(const struct embedded_cluster *cluster, const struct timer *timer)
+{
+    json_t *pod = embedded_find(cluster->embedded, "pods", timer->ns, timer->name);
+    return pod && !strcmp(object_text(pod, "metadata.uid"), timer->uid) ? pod : NULL;
+}
+
+/* ---- pods as the actors see them ---- */
+
+static bool is_bound(const json_t *pod)
+{
+    return *object_text(pod, "spec.nodeName");
+}
+
+static bool is_deleting(const json_t *object)
+{
+    return object_at(object, "metadata.deletionTimestamp");
+}
+
+static bool is_finished(const json_t *pod)
+{
+    const char *phase = object_text(pod, "status.phase");
+    return !strcmp(phase, "Succeeded") || !strcmp(phase, "Failed");
+}
+
+static bool is_waiting_for_node(const json_t *pod)
+{
+    return !is_bound(pod) && !is_deleting(pod) && !is_finished(pod) &&
+           !json_array_size(object_at(pod, "spec.schedulingGates"));
+}
+
+/* Whether the kubelet of the pod's node speaks. */
+static bool has_kubelet(const struct embedded_cluster *cluster, const json_t *pod)
+{
+    const char *node = object_text(pod, "spec.nodeName");
+    return embedded_find(cluster->embedded, "nodes", "", node) &&
+           !json_object_get(cluster->silent_nodes, node);
+}
+
+static json_t *now_text(const struct embedded_cluster *cluster)
+{
+    char text[TIMESTAMP_SIZE];
+    timestamp_format(embedded_now_ms(cluster->embedded), text);
+    return json_string(text);
+}
+
+static json_t *all_of(const struct embedded_cluster *cluster, const char *plural)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < embedded_count(cluster->embedded, plural); i++)
+        json_array_append(all, embedded_at(cluster->embedded, plural, i));
+    return all;
+}
+
+/* Stores what an actor made of an object; the cluster's own objects are always good. */
+static void store(struct embedded_cluster *cluster, json_t *object)
+{
+    int failed = embedded_put(cluster->embedded, object, NULL);
+    assert(!failed);
+}
+
+/* ---- scheduler ---- */
+
+static void on_verdict(void *context, json_t *pod, const char *node, const char *message)
+{
+    struct embedded_cluster *cluster = context;
+    int64_t now_ms = embedded_now_ms(cluster->embedded);
+    json_t *changed = json_deep_copy(pod);
+    if (node) {
+        object_set(changed, "spec.nodeName", json_string(node));
+        object_set_condition(changed, "PodScheduled", "True", NULL, NULL, now_ms);
+    } else {
+        object_set_condition(changed, "PodScheduled", "False", "Unschedulable", message,
+                             now_ms);
+    }
+    store(cluster, changed);
+}
+
+static int compare_pods(const void *a, const void *b)
+{
+    const json_t *left = *(json_t *const *)a;
+    const json_t *right = *(json_t *const *)b;
+    int64_t left_priority = object_integer(left, "spec.priority", 0);
+    int64_t right_priority = object_integer(right, "spec.priority", 0);
+    if (left_priority != right_priority)
+        return left_priority > right_priority ? -1 : 1;
+    int order = strcmp(object_text(left, "metadata.creationTimestamp"),
+                       object_text(right, "metadata.creationTimestamp"));
+    return order ? order
+                 : strcmp(object_text(left, "metadata.name"),
+                          object_text(right, "metadata.name"));
+}
+
+/* Pods that wait for a node: highest priority first, then oldest. */
+static json_t *waiting_pods(const json_t *pods)
+{
+    json_t **waiting = NULL;
+    size_t capacity = 0;
+    size_t count = 0;
+    size_t i;
+    json_t *pod;
+    ARRAY_RESERVE(waiting, &capacity, json_array_size(pods) + 1);
+    json_array_foreach (pods, i, pod) {
+        if (is_waiting_for_node(pod))
+            waiting[count++] = pod;
+    }
+    qsort(waiting, count, sizeof(json_t *), compare_pods);
+    json_t *list = json_array();
+    for (i = 0; i < count; i++)
+        json_array_append(list, waiting[i]);
+    free(waiting);
+    return list;
+}
+
+static void schedule(struct embedded_cluster *cluster, const struct timer *timer)
+{
+    (void)timer;
+    json_auto_t *nodes = all_of(cluster, "nodes");
+    json_auto_t *pods = all_of(cluster, "pods");
+    json_auto_t *waiting = waiting_pods(pods);
+    if (json_array_size(waiting))
+        scheduler_run(nodes, pods, waiting, on_verdict, cluster);
+}
+
+static void schedule_soon(struct embedded_cluster *cluster)
+{
+    set_single_timer(cluster, cluster->config.schedule_ms, schedule);
+}
+
+/* ---- kubelets ---- */
+
+static void set_container_states(json_t *pod, json_t *state, bool is_ready)
+{
+    json_t *statuses = json_array();
+    size_t i;
+    json_t *container;
+    json_array_foreach (object_at(pod, "spec.containers"), i, container) {
+        json_array_append_new(statuses,
+                              json_pack("{s:s, s:s, s:s, s:i, s:b, s:b, s:O}", "name",
+                                        object_text(container, "name"), "image",
+                                        object_text(container, "image"), "imageID", "",
+                                        "restartCount", 0, "ready", is_ready, "started",
+                                        is_ready, "state", state));
+    }
+    object_set(pod, "status.containerStatuses", statuses);
+    json_decref(state);
+}
+
+static void start_pod(struct embedded_cluster *cluster, const struct timer *timer)
+{
+    static const char *const conditions[] = { "PodReadyToStartContainers", "Initialized",
+                                              "Ready", "ContainersReady",
+                                              "PodScheduled" };
+    json_t *found = pod_of(cluster, timer);
+    if (!found || !is_bound(found) || is_deleting(found) || is_finished(found) ||
+        strcmp(object_text(found, "status.phase"), "Pending") != 0 ||
+        !has_kubelet(cluster, found))
+        return;
+    int64_t now_ms = embedded_now_ms(cluster->embedded);
+    json_t *pod = json_deep_copy(found);
+    object_set(pod, "status.phase", json_string("Running"));
+    object_set(pod, "status.startTime", now_text(cluster));
+    object_set(pod, "status.hostIP", json_string("10.0.0.1"));
+    object_set(pod, "status.podIP", json_string("10.1.0.1"));
+    for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
+        object_set_condition(pod, conditions[i], "True", NULL, NULL, now_ms);
+    set_container_states(
+        pod, json_pack("{s:{s:o}}", "running", "startedAt", now_text(cluster)), true);
+    store(cluster, pod);
+}
+
+static void finish_pod(struct embedded_cluster *cluster, const json_t *found,
+                       int64_t exit_code)
+{
+    int64_t now_ms = embedded_now_ms(cluster->embedded);
+    const char *reason = exit_code ? "Error" : "Completed";
+    json_t *pod = json_deep_copy(found);
+    object_set(pod, "status.phase", json_string(exit_code ? "Failed" : "Succeeded"));
+    object_set_condition(pod, "Ready", "False", exit_code ? "PodFailed" : "PodCompleted",
+                         NULL, now_ms);
+    object_set_condition(pod, "ContainersReady", "False",
+                         exit_code ? "PodFailed" : "PodCompleted", NULL, now_ms);
+    set_container_states(pod,
+                         json_pack("{s:{s:I, s:s, s:o}}", "terminated", "exitCode",
+                                   (json_int_t)exit_code, "reason", reason, "finishedAt",
+                                   now_text(cluster)),
+                         false);
+    store(cluster, pod);
+}
+
+/* The containers of a deleted pod have ended: it may go. */
+static void stop_pod(struct embedded_cluster *cluster, const struct timer *timer)
+{
+    json_t *pod = pod_of(cluster, timer);
+    if (pod && is_deleting(pod) && has_kubelet(cluster, pod))
+        embedded_delete(cluster->embedded, "pods", timer->ns, timer->name, 0, NULL);
+}
+
+static void stop_soon(struct embedded_cluster *cluster, const json_t *pod)
+{
+    int64_t grace_ms = object_integer(pod, "metadata.deletionGracePeriodSeconds", 0) *
+                       1000;
+    int64_t stop_ms = cluster->config.stop_ms;
+    set_pod_timer(cluster, grace_ms < stop_ms ? grace_ms : stop_ms, pod, stop_pod);
+}
+
+/* What a kubelet does with each pod when it begins to speak. */
+static void resume_pods(struct embedded_cluster *cluster, const char *node)
+{
+    json_auto_t *pods = all_of(cluster, "pods");
+    size_t i;
+    json_t *pod;
+    json_array_foreach (pods, i, pod) {
+        if (strcmp(object_text(pod, "spec.nodeName"), node) != 0)
+            continue;
+        if (is_deleting(pod))
+            stop_soon(cluster, pod);
+        else
+            set_pod_timer(cluster, cluster->config.start_ms, pod, start_pod);
+    }
+}
+
+/* ---- collectors ---- */
+
+static bool exists(const struct embedded_cluster *cluster, const json_t *owner,
+                   const char *ns)
+{
+    static const struct {
+        const char *kind, *plural;
+        bool namespaced;
+    } owners[] = { { "HeteroTrainingJob", "heterotrainingjobs", true },
+                   { "ConfigMap", "configmaps", true },
+                   { "Service", "services", true },
+                   { "Pod", "pods", true },
+                   { "Node", "nodes", false },
+                   { "ModelProfile", "modelprofiles", true } };
+    for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
+        if (strcmp(owners[i].kind, object_text(owner, "kind")) != 0)
+            continue;
+        const json_t *found = embedded_find(cluster->embedded, owners[i].plural,
+                                            owners[i].namespaced ? ns : "",
+                                            object_text(owner, "name"));
+        return found &&
+               !strcmp(object_text(found, "metadata.uid"), object_text(owner, "uid"));
+    }
+    return true; /* of a kind that we do not know: it may well be there */
+}
+
+/* Whether all that owned it is gone. */
+static bool is_orphan(const struct embedded_cluster *cluster, const json_t *object)
+{
+    const json_t *owners = object_at(object, "metadata.ownerReferences");
+    const char *ns = object_text(object, "metadata.namespace");
+    size_t i;
+    json_t *owner;
+    json_array_foreach (owners, i, owner) {
+        if (exists(cluster, owner, ns))
+            return false;
+    }
+    return json_array_size(owners) > 0;
+}
+
+static bool is_in_ending_namespace(const struct embedded_cluster *cluster,
+                                   const json_t *object)
+{
+    const json_t *ns = embedded_find(cluster->embedded, "namespaces", "",
+                                     object_text(object, "metadata.namespace"));
+    return ns && is_deleting(ns);
+}
+
+/* Deletes what is to go of one kind; returns how many objects are in ending namespaces.
+ */
+static size_t collect_kind(struct embedded_cluster *cluster, const char *plural)
+{
+    json_auto_t *all = all_of(cluster, plural);
+    size_t ending = 0;
+    size_t i;
+    json_t *object;
+    json_array_foreach (all, i, object) {
+        bool ends = is_in_ending_namespace(cluster, object);
+        ending += ends;
+        if (!is_deleting(object) && (ends || is_orphan(cluster, object)))
+            embedded_delete(cluster->embedded, plural,
+                            object_text(object, "metadata.namespace"),
+                            object_text(object, "metadata.name"), -1, NULL);
+    }
+    return ending;
+}
+
+/* An empty namespace that is to go, goes. */
+static void collect_namespaces(struct embedded_cluster *cluster)
+{
+    json_auto_t *all = all_of(cluster, "namespaces");
+    size_t i;
+    json_t *ns;
+    json_array_foreach (all, i, ns) {
+        if (is_deleting(ns))
+            embedded_drop(cluster->embedded, "namespaces", "",
+                          object_text(ns, "metadata.name"));
+    }
+}
+
+static void collect(struct embedded_cluster *cluster, const struct timer *timer)
+{
+    static const char *const plurals[] = { "heterotrainingjobs", "pods",   "services",
+                                           "configmaps",         "events", "leases",
+                                           "modelprofiles" };
+    (void)timer;
+    size_t ending = 0;
+    for (size_t i = 0; i < sizeof plurals / sizeof *plurals; i++)
+        ending += collect_kind(cluster, plurals[i]);
+    if (ending)
+        set_single_timer(cluster, cluster->config.collect_ms, collect);
+    else
+        collect_namespaces(cluster);
+}
+
+static void disrupt(struct embedded_cluster *cluster, const json_t *pod,
+                    const char *reason, bool has_failed)
+{
+    json_t *changed = json_deep_copy(pod);
+    object_set_condition(changed, "DisruptionTarget", "True", reason, NULL,
+                         embedded_now_ms(cluster->embedded));
+    if (has_failed)
+        object_set(changed, "status.phase", json_string("Failed"));
+    store(cluster, changed);
+}
+
+/* Whether the node has been gone for so long that its pods go, too. */
+static bool is_long_gone(const struct embedded_cluster *cluster, const char *node)
+{
+    json_t *since_ms = json_object_get(cluster->deleted_ms, node);
+    return !embedded_find(cluster->embedded, "nodes", "", node) &&
+           embedded_now_ms(cluster->embedded) >=
+               json_integer_value(since_ms) + cluster->config.orphan_ms;
+}
+
+/* The pod collector: pods whose node is gone cannot be running. */
+static void collect_pods(struct embedded_cluster *cluster, const struct timer *timer)
+{
+    (void)timer;
+    json_auto_t *pods = all_of(cluster, "pods");
+    size_t i;
+    json_t *pod;
+    json_array_foreach (pods, i, pod) {
+        const char *node = object_text(pod, "spec.nodeName");
+        if (!*node || !is_long_gone(cluster, node))
+            continue;
+        if (!is_finished(pod))
+            disrupt(cluster, pod, "DeletionByPodGC", true);
+        embedded_delete(cluster->embedded, "pods", object_text(pod, "metadata.namespace"),
+                        object_text(pod, "metadata.name"), 0, NULL);
+    }
+}
+
+/* ---- nodes ---- */
+
+static void set_taint(json_t *node, const char *key, const char *effect, bool is_set)
+{
+    json_t *taints = object_list(node, "spec.taints");
+    for (size_t i = json_array_size(taints); i-- > 0;) {
+        const json_t *taint = json_array_get(taints, i);
+        if (!strcmp(object_text(taint, "key"), key) &&
+            !strcmp(object_text(taint, "effect"), effect))
+            json_array_remove(taints, i);
+    }
+    if (is_set)
+        json_array_append_new(taints,
+                              json_pack("{s:s, s:s}", "key", key, "effect", effect));
+    if (!json_array_size(taints))
+        object_remove(node, "spec.taints");
+}
+
+static void set_cordon(struct embedded_cluster *cluster, json_t *node, bool is_set)
+{
+    if (is_set)
+        object_set(node, "spec.unschedulable", json_true());
+    else
+        object_remove(node, "spec.unschedulable");
+    set_taint(node, "node.kubernetes.io/unschedulable", "NoSchedule", is_set);
+    store(cluster, node);
+}
+
+/* The taint manager: a pod's time on a tainted node is over. */
+static void evict_pod(struct embedded_cluster *cluster, const struct timer *timer)
+{
+    json_t *pod = pod_of(cluster, timer);
+    if (!pod || is_deleting(pod) ||
+        !json_object_get(cluster->silent_nodes, object_text(pod, "spec.nodeName")))
+        return;
+    disrupt(cluster, pod, "DeletionByTaintManager", false);
+    embedded_delete(cluster->embedded, "pods", timer->ns, timer->name, -1, NULL);
+}
+
+/* The node lifecycle controller: the pods of a silent node are not ready, and are evicted
+ * when they do not tolerate that any longer. */
+static void doubt_pod(struct embedded_cluster *cluster, const json_t *pod,
+                      const json_t *taint)
+{
+    json_t *toleration = NULL;
+    bool tolerates =
+        scheduler_tolerates(object_at(pod, "spec.tolerations"), taint, &toleration);
+    int64_t seconds = object_integer(toleration, "tolerationSeconds", -1);
+    if (!tolerates)
+        seconds = 0;
+    if (seconds >= 0)
+        set_pod_timer(cluster, seconds * 1000, pod, evict_pod);
+    if (is_finished(pod) || !object_condition_is_true(pod, "Ready"))
+        return;
+    json_t *changed = json_deep_copy(pod);
+    object_set_condition(changed, "Ready", "False", NULL, NULL,
+                         embedded_now_ms(cluster->embedded));
+    store(cluster, changed);
+}
+
+/* Both take `node` as a copy that is theirs. */
+static void silence_node(struct embedded_cluster *cluster, json_t *node)
+{
+    static const char key[] = "node.kubernetes.io/unreachable";
+    auto_free char *name = xstrdup(object_text(node, "metadata.name"));
+    json_object_set_new(cluster->silent_nodes, name, json_true());
+    object_set_condition(node, "Ready", "Unknown", "NodeStatusUnknown",
+                         "Kubelet stopped posting node status.",
+                         embedded_now_ms(cluster->embedded));
+    set_taint(node, key, "NoSchedule", true);
+    set_taint(node, key, "NoExecute", true);
+    store(cluster, node);
+    json_auto_t *taint = json_pack("{s:s, s:s}", "key", key, "effect", "NoExecute");
+    json_auto_t *pods = all_of(cluster, "pods");
+    size_t i;
+    json_t *pod;
+    json_array_foreach (pods, i, pod) {
+        if (!strcmp(object_text(pod, "spec.nodeName"), name))
+            doubt_pod(cluster, pod, taint);
+    }
+}
+
+static void mark_ready_again(struct embedded_cluster *cluster, const char *node)
+{
+    json_auto_t *pods = all_of(cluster, "pods");
+    size_t i;
+    json_t *pod;
+    json_array_foreach (pods, i, pod) {
+        if (strcmp(object_text(pod, "spec.nodeName"), node) != 0 || is_deleting(pod) ||
+            strcmp(object_text(pod, "status.phase"), "Running") != 0)
+            continue;
+        json_t *changed = json_deep_copy(pod);
+        object_set_condition(changed, "Ready", "True", NULL, NULL,
+                             embedded_now_ms(cluster->embedded));
+        store(cluster, changed);
+    }
+}
+
+static void wake_node(struct embedded_cluster *cluster, json_t *node)
+{
+    static const char *const keys[] = { "node.kubernetes.io/unreachable",
+                                        "node.kubernetes.io/not-ready" };
+    auto_free char *name = xstrdup(object_text(node, "metadata.name"));
+    json_object_del(cluster->silent_nodes, name);
+    object_set_condition(node, "Ready", "True", "KubeletReady",
+                         "kubelet is posting ready status",
+                         embedded_now_ms(cluster->embedded));
+    for (size_t i = 0; i < 2; i++) {
+        set_taint(node, keys[i], "NoSchedule", false);
+        set_taint(node, keys[i], "NoExecute", false);
+    }
+    store(cluster, node);
+    mark_ready_again(cluster, name);
+    resume_pods(cluster, name);
+}
+
+static void heartbeat(struct embedded_cluster *cluster, const struct timer *timer)
+{
+    (void)timer;
+    json_auto_t *nodes = all_of(cluster, "nodes");
+    size_t i;
+    json_t *node;
+    json_array_foreach (nodes, i, node) {
+        if (json_object_get(cluster->silent_nodes, object_text(node, "metadata.name")))
+            continue;
+        json_t *changed = json_deep_copy(node);
+        size_t k;
+        json_t *condition;
+        json_array_foreach (object_at(changed, "status.conditions"), k, condition) {
+            object_set(condition, "lastHeartbeatTime", now_text(cluster));
+        }
+        json_object_set_new(
+            object_map(changed, "metadata.labels"), "nvidia.com/gfd.timestamp",
+            json_sprintf("%lld", (long long)embedded_now_ms(cluster->embedded) / 1000));
+        store(cluster, changed);
+    }
+    set_timer(cluster, cluster->config.heartbeat_ms, heartbeat)->is_background = true;
+}
+
+/* ---- what actors notice ---- */
+
+static void on_pod(struct embedded_cluster *cluster, const struct embedded_change *change)
+{
+    const json_t *before = change->before;
+    const json_t *after = change->after;
+    bool frees = !after || is_finished(after);
+    if (frees || is_waiting_for_node(after))
+        schedule_soon(cluster);
+    if (!after)
+        return;
+    if (is_bound(after) && !is_deleting(after) && (!before || !is_bound(before)))
+        set_pod_timer(cluster, cluster->config.start_ms, after, start_pod);
+    if (is_bound(after) && is_deleting(after) && (!before || !is_deleting(before)))
+        stop_soon(cluster, after);
+}
+
+static void on_node(struct embedded_cluster *cluster,
+                    const struct embedded_change *change)
+{
+    schedule_soon(cluster);
+    if (!change->after) {
+        json_object_set_new(cluster->deleted_ms,
+                            object_text(change->before, "metadata.name"),
+                            json_integer(change->at_ms));
+        set_timer(cluster, cluster->config.orphan_ms, collect_pods);
+    } else if (!change->before) {
+        resume_pods(cluster, object_text(change->after, "metadata.name"));
+    }
+}
+
+static void on_change(void *context, const struct embedded_change *change)
+{
+    struct embedded_cluster *cluster = context;
+    if (!strcmp(change->plural, "pods"))
+        on_pod(cluster, change);
+    if (!strcmp(change->plural, "nodes"))
+        on_node(cluster, change);
+    bool is_new_child = !change->before &&
+                        object_at(change->after, "metadata.ownerReferences");
+    if (!change->after || is_new_child ||
+        (is_deleting(change->after) && !strcmp(change->plural, "namespaces")))
+        set_single_timer(cluster, cluster->config.collect_ms, collect);
+}
+
+/* ---- life and time ---- */
+
+struct embedded_cluster *
+embedded_cluster_new(struct embedded *embedded,
+                     const struct embedded_cluster_config *config)
+{
+    struct embedded_cluster *cluster = xcalloc(1, sizeof *cluster);
+    cluster->embedded = embedded;
+    cluster->config = *config;
+    cluster->deleted_nodes = json_object();
+    cluster->deleted_ms = json_object();
+    cluster->silent_nodes = json_object();
+    embedded_observe(embedded, on_change, cluster);
+    if (config->heartbeat_ms)
+        set_timer(cluster, config->heartbeat_ms, heartbeat)->is_background = true;
+    return cluster;
+}
+
+void embedded_cluster_free(struct embedded_cluster *cluster)
+{
+    if (!cluster)
+        return;
+    for (size_t i = 0; i < cluster->timer_count; i++)
+        timer_fini(&cluster->timers[i]);
+    free(cluster->timers);
+    json_decref(cluster->deleted_nodes);
+    json_decref(cluster->deleted_ms);
+    json_decref(cluster->silent_nodes);
+    free(cluster);
+}
+
+/* The index of the timer that goes off first; timer_count if there is none. */
+static size_t first_timer(const struct embedded_cluster *cluster)
+{
+    size_t first = cluster->timer_count;
+    for (size_t i = 0; i < cluster->timer_count; i++) {
+        const struct timer *timer = &cluster->timers[i];
+        const struct timer *best = &cluster->timers[first];
+        if (first == cluster->timer_count || timer->due_ms < best->due_ms ||
+            (timer->due_ms == best->due_ms && timer->order < best->order))
+            first = i;
+    }
+    return first;
+}
+
+int64_t embedded_cluster_next_ms(const struct embedded_cluster *cluster,
+                                 bool *ret_is_idle)
+{
+    int64_t server_ms = embedded_next_ms(cluster->embedded);
+    size_t first = first_timer(cluster);
+    bool is_idle = server_ms > embedded_now_ms(cluster->embedded);
+    for (size_t i = 0; i < cluster->timer_count; i++)
+        is_idle = is_idle && cluster->timers[i].is_background;
+    if (ret_is_idle)
+        *ret_is_idle = is_idle;
+    if (first == cluster->timer_count)
+        return server_ms;
+    int64_t timer_ms = cluster->timers[first].due_ms;
+    return timer_ms < server_ms ? timer_ms : server_ms;
+}
+
+void embedded_cluster_advance(struct embedded_cluster *cluster, int64_t now_ms)
+{
+    size_t first;
+    while ((first = first_timer(cluster)) < cluster->timer_count &&
+           cluster->timers[first].due_ms <= now_ms) {
+        struct timer timer = cluster->timers[first];
+        cluster->timers[first] = cluster->timers[--cluster->timer_count];
+        if (timer.due_ms > embedded_now_ms(cluster->embedded))
+            embedded_advance(cluster->embedded, timer.due_ms);
+        timer.act(cluster, &timer);
+        timer_fini(&timer);
+    }
+    embedded_advance(cluster->embedded, now_ms);
+}
+
+/* ---- the script ---- */
+
+static int no_such(const char *what, const char *name, struct het_error *err)
+{
+    return het_fail(err, HET_NOT_FOUND, "there is no %s %s", what, name);
+}
+
+static int delete_node(struct embedded_cluster *cluster, json_t *node,
+                       const struct embedded_event *event)
+{
+    json_object_set(cluster->deleted_nodes, event->name, node);
+    embedded_drop(cluster->embedded, "nodes", "", event->name);
+    json_decref(node);
+    return 0;
+}
+
+static int create_node(struct embedded_cluster *cluster,
+                       const struct embedded_event *event, struct het_error *err)
+{
+    json_t *node = json_object_get(cluster->deleted_nodes, event->name);
+    if (embedded_find(cluster->embedded, "nodes", "", event->name))
+        return het_fail(err, HET_BAD_INPUT, "node %s is there", event->name);
+    if (!node)
+        return no_such("deleted node", event->name, err);
+    json_t *copy = json_deep_copy(node);
+    object_remove(copy, "metadata.uid");
+    object_remove(copy, "metadata.creationTimestamp");
+    json_object_del(cluster->deleted_nodes, event->name);
+    wake_node(cluster, copy);
+    return 0;
+}
+
+/* The resource of a node that counts GPUs. */
+static const char *gpu_resource(const json_t *node)
+{
+    const char *resource;
+    json_t *quantity;
+    json_object_foreach (object_at(node, "status.allocatable"), resource, quantity) {
+        if (strstr(resource, ".com/gpu"))
+            return resource;
+    }
+    return "nvidia.com/gpu";
+}
+
+static void set_gpus(struct embedded_cluster *cluster, json_t *node, int64_t count)
+{
+    auto_free char *resource = xstrdup(gpu_resource(node));
+    json_auto_t *quantity = json_sprintf("%lld", (long long)count);
+    json_t *capacity = object_map(node, "status.capacity");
+    const char *has = json_string_value(json_object_get(capacity, resource));
+    json_object_set(object_map(node, "status.allocatable"), resource, quantity);
+    if (!has || atoll(has) < count)
+        json_object_set(capacity, resource, quantity);
+    store(cluster, node);
+}
+
+static int do_node(struct embedded_cluster *cluster, const struct embedded_event *event,
+                   struct het_error *err)
+{
+    json_t *found = embedded_find(cluster->embedded, "nodes", "", event->name);
+    if (event->kind == EVENT_CREATE_NODE)
+        return create_node(cluster, event, err);
+    if (!found)
+        return no_such("node", event->name, err);
+    json_t *node = json_deep_copy(found);
+    if (event->kind == EVENT_DELETE_NODE)
+        return delete_node(cluster, node, event);
+    if (event->kind == EVENT_NOT_READY)
+        silence_node(cluster, node);
+    else if (event->kind == EVENT_READY)
+        wake_node(cluster, node);
+    else if (event->kind == EVENT_GPUS)
+        set_gpus(cluster, node, event->number);
+    else
+        set_cordon(cluster, node, event->kind == EVENT_CORDON);
+    return 0;
+}
+
+static int do_apply(struct embedded_cluster *cluster, const struct embedded_event *event,
+                    struct het_error *err)
+{
+    size_t i;
+    json_t *object;
+    json_array_foreach (event->objects, i, object) {
+        if (embedded_put(cluster->embedded, json_incref(object), err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The object that an event names; without a namespace the first of that name. */
+static json_t *find_named(const struct embedded_cluster *cluster, const char *plural,
+                          const struct embedded_event *event)
+{
+    for (size_t i = 0; i < embedded_count(cluster->embedded, plural); i++) {
+        json_t *object = embedded_at(cluster->embedded, plural, i);
+        if (!strcmp(object_text(object, "metadata.name"), event->name) &&
+            (!*event->ns ||
+             !strcmp(object_text(object, "metadata.namespace"), event->ns)))
+            return object;
+    }
+    return NULL;
+}
+
+static int succeed_job(struct embedded_cluster *cluster, const json_t *job)
+{
+    json_auto_t *pods = all_of(cluster, "pods");
+    size_t i;
+    json_t *pod;
+    json_array_foreach (pods, i, pod) {
+        const json_t *labels = object_at(pod, "metadata.labels");
+        const char *of = json_string_value(json_object_get(labels, LABEL_JOB_UID));
+        if (of && !strcmp(of, object_text(job, "metadata.uid")) && !is_deleting(pod) &&
+            !strcmp(object_text(pod, "status.phase"), "Running") &&
+            has_kubelet(cluster, pod))
+            finish_pod(cluster, pod, 0);
+    }
+    return 0;
+}
+
+static int do_job(struct embedded_cluster *cluster, const struct embedded_event *event,
+                  struct het_error *err)
+{
+    const json_t *job = find_named(cluster, "heterotrainingjobs", event);
+    if (!job)
+        return no_such("job", event->name, err);
+    if (event->kind == EVENT_SUCCEED_JOB)
+        return succeed_job(cluster, job);
+    return embedded_delete(cluster->embedded, "heterotrainingjobs",
+                           object_text(job, "metadata.namespace"), event->name, -1, err);
+}
+
+int embedded_cluster_do(struct embedded_cluster *cluster,
+                        const struct embedded_event *event, struct het_error *err)
+{
+    const json_t *pod;
+    switch (event->kind) {
+    case EVENT_DELETE_NODE:
+    case EVENT_CREATE_NODE:
+    case EVENT_CORDON:
+    case EVENT_UNCORDON:
+    case EVENT_NOT_READY:
+    case EVENT_READY:
+    case EVENT_GPUS:
+        return do_node(cluster, event, err);
+    case EVENT_APPLY:
+        return do_apply(cluster, event, err);
+    case EVENT_DELETE_JOB:
+    case EVENT_SUCCEED_JOB:
+        return do_job(cluster, event, err);
+    case EVENT_FAIL_POD:
+        pod = find_named(cluster, "pods", event);
+        if (!pod)
+            return no_such("pod", event->name, err);
+        finish_pod(cluster, pod, event->number);
+        return 0;
+    }
+    return 0;
+}
+
+static void run_event(struct embedded_cluster *cluster, const struct timer *timer)
+{
+    struct het_error err = { 0 };
+    int failed = embedded_cluster_do(cluster, &timer->event, &err);
+    if (cluster->done)
+        cluster->done(cluster->done_context, &timer->event, failed ? &err : NULL);
+}
+
+void embedded_cluster_plan(struct embedded_cluster *cluster, struct embedded_event *event)
+{
+    set_timer(cluster, event->after_ms, run_event)->event = *event;
+    *event = (struct embedded_event){ 0 };
+}
+
+void embedded_cluster_on_event(struct embedded_cluster *cluster,
+                               embedded_event_done *done, void *context)
+{
+    cluster->done = done;
+    cluster->done_context = context;
+}
+
+/* ---- the script's text ---- */
+
+int64_t embedded_duration_ms(const char *text)
+{
+    static const struct {
+        const char *unit;
+        int64_t ms;
+    } units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 } };
+    int64_t total_ms = 0;
+    do {
+        size_t digits = strspn(text, "0123456789");
+        if (!digits || digits > 9)
+            return -1;
+        int64_t number = atoll(text);
+        text += digits;
+        size_t letters = strcspn(text, "0123456789");
+        size_t i = 0;
+        while (i < 4 && (strlen(units[i].unit) != letters ||
+                         strncmp(units[i].unit, text, letters) != 0))
+            i++;
+        if (i == 4)
+            return -1;
+        total_ms += number * units[i].ms;
+        text += letters;
+    } while (*text);
+    return total_ms;
+}
+
+enum subject { OF_NODE, OF_JOB, OF_POD, OF_FILE };
+
+static const struct {
+    const char *verb;
+    enum subject subject;
+    enum embedded_event_kind kind;
+} verbs[] = {
+    { "delete", OF_NODE, EVENT_DELETE_NODE },  { "create", OF_NODE, EVENT_CREATE_NODE },
+    { "restore", OF_NODE, EVENT_CREATE_NODE }, { "cordon", OF_NODE, EVENT_CORDON },
+    { "uncordon", OF_NODE, EVENT_UNCORDON },   { "notready", OF_NODE, EVENT_NOT_READY },
+    { "ready", OF_NODE, EVENT_READY },         { "gpus", OF_NODE, EVENT_GPUS },
+    { "apply", OF_FILE, EVENT_APPLY },         { "delete", OF_JOB, EVENT_DELETE_JOB },
+    { "succeed", OF_JOB, EVENT_SUCCEED_JOB },  { "fail", OF_POD, EVENT_FAIL_POD },
+};
+
+static const char *const subjects[] = { "node/", "job/", "pod/", "" };
+
+/* "node/N" or "job/NS/NAME" into `ret`; false if it does not begin with `prefix`. */
+static bool read_subject(const char *word, const char *prefix, struct embedded_event *ret)
+{
+    size_t length = strlen(prefix);
+    if (strncmp(word, prefix, length) != 0 || !word[length])
+        return false;
+    const char *slash = *prefix ? strchr(word + length, '/') : NULL;
+    const char *name = slash ? slash + 1 : word + length;
+    ret->ns = slash ? xasprintf("%.*s", (int)(slash - word - (long)length), word + length)
+                    : xstrdup("");
+    ret->name = xstrdup(name);
+    return true;
+}
+
+/* The number after "gpus" and "fail"; false if there is a word that should not be. */
+static bool read_number(const char *word, struct embedded_event *ret)
+{
+    ret->number = ret->kind == EVENT_FAIL_POD ? 1 : 0;
+    if (!word)
+        return ret->kind != EVENT_GPUS;
+    char *end;
+    ret->number = strtoll(word, &end, 10);
+    return !*end && ret->number >= 0 && ret->number <= 255 &&
+           (ret->kind == EVENT_GPUS || ret->kind == EVENT_FAIL_POD);
+}
+
+static int read_event(char *words[4], embedded_load *load, struct embedded_event *ret,
+                      struct het_error *err)
+{
+    ret->after_ms = embedded_duration_ms(words[0]);
+    if (ret->after_ms < 0)
+        return het_fail(err, HET_BAD_INPUT, "\"%s\" is not a time like 90s or 1m30s",
+                        words[0]);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        if (strcmp(words[1], verbs[i].verb) != 0 ||
+            !read_subject(words[2], subjects[verbs[i].subject], ret))
+            continue;
+        ret->kind = verbs[i].kind;
+        if (!read_number(words[3], ret))
+            return het_fail(err, HET_BAD_INPUT,
+                            "expected a number from 0 to 255 after \"%s %s\" for gpus "
+                            "and fail, and nothing for others",
+                            words[1], words[2]);
+        if (ret->kind != EVENT_APPLY)
+            return 0;
+        ret->objects = load(ret->name, err);
+        return ret->objects ? 0 : -1;
+    }
+    return het_fail(err, HET_BAD_INPUT,
+                    "\"%s %s\" is not one of: delete, restore, cordon, uncordon, "
+                    "notready, ready node/NAME; gpus node/NAME COUNT; apply FILE; "
+                    "delete, succeed job/NAME; fail pod/NAME",
+                    words[1], words[2]);
+}
+
+int embedded_event_parse(const char *text, embedded_load *load,
+                         struct embedded_event *ret, struct het_error *err)
+{
+    auto_free char *copy = xstrdup(text);
+    char *words[5] = { NULL };
+    size_t count = 0;
+    char *rest = copy;
+    for (char *word; count < 5 && (word = strsep(&rest, " \t"));)
+        if (*word)
+            words[count++] = word;
+    if (count < 3 || count > 4)
+        return het_fail(err, HET_BAD_INPUT,
+                        "event \"%s\": expected TIME VERB SUBJECT, like \"60s delete "
+                        "node/NAME\"",
+                        text);
+    struct embedded_event event = { 0 };
+    if (read_event(words, load, &event, err) < 0) {
+        embedded_event_fini(&event);
+        return het_wrap(err, "event \"%s\"", text);
+    }
+    event.text = xasprintf("%s %s%s%s", words[1], words[2], words[3] ? " " : "",
+                           words[3] ? words[3] : "");
+    *ret = event;
+    return 0;
+}
+
+void embedded_event_fini(struct embedded_event *event)
+{
+    if (!event)
+        return;
+    free(event->text);
+    free(event->ns);
+    free(event->name);
+    json_decref(event->objects);
+}
