@@ -739,7 +739,7 @@ static int extend_frame(struct watch *watch, const char *bytes, size_t length)
 {
     if (length > WATCH_MAX_FRAME_BYTES - watch->frame_length)
         return -1;
-    ARRAY_RESERVE(watch->frame, &watch->frame_capacity, watch->frame_length + length);
+    ARRAY_RESERVE(watch->frame, &watch->frame_capacity, watch->frame_length + length + 1);
     memcpy(watch->frame + watch->frame_length, bytes, length);
     watch->frame_length += length;
     return 0;
