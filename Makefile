@@ -85,7 +85,7 @@ $(B)/tests/main.o: ALL_CFLAGS += -I$(B)/tests
 $(call obj,$(TEST_SRC) $(TEST_HELP_SRC) tests/main.c): ALL_CFLAGS += $(shell pkg-config --cflags check) -Wno-conversion -Wno-sign-conversion -Wno-missing-prototypes -Wno-format-nonliteral
 $(B)/run-tests: $(call obj,tests/main.c $(TEST_SRC) $(TEST_HELP_SRC)) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check) $(CONTROLLER_LIBS)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check libssl) $(CONTROLLER_LIBS)
 
 # Every suite runs here; `make unit T="cost memory"` runs those named.
 unit: all $(B)/run-tests ## unit tests and simulation, once (T=suite)

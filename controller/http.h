@@ -82,16 +82,33 @@ struct http_endpoint {
     char *ca_pem;          /* certificates of the cluster's CA; NULL: system store */
     char *client_certificate_pem, *client_key_pem; /* NULL: none */
     char *token;                                   /* bearer token; NULL: none */
+    uint64_t generation; /* another one whenever anything above is another */
 };
 
 /* Asks for the endpoint before each request, so that rotated tokens are used; returns a
  * pointer valid until the next call. */
 typedef const struct http_endpoint *http_endpoint_source(void *context);
 
-/* The libcurl transport: TLS >= 1.2, peer and host verified always, only https, no
- * redirects, no proxy or netrc from the environment (client-faults-security.md c.8).
- * Connect 10 s. Returns NULL and fills `err` when libcurl cannot be set up. */
+enum {
+    HTTP_CONNECT_TIMEOUT_MS = 10000, /* name, TCP and TLS together */
+    HTTP_STALL_S = 30,               /* less than a byte a second for that long */
+    HTTP_DEFAULT_RESPONSE_BYTES = 512 << 20,
+    HTTP_ERROR_BODY_BYTES = 1 << 20, /* of a reply other than 2xx */
+    HTTP_IDLE_CONNECTIONS = 32,      /* kept for reuse */
+};
+
+/* The libcurl transport, HTTP/1.1: a stream has a connection to itself, and the requests
+ * share what is left. TLS >= 1.2, peer and host verified always, only https, no
+ * redirects, no compression, no proxy or netrc from the environment
+ * (client-faults-security.md c.8, a.20, a.22). A request that is no stream fails when it
+ * stalls for 30 s. No request is ever sent twice but a GET. Returns NULL and fills `err`
+ * when libcurl cannot be set up. */
 struct transport *http_transport_new(http_endpoint_source *source, void *context,
                                      struct het_error *err);
+/* Calls `on_unauthorized` after each reply 401, with the `context` of the endpoint source
+ * and the generation of the endpoint that the request was made with (a.28). */
+void http_transport_on_unauthorized(struct transport *transport,
+                                    void (*on_unauthorized)(void *context,
+                                                            uint64_t generation));
 
 #endif
