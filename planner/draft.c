@@ -106,8 +106,10 @@ struct stage {
     uint32_t start, size; /* in the row */
     const struct het_group_slot *slots;
     size_t slot_count;
-    uint32_t *tp; /* [type] */
+    uint32_t *tp;   /* [type] */
+    bool *has_type; /* [type] */
     const struct sharing *sharing;
+    double sync_s_per_byte; /* of the gradients of its layers */
 };
 
 /* Caches are emptied when they hold this much. */
@@ -121,6 +123,7 @@ struct het_draft {
     size_t degree_count;
     struct degree *table; /* [type][degree] */
     uint32_t max_samples;
+    double *gradient_bytes; /* [layer_count + 1]: of a whole layer, prefix sums */
 
     struct het_arena *arena; /* as long as the draft */
     struct het_arena *cache; /* what the memos hold */
@@ -139,6 +142,8 @@ struct het_draft {
     struct het_balance_space *space;
     struct het_balance_stage *balance; /* [stage_limit] */
     uint32_t *cuts;                    /* [stage_limit + 1] */
+    uint32_t *tried_cuts;              /* [stage_limit + 1] */
+    uint32_t *ends;                    /* scratch [stage_limit][layer_count] */
 
     /* The plan that het_draft_plan hands out. */
     struct het_plan plan;
@@ -149,6 +154,11 @@ struct het_draft {
 };
 
 /* ---- tables ---- */
+
+static double lesser(double a, double b)
+{
+    return a < b ? a : b;
+}
 
 static struct degree *degree_at(const struct het_draft *draft, uint32_t type,
                                 uint32_t index)
@@ -223,6 +233,27 @@ static void fill_tables(struct het_draft *draft)
             fill_degree(draft, type, i);
 }
 
+/* Least over the degrees, so that bounds stay below. The last layer of a shared embedding
+ * is summed together with the first (cost.h). */
+static void fill_gradients(struct het_draft *draft)
+{
+    const struct het_profile *profile = draft->problem->profile;
+    double element = het_workload_gradient_bytes(draft->problem->workload);
+    draft->gradient_bytes =
+        HET_ARENA_ARRAY(draft->arena, double, (size_t)draft->layer_count + 1);
+    for (uint32_t l = 0; l < draft->layer_count; l++) {
+        double least = profile->bytes_count ? HUGE_VAL : 0;
+        for (size_t i = 0; i < profile->bytes_count; i++) {
+            const struct het_layer_bytes *bytes = &profile->bytes[i];
+            least = fmin(least, bytes->tp * element *
+                                    (bytes->parameters[l + 1] - bytes->parameters[l]));
+        }
+        if (profile->shared_embedding && l && l + 1 == draft->layer_count)
+            least = 0;
+        draft->gradient_bytes[l + 1] = draft->gradient_bytes[l] + least;
+    }
+}
+
 struct het_draft *het_draft_new(const struct het_problem *problem,
                                 const struct het_cluster *cluster, uint32_t stage_limit)
 {
@@ -236,9 +267,13 @@ struct het_draft *het_draft_new(const struct het_problem *problem,
     draft->arena = het_arena_new();
     draft->cache = het_arena_new();
     fill_tables(draft);
+    fill_gradients(draft);
     draft->stages = HET_ARENA_ARRAY(draft->arena, struct stage, stage_limit);
-    for (uint32_t s = 0; s < stage_limit; s++)
+    for (uint32_t s = 0; s < stage_limit; s++) {
         draft->stages[s].tp = HET_ARENA_ARRAY(draft->arena, uint32_t, draft->type_count);
+        draft->stages[s].has_type =
+            HET_ARENA_ARRAY(draft->arena, bool, draft->type_count);
+    }
     /* Groups cut a row in at most one more piece each. */
     draft->slots = HET_ARENA_ARRAY(draft->arena, struct het_group_slot,
                                    cluster->node_count + stage_limit);
@@ -249,6 +284,9 @@ struct het_draft *het_draft_new(const struct het_problem *problem,
     draft->space = het_balance_space_new(draft->layer_count, stage_limit);
     draft->balance = HET_ARENA_ARRAY(draft->arena, struct het_balance_stage, stage_limit);
     draft->cuts = HET_ARENA_ARRAY(draft->arena, uint32_t, (size_t)stage_limit + 1);
+    draft->tried_cuts = HET_ARENA_ARRAY(draft->arena, uint32_t, (size_t)stage_limit + 1);
+    draft->ends =
+        HET_ARENA_ARRAY(draft->arena, uint32_t, (size_t)stage_limit * draft->layer_count);
     draft->plan_stages = HET_ARENA_ARRAY(draft->arena, struct het_stage, stage_limit);
     draft->replicas = HET_ARENA_ARRAY(draft->arena, struct het_replica, gpu_count);
     uint32_t largest = 0;
@@ -309,6 +347,9 @@ void het_draft_groups(struct het_draft *draft, const struct het_group_row *row,
         stage->slot_count = het_group_cut(row, start, sizes[s], slots);
         stage->sharing = NULL;
         memset(stage->tp, 0, draft->type_count * sizeof *stage->tp);
+        memset(stage->has_type, false, draft->type_count * sizeof *stage->has_type);
+        for (size_t i = 0; i < stage->slot_count; i++)
+            stage->has_type[slots[i].type] = true;
         slots += stage->slot_count;
         start += sizes[s];
     }
@@ -358,11 +399,7 @@ uint32_t het_draft_tp(const struct het_draft *draft, uint32_t stage, uint32_t ty
 
 bool het_draft_has_type(const struct het_draft *draft, uint32_t stage, uint32_t type)
 {
-    const struct stage *at = &draft->stages[stage];
-    for (size_t i = 0; i < at->slot_count; i++)
-        if (at->slots[i].type == type)
-            return true;
-    return false;
+    return draft->stages[stage].has_type[type];
 }
 
 bool het_draft_raise_tp(struct het_draft *draft, uint32_t stage, uint32_t type)
@@ -391,15 +428,20 @@ bool het_draft_raise_tp(struct het_draft *draft, uint32_t stage, uint32_t type)
  * many. SIZE_MAX if some GPUs have no degree. */
 static size_t find_kinds(struct het_draft *draft, const struct stage *stage)
 {
-    size_t count = 0;
+    size_t count = 0, at = 0;
     for (size_t i = 0; i < stage->slot_count; i++) {
         const struct het_group_slot *slot = &stage->slots[i];
+        if (i && slot->type == slot[-1].type && slot->gpu_count == slot[-1].gpu_count) {
+            draft->kinds[at].count += slot->gpu_count /
+                                      draft->degrees[draft->kinds[at].degree];
+            continue; /* most nodes are like the one before */
+        }
         uint32_t degree = (uint32_t)find_degree(draft, slot->type, stage->tp[slot->type],
                                                 slot->gpu_count);
         if (degree == draft->degree_count)
             return SIZE_MAX;
         uint32_t replicas = slot->gpu_count / draft->degrees[degree];
-        size_t at = 0;
+        at = 0;
         while (at < count &&
                (draft->kinds[at].type != slot->type || draft->kinds[at].degree != degree))
             at++;
@@ -495,6 +537,25 @@ static void share_samples(struct het_draft *draft, struct sharing *sharing)
         HET_ARENA_ARRAY(draft->cache, const uint32_t *, (size_t)draft->stage_limit + 1);
 }
 
+/* Ring all-reduce over the replicas of a stage, seconds for each byte of its layers: each
+ * node's uplink, or each GPU's link, carries 2 (n - 1) / n of it (cost.h). */
+static double find_sync(const struct het_draft *draft, const struct stage *stage)
+{
+    double n = stage->sharing->replica_count, slowest = HUGE_VAL;
+    uint32_t largest_tp = 1;
+    for (uint32_t k = 0; k < stage->sharing->kind_count; k++) {
+        uint32_t tp = draft->degrees[stage->sharing->kinds[k].degree];
+        largest_tp = tp > largest_tp ? tp : largest_tp;
+    }
+    for (size_t i = 0; i < stage->slot_count; i++) {
+        const struct het_node *node = &draft->cluster->nodes[stage->slots[i].node];
+        slowest = lesser(slowest, stage->slot_count > 1
+                                      ? node->uplink_bytes_per_s
+                                      : node->intra_bytes_per_s * largest_tp);
+    }
+    return 2 * (n - 1) / n / slowest;
+}
+
 enum het_draft_share het_draft_share(struct het_draft *draft, uint32_t stage)
 {
     struct stage *at = &draft->stages[stage];
@@ -524,34 +585,9 @@ enum het_draft_share het_draft_share(struct het_draft *draft, uint32_t stage)
         share_samples(draft, sharing);
     }
     at->sharing = *found;
+    if (at->sharing->state == HET_DRAFT_SHARED)
+        at->sync_s_per_byte = find_sync(draft, at);
     return at->sharing->state;
-}
-
-double het_draft_bound(const struct het_draft *draft)
-{
-    double speed = 0, bottleneck_s = 0, sum_s = 0;
-    for (uint32_t s = 0; s < draft->stage_count; s++)
-        speed += 1 / draft->stages[s].sharing->seconds;
-    for (uint32_t l = 0; l < draft->layer_count; l++) {
-        double least_s = HUGE_VAL, least_weighted_s = HUGE_VAL;
-        const struct sharing *last = NULL;
-        for (uint32_t s = 0; s < draft->stage_count; s++) {
-            const struct sharing *sharing = draft->stages[s].sharing;
-            if (sharing == last)
-                continue;
-            last = sharing;
-            const struct het_balance_times *times = sharing->slowest;
-            double layer_s = times->forward_s[l + 1] - times->forward_s[l] +
-                             times->backward_s[l + 1] - times->backward_s[l];
-            double weighted_s = layer_s / sharing->seconds;
-            least_s = layer_s < least_s ? layer_s : least_s;
-            least_weighted_s = weighted_s < least_weighted_s ? weighted_s
-                                                             : least_weighted_s;
-        }
-        sum_s += least_s;
-        bottleneck_s += least_weighted_s;
-    }
-    return sum_s + (draft->microbatch_count - 1.0) * bottleneck_s / speed;
 }
 
 /* ---- memory ---- */
@@ -641,7 +677,7 @@ static void write_replicas(const struct het_draft *draft, const struct stage *st
 }
 
 /* Seconds to send to stage + 1, by the layer that it starts with (balance.h, send_s).
- * Layers with outputs of the same size are asked about once. */
+ * Layers with outputs of the same size are asked about once. Entry 0 is the least. */
 static const double *stage_sends(struct het_draft *draft, uint32_t stage)
 {
     const struct stage *from = &draft->stages[stage], *to = from + 1;
@@ -670,23 +706,115 @@ static const double *stage_sends(struct het_draft *draft, uint32_t stage)
         sends[cut] = same < cut ? sends[same]
                                 : het_cost_send(draft->problem, &sender, &receiver);
     }
+    sends[0] = HUGE_VAL;
+    for (uint32_t cut = 1; cut < draft->layer_count; cut++)
+        sends[0] = fmin(sends[0], sends[cut]);
     *found = sends;
     return sends;
 }
 
+/* ---- bound ---- */
+
+/* Seconds that the gradients of all layers take at least: B(y) of the header. */
+static double sync_bound(const struct het_draft *draft)
+{
+    double speed = 0;
+    for (uint32_t s = 0; s < draft->stage_count; s++) {
+        if (!(draft->stages[s].sync_s_per_byte > 0))
+            return 0;
+        speed += 1 / draft->stages[s].sync_s_per_byte;
+    }
+    return draft->gradient_bytes[draft->layer_count] / speed;
+}
+
+/* What sends add at least: (m - 1) * C + 2 sum_s c_s of the header. */
+static double send_bound(struct het_draft *draft, double speed)
+{
+    double sum_s = 0, weighted_s = 0;
+    for (uint32_t s = 0; s + 1 < draft->stage_count; s++) {
+        double least_s = stage_sends(draft, s)[0];
+        sum_s += 2 * least_s;
+        weighted_s += 2 * least_s *
+                      (1 / draft->stages[s].sharing->seconds +
+                       1 / draft->stages[s + 1].sharing->seconds);
+    }
+    return sum_s + (draft->microbatch_count - 1.0) * weighted_s / speed;
+}
+
+double het_draft_bound(struct het_draft *draft, double worth_s)
+{
+    double more = draft->microbatch_count - 1.0;
+    double speed = 0, compute_s = 0, joint_s = 0, sum_s = 0;
+    for (uint32_t s = 0; s < draft->stage_count; s++)
+        speed += 1 / draft->stages[s].sharing->seconds;
+    for (uint32_t l = 0; l < draft->layer_count; l++) {
+        double bytes = draft->gradient_bytes[l + 1] - draft->gradient_bytes[l];
+        double least_s = HUGE_VAL, least_compute = HUGE_VAL, least_joint = HUGE_VAL;
+        for (uint32_t s = 0; s < draft->stage_count; s++) {
+            const struct sharing *sharing = draft->stages[s].sharing;
+            const struct het_balance_times *times = sharing->slowest;
+            double layer_s = times->forward_s[l + 1] - times->forward_s[l] +
+                             times->backward_s[l + 1] - times->backward_s[l];
+            double sync_s = bytes * draft->stages[s].sync_s_per_byte;
+            least_s = lesser(least_s, layer_s);
+            least_compute = lesser(least_compute, layer_s / sharing->seconds);
+            least_joint =
+                lesser(least_joint, (more * layer_s + sync_s) / sharing->seconds);
+        }
+        sum_s += least_s;
+        compute_s += least_compute;
+        joint_s += least_joint;
+    }
+    double bound_s = sum_s +
+                     fmax(more * compute_s / speed + sync_bound(draft), joint_s / speed);
+    return bound_s < worth_s ? bound_s + send_bound(draft, speed) : bound_s;
+}
+
 /* ---- layers ---- */
 
-bool het_draft_balance(struct het_draft *draft, const bool *limited, double worth_s,
-                       double *ret_seconds)
+/* Seconds that the gradients of the most loaded stage take. */
+static double cuts_sync(const struct het_draft *draft, const uint32_t *cuts)
+{
+    double largest_s = 0;
+    for (uint32_t s = 0; s < draft->stage_count; s++)
+        largest_s = fmax(largest_s, draft->stages[s].sync_s_per_byte *
+                                        (draft->gradient_bytes[cuts[s + 1]] -
+                                         draft->gradient_bytes[cuts[s]]));
+    return largest_s;
+}
+
+/* Ends of `stage` so that its gradients take at most `limit_s`, and not beyond `ends`. */
+static const uint32_t *sync_ends(struct het_draft *draft, uint32_t stage, double limit_s,
+                                 const uint32_t *ends)
+{
+    uint32_t *lower = draft->ends + (size_t)stage * draft->layer_count, end = 0;
+    double bytes = limit_s / draft->stages[stage].sync_s_per_byte;
+    for (uint32_t first = 0; first < draft->layer_count; first++) {
+        end = end > first ? end : first;
+        while (end < draft->layer_count &&
+               draft->gradient_bytes[end + 1] - draft->gradient_bytes[first] <= bytes)
+            end++;
+        lower[first] = ends && ends[first] < end ? ends[first] : end;
+    }
+    return lower;
+}
+
+/* The best split by T_p with gradients of at most `sync_limit_s` a stage (HUGE_VAL: any)
+ * into tried_cuts; T_p and gradients together into `ret_seconds`. */
+static bool try_split(struct het_draft *draft, const bool *limited, double sync_limit_s,
+                      double worth_s, double *ret_seconds)
 {
     for (uint32_t s = 0; s < draft->stage_count; s++) {
         const struct sharing *sharing = draft->stages[s].sharing;
-        draft->balance[s] = (struct het_balance_stage){
+        struct het_balance_stage *balance = &draft->balance[s];
+        *balance = (struct het_balance_stage){
             .times = sharing->times,
             .times_count = sharing->part_count,
             .ends = limited[s] ? stage_ends(draft, s) : NULL,
             .send_s = s + 1 < draft->stage_count ? stage_sends(draft, s) : NULL,
         };
+        if (sync_limit_s < HUGE_VAL && draft->stages[s].sync_s_per_byte > 0)
+            balance->ends = sync_ends(draft, s, sync_limit_s, balance->ends);
     }
     const struct het_balance_layers question = {
         .layer_count = draft->layer_count,
@@ -694,7 +822,42 @@ bool het_draft_balance(struct het_draft *draft, const bool *limited, double wort
         .stage_count = draft->stage_count,
         .microbatch_count = draft->microbatch_count,
     };
-    return het_balance_layers(draft->space, &question, worth_s, draft->cuts, ret_seconds);
+    if (!het_balance_layers(draft->space, &question, worth_s, draft->tried_cuts,
+                            ret_seconds))
+        return false;
+    *ret_seconds += cuts_sync(draft, draft->tried_cuts);
+    return true;
+}
+
+bool het_draft_balance(struct het_draft *draft, const bool *limited, double worth_s,
+                       double *ret_seconds)
+{
+    /* How much less the gradients may take than in the best split by T_p. */
+    static const double shares[] = { HUGE_VAL, 0.8, 0.6, 0.4, 0.2 };
+    double floor_s = draft->stage_count > 1 ? sync_bound(draft) : 0;
+    double pipeline_s = 0, sync_s = 0, best_s = worth_s;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        double limit_s = i ? floor_s + (sync_s - floor_s) * shares[i] : HUGE_VAL;
+        double seconds;
+        if (i && (draft->stage_count == 1 || pipeline_s + floor_s >= best_s))
+            break;
+        if (!try_split(draft, limited, limit_s, best_s - floor_s, &seconds)) {
+            if (!i)
+                return false;
+            continue;
+        }
+        if (!i) {
+            sync_s = cuts_sync(draft, draft->tried_cuts);
+            pipeline_s = seconds - sync_s;
+        }
+        if (seconds < best_s) {
+            best_s = seconds;
+            memcpy(draft->cuts, draft->tried_cuts,
+                   (draft->stage_count + 1) * sizeof *draft->cuts);
+        }
+    }
+    *ret_seconds = best_s;
+    return best_s < worth_s;
 }
 
 /* The largest share of its memory that a replica of the stage needs, and which. */

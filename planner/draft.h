@@ -59,18 +59,28 @@ enum het_draft_share {
  * time they take for the whole model). */
 enum het_draft_share het_draft_share(struct het_draft *draft, uint32_t stage);
 
-/* Seconds that T_p of this draft cannot fall below, whatever the split of layers; memory
- * and sends aside. All stages must be shared.
+/* Seconds that an iteration of this draft cannot fall below, whatever the split of
+ * layers; memory and the optimizer aside. All stages must be shared. The larger of
  *
- *   (m - 1) * sum_l min_s w_s t_s(l) + sum_l min_s t_s(l),   w_s = (1 / t_s) / sum (1 /
- * t)
+ *   (m - 1) * (B(t) + C) + sum_l min_s t_s(l) + 2 sum_s c_s + B(y)
+ *   sum_l min_s ((m - 1) t_s(l) + y_s(l)) / T_s / sum_s (1 / T_s) + (m - 1) * C
+ *     + sum_l min_s t_s(l) + 2 sum_s c_s
  *
- * The first is a lower bound of the bottleneck, since no weighted mean is above the
- * maximum; t_s(l) is the time of layer l alone on the slowest replica of stage s. */
-double het_draft_bound(const struct het_draft *draft);
+ *   B(x)  sum_l min_s x_s(l) / X_s  /  sum_s (1 / X_s)
+ *   C     sum_s 2 (c_{s-1} + c_s) / T_s  /  sum_s (1 / T_s)
+ *   t_s(l), T_s  seconds that layer l, all layers take on the slowest replica of stage s
+ *   y_s(l), Y_s  seconds that their gradients load the slowest uplink of stage s (or the
+ *                GPU links, if it does not leave its node)
+ *   c_s   least seconds of a send behind stage s, over all cuts
+ *
+ * since a weighted mean over the stages, here with weights (1 / X_s) / sum (1 / X), is
+ * never above the maximum. Sends are looked at only if the rest is below `worth_s`. */
+double het_draft_bound(struct het_draft *draft, double worth_s);
 
-/* The best split of the layers (het_balance_layers) where stages with `limited[stage]`
- * must fit in memory; it is kept in the draft. False if there is none below `worth_s`. */
+/* A split of the layers where stages with `limited[stage]` must fit in memory, kept in
+ * the draft: of the best by T_p (het_balance_layers), and the best with less and less
+ * room for gradients in a stage, the one with the least T_p + max_s Y_s. False if that is
+ * not below `worth_s`. Sharing of an uplink by stages is left to het_cost_plan. */
 bool het_draft_balance(struct het_draft *draft, const bool *limited, double worth_s,
                        double *ret_seconds);
 /* Of the split kept: the first stage that does not fit in memory, and the type of its

@@ -11,6 +11,9 @@
 /* Up to this many GPUs every group size is tried unless the options say otherwise. */
 #define ANY_SIZE_GPUS    12u
 
+/* What a look at a candidate costs beyond one unit: groups are walked node by node. */
+#define GPUS_A_UNIT 256u
+
 struct metis {
     struct het_search *search;
     struct het_draft *draft;
@@ -56,6 +59,12 @@ static bool offer(struct metis *metis)
             metis->best_tp[stage * metis->type_count + type] =
                 het_draft_tp(metis->draft, stage, type);
     return true;
+}
+
+static bool is_promising(struct metis *metis)
+{
+    double worth_s = het_search_worth(metis->search);
+    return het_draft_bound(metis->draft, worth_s) < worth_s;
 }
 
 /* Splits the layers with the memory limits of `limited`. */
@@ -141,8 +150,7 @@ static bool step(struct metis *metis, uint32_t stage, uint32_t type, uint32_t tp
     if (tp == before)
         return false;
     het_draft_set_tp(metis->draft, stage, type, tp);
-    if (het_draft_share(metis->draft, stage) == HET_DRAFT_SHARED &&
-        het_draft_bound(metis->draft) < het_search_worth(metis->search) &&
+    if (het_draft_share(metis->draft, stage) == HET_DRAFT_SHARED && is_promising(metis) &&
         split(metis, metis->all_limited) && offer(metis))
         return true;
     het_draft_set_tp(metis->draft, stage, type, before);
@@ -187,11 +195,10 @@ static bool try_batch(struct metis *metis, uint32_t microbatch_count)
     het_draft_batch(metis->draft, microbatch_count);
     bool kept = false;
     for (size_t d = 0; d < degree_count; d++) {
-        if (!het_search_spend(metis->search, 1))
+        if (!het_search_spend(metis->search, 1 + metis->gpu_count / GPUS_A_UNIT))
             return false;
         set_start(metis, degrees[d]);
-        if (!settle(metis) ||
-            het_draft_bound(metis->draft) >= het_search_worth(metis->search))
+        if (!settle(metis) || !is_promising(metis))
             continue;
         metis->branches_left = HET_METIS_MAX_BRANCHES;
         memset(metis->limited, 0, metis->stage_count * sizeof *metis->limited);
@@ -283,7 +290,7 @@ static void enumerate(struct metis *metis)
     };
     for (uint32_t stages = 1; stages <= stage_limit; stages++) {
         question.group_count = metis->stage_count = stages;
-        metis->cells = (uint64_t)layers * layers * (stages > 1 ? 4 : 1);
+        metis->cells = (uint64_t)layers * layers * stages;
         if (!het_group_lists(&question, visit_groups, metis))
             break;
     }
