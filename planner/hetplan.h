@@ -12,5 +12,6 @@
 #include "planner/render/table.h"
 #include "planner/render/torchrun.h"
 #include "planner/search.h"
+#include "planner/yaml.h"
 
 #endif
