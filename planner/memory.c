@@ -41,9 +41,10 @@ static double activation_bytes(const struct het_problem *problem,
     return (inputs * question->in_flight + largest) * question->samples;
 }
 
-static double workspace_bytes(const struct het_problem *problem, uint32_t type)
+static double workspace_bytes(const struct het_problem *problem,
+                              const struct het_layer_bytes *bytes, uint32_t type)
 {
-    return (double)problem->cluster->types[type].workspace_bytes;
+    return (double)problem->cluster->types[type].workspace_bytes + bytes->workspace_bytes;
 }
 
 double het_memory_replica_bytes(const struct het_problem *problem,
@@ -55,7 +56,7 @@ double het_memory_replica_bytes(const struct het_problem *problem,
         return HUGE_VAL;
     return state_bytes(problem, bytes, question) +
            activation_bytes(problem, bytes, question) +
-           workspace_bytes(problem, question->type);
+           workspace_bytes(problem, bytes, question->type);
 }
 
 double het_memory_usable_bytes(const struct het_problem *problem, uint32_t type)
@@ -100,7 +101,7 @@ static double replica_bytes(const struct het_problem *problem, const uint32_t *h
         state += state_bytes(problem, bytes, &part);
     }
     return state + activation_bytes(problem, bytes, question) +
-           workspace_bytes(problem, question->type);
+           workspace_bytes(problem, bytes, question->type);
 }
 
 static uint64_t whole_bytes(double bytes)

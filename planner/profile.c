@@ -217,7 +217,8 @@ static int check_bytes(const struct het_profile *profile, size_t index,
                         "profile: layer sizes of tp %u: not sorted, or twice", bytes->tp);
     if (!is_prefix_sum(bytes->parameters, profile->layer_count) ||
         !is_prefix_sum(bytes->activations, profile->layer_count) ||
-        (bytes->state && !is_prefix_sum(bytes->state, profile->layer_count)))
+        (bytes->state && !is_prefix_sum(bytes->state, profile->layer_count)) ||
+        !isfinite(bytes->workspace_bytes) || bytes->workspace_bytes < 0)
         return het_fail(err, HET_BAD_INPUT,
                         "profile: layer sizes of tp %u must be finite and not negative",
                         bytes->tp);

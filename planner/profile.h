@@ -40,6 +40,8 @@ struct het_layer_bytes {
     const double *state;      /* measured bytes of weights, gradients and optimizer state;
                                  NULL: by het_workload_state_bytes */
     const double *activations; /* bytes kept for the backward pass, per sample */
+    double workspace_bytes;    /* the most that one layer needs only while it runs, beside
+                                  the workspace of the GPU type */
 };
 
 struct het_profile {
