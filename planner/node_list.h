@@ -4,7 +4,8 @@
 #ifndef HET_NODE_LIST_H
 #define HET_NODE_LIST_H
 
-#include "planner/codec.h"
+#include "planner/hardware.h"
+#include "planner/json.h"
 
 struct het_node_facts {
     const char *name;
@@ -12,9 +13,11 @@ struct het_node_facts {
     const char *label;     /* the label text that the type was read from */
     uint64_t memory_bytes; /* of one GPU, from labels or hardware; 0: unknown */
     int64_t allocatable;   /* of the resource asked for */
-    const char *unusable;  /* reason (NotReady, Unschedulable, Repartitioning, SharedGPU,
-                              VirtualMachine, ...), NULL: usable */
-    const json_t *taints; /* borrowed array of NoSchedule and NoExecute taints, or NULL */
+    /* Why nothing may run there, the first that holds, or NULL: NotReady, Unschedulable,
+     * VirtualMachine, Repartitioning, SharedGPU, GPUUnhealthy, UnknownGPUType, NoGPU.
+     * Taints are the caller's question. */
+    const char *unusable;
+    const json_t *taints; /* spec.taints, borrowed, or NULL */
 };
 
 /* Reads one Node object. GPU type from, in this order: heterotrain.io/gpu-type,
@@ -27,9 +30,8 @@ void het_node_read(struct het_arena *arena, const json_t *node, const char *reso
 
 /* Effective request of a Pod for `resource`: max(sum of containers + sidecars, running
  * max over init containers) + overhead; limits count where requests are missing;
- * pod-level resources win. Whole units for extended resources and pods, milli-units for
- * cpu
- * ("milli" true), bytes for memory. */
+ * pod-level resources win. Milli-units (for cpu) if `milli`, else whole units (devices,
+ * bytes). */
 int64_t het_pod_request(const json_t *pod, const char *resource, int milli);
 /* Whether the pod holds its resources: bound to a node and not Succeeded or Failed. */
 int het_pod_holds(const json_t *pod);
@@ -40,7 +42,8 @@ int64_t het_quantity_parse(const char *text, int milli);
 
 /* NodeList (and optional PodList, may be NULL) -> the short form of the cluster with the
  * free GPUs of usable nodes whose NoSchedule/NoExecute taints are only for GPUs
- * (nvidia.com/gpu, amd.com/gpu). A new reference. */
+ * (nvidia.com/gpu, amd.com/gpu). A new reference. Errors: HET_NO_PLAN when no GPU is
+ * left, with the reasons counted. */
 int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
                           const json_t *pods, const struct het_hardware *hardware,
                           json_t **ret, struct het_error *err);

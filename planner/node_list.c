@@ -1,0 +1,448 @@
+#include "planner/node_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- quantities ---- */
+
+__extension__ typedef unsigned __int128 uint128; /* the one integer type wide enough */
+
+static const struct {
+    const char *suffix;
+    int decimal, binary; /* 10^decimal * 2^binary */
+} quantity_suffixes[] = {
+    { "", 0, 0 },    { "n", -9, 0 },  { "u", -6, 0 },  { "m", -3, 0 },
+    { "k", 3, 0 },   { "M", 6, 0 },   { "G", 9, 0 },   { "T", 12, 0 },
+    { "P", 15, 0 },  { "E", 18, 0 },  { "Ki", 0, 10 }, { "Mi", 0, 20 },
+    { "Gi", 0, 30 }, { "Ti", 0, 40 }, { "Pi", 0, 50 }, { "Ei", 0, 60 },
+};
+
+/* value * 2^binary * 10^decimal, rounded up, at most INT64_MAX. `value` < 10^19. */
+static int64_t scale(uint128 value, int decimal, int binary)
+{
+    const uint128 most = (uint128)1 << 124;
+    value <<= binary; /* below 2^64 * 2^60 */
+    for (; decimal > 0 && value < most; decimal--)
+        value *= 10;
+    bool rest = false;
+    for (; decimal < 0 && value; decimal++) {
+        rest = rest || value % 10;
+        value /= 10;
+    }
+    value += rest;
+    return value > INT64_MAX ? INT64_MAX : (int64_t)value;
+}
+
+static int read_suffix(const char *text, int *decimal, int *binary)
+{
+    if ((*text == 'e' || *text == 'E') && text[1] && strchr("+-0123456789", text[1])) {
+        char *end;
+        long exponent = strtol(text + 1, &end, 10);
+        if (end == text + 1 || *end)
+            return -1;
+        *decimal = exponent > 100 ? 100 : exponent < -100 ? -100 : (int)exponent;
+        *binary = 0;
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof quantity_suffixes / sizeof *quantity_suffixes; i++)
+        if (!strcmp(text, quantity_suffixes[i].suffix)) {
+            *decimal = quantity_suffixes[i].decimal;
+            *binary = quantity_suffixes[i].binary;
+            return 0;
+        }
+    return -1;
+}
+
+int64_t het_quantity_parse(const char *text, int milli)
+{
+    if (*text == '+')
+        text++;
+    uint64_t mantissa = 0;
+    int decimal = 0, digits = 0;
+    bool in_fraction = false, rest = false;
+    for (; (*text >= '0' && *text <= '9') || (*text == '.' && !in_fraction); text++) {
+        if (*text == '.') {
+            in_fraction = true;
+            continue;
+        }
+        digits++;
+        if (mantissa < (uint64_t)1000000000000000000) {
+            mantissa = mantissa * 10 + (uint64_t)(*text - '0');
+            decimal -= in_fraction;
+        } else { /* further digits only round up */
+            rest = rest || *text != '0';
+            decimal += !in_fraction;
+        }
+    }
+    int suffix_decimal, binary;
+    if (!digits || read_suffix(text, &suffix_decimal, &binary) < 0)
+        return -1;
+    return scale((uint128)mantissa + rest, decimal + suffix_decimal + (milli ? 3 : 0),
+                 binary);
+}
+
+/* ---- nodes ---- */
+
+static const json_t *get(const json_t *object, const char *key)
+{
+    return json_object_get(object, key);
+}
+
+static const char *get_text(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static int64_t quantity_of(const json_t *value, int milli)
+{
+    if (json_is_string(value)) {
+        int64_t parsed = het_quantity_parse(json_string_value(value), milli);
+        return parsed < 0 ? 0 : parsed;
+    }
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return 0;
+    return scale((uint128)json_integer_value(value), milli ? 3 : 0, 0);
+}
+
+/* Labels that name the GPU, in order of trust. `memory_label`: MiB of one GPU, where the
+ * name leaves it open. `alias_only`: says nothing unless the table knows it. */
+static const struct type_label {
+    const char *label, *memory_label;
+    bool alias_only;
+} type_labels[] = {
+    { "heterotrain.io/gpu-type", "nvidia.com/gpu.memory", false },
+    { "nvidia.com/gpu.product", "nvidia.com/gpu.memory", false },
+    { "amd.com/gpu.product-name", NULL, false },
+    { "karpenter.k8s.aws/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-memory",
+      false },
+    { "cloud.google.com/gke-accelerator", NULL, false },
+    { "k8s.amazonaws.com/accelerator", NULL, false },
+    { "node.kubernetes.io/instance-type", NULL, true },
+    { "beta.kubernetes.io/instance-type", NULL, true },
+};
+
+/* Endings that the device plugin gives to a product that it shares or cuts up. */
+static size_t whole_product_length(const char *product)
+{
+    size_t length = strlen(product);
+    const char *slice = strstr(product, "-MIG-");
+    if (slice)
+        return (size_t)(slice - product);
+    static const char shared[] = "-SHARED";
+    if (length >= sizeof shared &&
+        !strcmp(product + length - (sizeof shared - 1), shared))
+        return length - (sizeof shared - 1);
+    return length;
+}
+
+/* MiB in a label, as bytes; 0 if it is missing or absurd. */
+static uint64_t label_memory(const json_t *labels, const char *label)
+{
+    const char *text = label ? get_text(labels, label) : NULL;
+    int64_t mib = text ? het_quantity_parse(text, 0) : -1;
+    return mib >= 256 && mib <= (int64_t)16 << 20 ? (uint64_t)mib << 20 : 0;
+}
+
+static void read_type(struct het_arena *arena, const json_t *labels,
+                      const struct het_hardware *hardware, struct het_node_facts *facts)
+{
+    for (size_t i = 0; i < sizeof type_labels / sizeof *type_labels; i++) {
+        const char *label = get_text(labels, type_labels[i].label);
+        if (!label || !*label)
+            continue;
+        char *product = het_arena_strdup(arena, label);
+        product[whole_product_length(product)] = '\0';
+        uint64_t memory = label_memory(labels, type_labels[i].memory_label);
+        const struct het_gpu_type *type =
+            het_hardware_find_sized(hardware, product, memory);
+        if (!type && type_labels[i].alias_only)
+            continue;
+        facts->label = label;
+        facts->type = type ? type->name : het_hardware_plain_name(arena, product);
+        facts->memory_bytes = memory ? memory : type ? type->memory_bytes : 0;
+        if (!*facts->type)
+            facts->type = NULL;
+        return;
+    }
+}
+
+static bool has_condition(const json_t *node, const char *type, const char *status)
+{
+    const json_t *conditions = get(get(node, "status"), "conditions");
+    for (size_t i = 0; i < json_array_size(conditions); i++) {
+        const json_t *condition = json_array_get(conditions, i);
+        const char *its_type = get_text(condition, "type");
+        const char *its_status = get_text(condition, "status");
+        if (its_type && its_status && !strcmp(its_type, type) &&
+            !strcmp(its_status, status))
+            return true;
+    }
+    return false;
+}
+
+static bool is_shared(const json_t *labels)
+{
+    const char *product = get_text(labels, "nvidia.com/gpu.product");
+    if (product && product[whole_product_length(product)])
+        return true;
+    const char *strategy = get_text(labels, "nvidia.com/gpu.sharing-strategy");
+    if (strategy && *strategy && strcasecmp(strategy, "none"))
+        return true;
+    const char *replicas = get_text(labels, "nvidia.com/gpu.replicas");
+    return replicas && het_quantity_parse(replicas, 0) > 1;
+}
+
+static bool is_unhealthy(const json_t *node)
+{
+    /* Conditions that GKE, EKS and NVSentinel set (kubernetes-api.md 6.5). */
+    return has_condition(node, "XidCriticalError", "True") ||
+           has_condition(node, "AcceleratedHardwareReady", "False") ||
+           has_condition(node, "GpuMemWatch", "True");
+}
+
+static const char *find_reason(const json_t *node, const json_t *labels,
+                               const struct het_node_facts *facts)
+{
+    const char *partition = get_text(labels, "nvidia.com/mig.config.state");
+    const char *workload = get_text(labels, "nvidia.com/gpu.workload.config");
+    if (!has_condition(node, "Ready", "True"))
+        return "NotReady";
+    if (json_is_true(get(get(node, "spec"), "unschedulable")))
+        return "Unschedulable";
+    if (workload && !strncmp(workload, "vm-", 3))
+        return "VirtualMachine";
+    if (partition && strcmp(partition, "success"))
+        return "Repartitioning";
+    if (is_shared(labels))
+        return "SharedGPU";
+    if (is_unhealthy(node))
+        return "GPUUnhealthy";
+    if (!facts->allocatable)
+        return "NoGPU";
+    if (!facts->type)
+        return "UnknownGPUType";
+    return NULL;
+}
+
+void het_node_read(struct het_arena *arena, const json_t *node, const char *resource,
+                   const struct het_hardware *hardware, struct het_node_facts *ret)
+{
+    const json_t *labels = get(get(node, "metadata"), "labels");
+    struct het_node_facts facts = {
+        .name = get_text(get(node, "metadata"), "name"),
+        .allocatable =
+            quantity_of(get(get(get(node, "status"), "allocatable"), resource), 0),
+        .taints = get(get(node, "spec"), "taints"),
+    };
+    read_type(arena, labels, hardware, &facts);
+    facts.unusable = find_reason(node, labels, &facts);
+    *ret = facts;
+}
+
+/* ---- pods ---- */
+
+static int64_t add_saturated(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* What `resources` asks for, or 0; a limit alone is a request too. */
+static int64_t resources_request(const json_t *resources, const char *resource, int milli)
+{
+    const json_t *request = get(get(resources, "requests"), resource);
+    if (!request)
+        request = get(get(resources, "limits"), resource);
+    return quantity_of(request, milli);
+}
+
+static bool is_sidecar(const json_t *container)
+{
+    const char *policy = get_text(container, "restartPolicy");
+    return policy && !strcmp(policy, "Always");
+}
+
+int64_t het_pod_request(const json_t *pod, const char *resource, int milli)
+{
+    const json_t *spec = get(pod, "spec");
+    const json_t *overhead = get(get(spec, "overhead"), resource);
+    const json_t *whole = get(spec, "resources");
+    if (get(get(whole, "requests"), resource) || get(get(whole, "limits"), resource))
+        return add_saturated(resources_request(whole, resource, milli),
+                             quantity_of(overhead, milli));
+
+    int64_t running = 0, sidecars = 0, starting = 0;
+    const json_t *containers = get(spec, "containers");
+    for (size_t i = 0; i < json_array_size(containers); i++)
+        running = add_saturated(
+            running, resources_request(get(json_array_get(containers, i), "resources"),
+                                       resource, milli));
+    const json_t *init = get(spec, "initContainers");
+    for (size_t i = 0; i < json_array_size(init); i++) {
+        const json_t *container = json_array_get(init, i);
+        int64_t request = resources_request(get(container, "resources"), resource, milli);
+        int64_t peak = add_saturated(sidecars, request);
+        starting = peak > starting ? peak : starting;
+        if (is_sidecar(container))
+            sidecars = peak;
+    }
+    running = add_saturated(running, sidecars);
+    return add_saturated(running > starting ? running : starting,
+                         quantity_of(overhead, milli));
+}
+
+int het_pod_holds(const json_t *pod)
+{
+    const char *node = get_text(get(pod, "spec"), "nodeName");
+    const char *phase = get_text(get(pod, "status"), "phase");
+    return node && *node &&
+           !(phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed")));
+}
+
+/* ---- lists ---- */
+
+static const char *const gpu_resources[] = { "nvidia.com/gpu", "amd.com/gpu" };
+#define GPU_RESOURCES (sizeof gpu_resources / sizeof *gpu_resources)
+
+struct listed_node {
+    struct het_node_facts facts;
+    const char *resource;
+    int64_t used; /* by pods */
+};
+
+static bool is_gpu_taint(const json_t *taint)
+{
+    const char *key = get_text(taint, "key");
+    for (size_t i = 0; key && i < GPU_RESOURCES; i++)
+        if (!strcmp(key, gpu_resources[i]))
+            return true;
+    return false;
+}
+
+static bool is_tainted(const json_t *taints)
+{
+    for (size_t i = 0; i < json_array_size(taints); i++) {
+        const json_t *taint = json_array_get(taints, i);
+        const char *effect = get_text(taint, "effect");
+        bool repels = effect &&
+                      (!strcmp(effect, "NoSchedule") || !strcmp(effect, "NoExecute"));
+        if (repels && !is_gpu_taint(taint))
+            return true;
+    }
+    return false;
+}
+
+/* The items of a list object, or the object itself as the only one. */
+static size_t item_count(const json_t *list)
+{
+    const json_t *items = get(list, "items");
+    return items ? json_array_size(items) : 1;
+}
+
+static const json_t *item_at(const json_t *list, size_t index)
+{
+    const json_t *items = get(list, "items");
+    return items ? json_array_get(items, index) : list;
+}
+
+/* Reads nodes that have a GPU resource; sorted by name. Returns how many. */
+static int compare_listed(const void *a, const void *b)
+{
+    const struct listed_node *left = a, *right = b;
+    return strcmp(left->facts.name, right->facts.name);
+}
+
+static size_t read_nodes(struct het_arena *arena, const json_t *nodes,
+                         const struct het_hardware *hardware, struct listed_node *listed)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < item_count(nodes); i++) {
+        const json_t *node = item_at(nodes, i);
+        struct listed_node *next = &listed[count];
+        *next = (struct listed_node){ 0 };
+        for (size_t r = 0; r < GPU_RESOURCES && !next->facts.allocatable; r++) {
+            next->resource = gpu_resources[r];
+            het_node_read(arena, node, next->resource, hardware, &next->facts);
+        }
+        if (!next->facts.name || !next->facts.allocatable)
+            continue;
+        if (!next->facts.unusable && is_tainted(next->facts.taints))
+            next->facts.unusable = "Tainted";
+        count++;
+    }
+    qsort(listed, count, sizeof *listed, compare_listed);
+    return count;
+}
+
+static void subtract_pods(const json_t *pods, struct listed_node *listed, size_t count)
+{
+    for (size_t i = 0; i < item_count(pods); i++) {
+        const json_t *pod = item_at(pods, i);
+        if (!het_pod_holds(pod))
+            continue;
+        const struct listed_node key = { .facts = { .name = get_text(get(pod, "spec"),
+                                                                     "nodeName") } };
+        struct listed_node *node =
+            bsearch(&key, listed, count, sizeof *listed, compare_listed);
+        if (node)
+            node->used =
+                add_saturated(node->used, het_pod_request(pod, node->resource, 0));
+    }
+}
+
+static int fail_no_gpus(struct het_arena *arena, size_t total,
+                        const struct listed_node *listed, size_t count,
+                        struct het_error *err)
+{
+    const char *reasons = "";
+    for (size_t i = 0; i < count && i < 8; i++)
+        reasons = het_arena_printf(
+            arena, "%s%s%s: %s", reasons, i ? ", " : "", listed[i].facts.name,
+            listed[i].facts.unusable ? listed[i].facts.unusable : "all GPUs in use");
+    if (!count)
+        return het_fail(err, HET_NO_PLAN,
+                        "no node has GPUs: none of the %zu nodes has %s or %s in "
+                        "status.allocatable",
+                        total, gpu_resources[0], gpu_resources[1]);
+    return het_fail(err, HET_NO_PLAN, "no free GPUs on a usable node: %s%s", reasons,
+                    count > 8 ? ", ..." : "");
+}
+
+#define BYTES_PER_GIB 0x1p30
+
+int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
+                          const json_t *pods, const struct het_hardware *hardware,
+                          json_t **ret, struct het_error *err)
+{
+    const json_t *items = get(nodes, "items");
+    if (!json_is_object(nodes) || (items && !json_is_array(items)))
+        return het_fail(err, HET_BAD_INPUT, "items: must be a list of nodes");
+    if (pods && (!json_is_object(pods) || !json_is_array(get(pods, "items"))))
+        return het_fail(err, HET_BAD_INPUT, "pods: items: must be a list of pods");
+    size_t total = item_count(nodes);
+    struct listed_node *listed = HET_ARENA_ARRAY(arena, struct listed_node, total + 1);
+    size_t count = read_nodes(arena, nodes, hardware, listed);
+    if (pods)
+        subtract_pods(pods, listed, count);
+
+    json_t *entries = json_array();
+    for (size_t i = 0; i < count; i++) {
+        const struct het_node_facts *facts = &listed[i].facts;
+        int64_t free_gpus = facts->allocatable - listed[i].used;
+        if (facts->unusable || free_gpus < 1)
+            continue;
+        json_t *entry = json_pack("{s:s, s:s, s:I}", "name", facts->name, "type",
+                                  facts->type, "gpus", (json_int_t)free_gpus);
+        if (facts->memory_bytes)
+            json_object_set_new(entry, "memory_gb",
+                                json_real((double)facts->memory_bytes / BYTES_PER_GIB));
+        json_array_append_new(entries, entry);
+    }
+    if (!json_array_size(entries)) {
+        json_decref(entries);
+        return fail_no_gpus(arena, total, listed, count, err);
+    }
+    *ret = json_pack("{s:o}", "nodes", entries);
+    return 0;
+}
