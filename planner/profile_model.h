@@ -1,0 +1,23 @@
+/* profile_model.h - a ModelProfile or ClusterModelProfile object -> profile. What its
+ * fields mean stands in crds/heterotrain.io_modelprofiles.yaml.
+ *
+ * Bytes that a measurement keeps are turned into bytes a sample; of several types and
+ * sizes the most counts. Measurements with recomputation are left aside. */
+#ifndef HET_PROFILE_MODEL_H
+#define HET_PROFILE_MODEL_H
+
+#include "planner/hardware.h"
+#include "planner/json.h"
+#include "planner/profile.h"
+
+/* Errors: HET_BAD_INPUT names the field. */
+int het_profile_model_read(struct het_arena *arena, const json_t *json,
+                           const struct het_profile **ret, struct het_error *err);
+
+/* `known` with the memory and prices that the object says of its GPU types. What is
+ * malformed is passed over (het_profile_model_read refuses it). */
+const struct het_hardware *het_profile_model_hardware(struct het_arena *arena,
+                                                      const json_t *json,
+                                                      const struct het_hardware *known);
+
+#endif

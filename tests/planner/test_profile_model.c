@@ -1,0 +1,196 @@
+#include "planner/profile_model.h"
+
+#include <check.h>
+#include <string.h>
+
+#define ck_near(a, b) ck_assert_double_eq_tol((a) / (b), 1, 1e-12)
+
+/* Embedding, two blocks, head; one type, degrees 1 and 2. */
+static json_t *object(void)
+{
+    json_error_t problem;
+    json_t *json = json_loads(
+        "{\"kind\":\"ModelProfile\",\"metadata\":{\"name\":\"m\"},\"spec\":{"
+        "\"model\":{\"name\":\"m\",\"precision\":\"BF16\",\"optimizer\":\"AdamW\"},"
+        "\"layerGroups\":["
+        "{\"name\":\"embedding\",\"parameterBytes\":1001,\"activationOutputBytes\":50,"
+        "\"parameterBytesPerRank\":[{\"tensorParallel\":2,\"bytes\":600}]},"
+        "{\"name\":\"block\",\"count\":2,\"parameterBytes\":400,"
+        "\"activationOutputBytes\":60},"
+        "{\"name\":\"head\",\"parameterBytes\":800,\"activationOutputBytes\":70}],"
+        "\"gpuTypes\":[{\"name\":\"A100\",\"memoryMiB\":40000,"
+        "\"costPerHourMilliUSD\":3670,"
+        "\"optimizerMicroseconds\":[{\"tensorParallel\":1,\"microseconds\":90}],"
+        "\"measurements\":["
+        "{\"layerGroup\":\"head\",\"tensorParallel\":1,\"microBatchSize\":2,"
+        "\"forwardMicroseconds\":30,\"backwardMicroseconds\":40,\"activationBytes\":14},"
+        "{\"layerGroup\":\"block\",\"tensorParallel\":1,\"microBatchSize\":2,"
+        "\"forwardMicroseconds\":10,\"backwardMicroseconds\":20,\"activationBytes\":8,"
+        "\"workspaceBytes\":77},"
+        "{\"layerGroup\":\"embedding\",\"tensorParallel\":1,\"microBatchSize\":2,"
+        "\"forwardMicroseconds\":1,\"backwardMicroseconds\":2,\"activationBytes\":4},"
+        "{\"layerGroup\":\"block\",\"tensorParallel\":1,\"microBatchSize\":2,"
+        "\"recompute\":\"Full\",\"forwardMicroseconds\":99,\"backwardMicroseconds\":99,"
+        "\"activationBytes\":99},"
+        "{\"layerGroup\":\"embedding\",\"tensorParallel\":2,\"microBatchSize\":1,"
+        "\"forwardMicroseconds\":1,\"backwardMicroseconds\":1,\"activationBytes\":1},"
+        "{\"layerGroup\":\"block\",\"tensorParallel\":2,\"microBatchSize\":1,"
+        "\"forwardMicroseconds\":2,\"backwardMicroseconds\":2,\"activationBytes\":2},"
+        "{\"layerGroup\":\"head\",\"tensorParallel\":2,\"microBatchSize\":1,"
+        "\"forwardMicroseconds\":3,\"backwardMicroseconds\":3,\"activationBytes\":3}"
+        "]}]}}",
+        0, &problem);
+    ck_assert_msg(json != NULL, "%d: %s", problem.column, problem.text);
+    return json;
+}
+
+START_TEST(groups_expand_to_layers_and_units_to_ours)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *json = object();
+    const struct het_profile *profile;
+    struct het_error err;
+    ck_assert_msg(!het_profile_model_read(arena, json, &profile, &err), "%s",
+                  err.message);
+    ck_assert_str_eq(profile->model, "m");
+    ck_assert_uint_eq(profile->layer_count, 1 + 2 + 1);
+    ck_assert_int_eq(profile->precision, HET_BF16);
+    ck_assert_int_eq(profile->optimizer, HET_ADAM);
+    ck_assert_uint_eq(profile->measurement_count, 2);
+    const struct het_measurement *m = het_profile_find(profile, 0, 1, 2);
+    ck_near(m->forward_s[4], (1 + 2 * 10 + 30) * 1e-6);
+    ck_near(m->backward_s[4] - m->backward_s[1], (2 * 20 + 40) * 1e-6);
+    ck_near(m->optimizer_s, 90e-6);
+    ck_assert_double_eq(het_profile_find(profile, 0, 2, 1)->optimizer_s, 0);
+
+    /* Two bytes a parameter; a rank of two: 600 as given, then 400 / 2, 800 / 2. */
+    const struct het_layer_bytes *one = het_profile_bytes(profile, 1);
+    const struct het_layer_bytes *two = het_profile_bytes(profile, 2);
+    ck_assert_double_eq(one->parameters[4], (1001 + 2 * 400 + 800) / 2.0);
+    ck_assert_double_eq(two->parameters[4], (600 + 2 * 200 + 400) / 2.0);
+    ck_assert_ptr_null(one->state);
+    /* A sample: 4 / 2, 8 / 2, 14 / 2. */
+    ck_assert_double_eq(one->activations[4], 2 + 2 * 4 + 7);
+    ck_assert_double_eq(one->workspace_bytes, 77);
+    ck_assert_double_eq(two->workspace_bytes, 0);
+    ck_assert_double_eq(profile->boundary_bytes[2], 60);
+    het_arena_free(arena);
+}
+END_TEST
+
+START_TEST(state_and_shared_weights_are_options_of_the_model)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *json = object();
+    json_t *model = json_object_get(json_object_get(json, "spec"), "model");
+    json_object_set_new(model, "stateBytesPerParameter", json_integer(20));
+    json_object_set_new(model, "embeddingWeights", json_string("Shared"));
+    const struct het_profile *profile;
+    ck_assert_int_eq(het_profile_model_read(arena, json, &profile, NULL), 0);
+    ck_assert(profile->shared_embedding);
+    ck_assert_double_eq(het_profile_bytes(profile, 1)->state[4],
+                        20 * (1001 + 2 * 400 + 800) / 2.0);
+    het_arena_free(arena);
+}
+END_TEST
+
+START_TEST(memory_and_price_are_laid_over_the_table)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *json = object();
+    const struct het_hardware *known = het_hardware_builtin();
+    const struct het_hardware *hardware = het_profile_model_hardware(arena, json, known);
+    /* 40000 MiB of an A100: the 40 GB one. The others stay as they were. */
+    const struct het_gpu_type *type = het_hardware_find(hardware, "A100-SXM4-40GB");
+    ck_assert_uint_eq(type->memory_bytes, (uint64_t)40000 << 20);
+    ck_assert_double_eq(type->price_per_hour, 3.67);
+    ck_assert_uint_eq(het_hardware_find(hardware, "A100-SXM4-80GB")->memory_bytes,
+                      (uint64_t)80 << 30);
+    ck_assert_uint_eq(hardware->type_count, known->type_count);
+
+    json_t *gpu_types = json_object_get(json_object_get(json, "spec"), "gpuTypes");
+    json_object_set_new(json_array_get(gpu_types, 0), "name", json_string("Z9"));
+    hardware = het_profile_model_hardware(arena, json, known);
+    ck_assert_uint_eq(hardware->type_count, known->type_count + 1);
+    ck_assert_uint_eq(het_hardware_find(hardware, "z9")->memory_bytes,
+                      (uint64_t)40000 << 20);
+    het_arena_free(arena);
+}
+END_TEST
+
+/* Sets the member at `path`, a list of keys and indices, to the JSON text `value`;
+ * "delete" deletes it. */
+static void refuses(const char *path, const char *value, const char *message)
+{
+    json_auto_t *json = object();
+    json_t *parent = json;
+    char words[200], *key = words;
+    strcpy(words, path);
+    for (char *dot; (dot = strchr(key, '.')); key = dot + 1) {
+        *dot = '\0';
+        parent = json_is_array(parent) ? json_array_get(parent, (size_t)(*key - '0'))
+                                       : json_object_get(parent, key);
+        ck_assert_ptr_nonnull(parent);
+    }
+    if (!strcmp(value, "delete"))
+        json_object_del(parent, key);
+    else if (json_is_array(parent))
+        json_array_append_new(parent, json_loads(value, JSON_DECODE_ANY, NULL));
+    else
+        json_object_set_new(parent, key, json_loads(value, JSON_DECODE_ANY, NULL));
+
+    struct het_arena *arena = het_arena_new();
+    const struct het_profile *profile;
+    struct het_error err = { 0 };
+    ck_assert_int_eq(het_profile_model_read(arena, json, &profile, &err), -1);
+    ck_assert_int_eq(err.code, HET_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, message), "%s", err.message);
+    het_arena_free(arena);
+}
+
+START_TEST(faults_name_the_field)
+{
+    const char *measurement = "spec.gpuTypes.0.measurements.0.";
+    char path[100];
+    refuses("spec", "delete", "spec: is missing");
+    refuses("spec.model", "delete", "spec.model: is missing");
+    refuses("spec.model.precision", "\"FP8\"",
+            "spec.model.precision: precision \"FP8\": must be fp32");
+    refuses("spec.model.embeddingWeights", "\"x\"", "must be Separate or Shared");
+    refuses("spec.layerGroups", "[]", "spec.layerGroups: must have at least one");
+    refuses("spec.layerGroups.0.count", "4096", "more than 4096 layers together");
+    refuses("spec.layerGroups.0.name", "\"head\"",
+            "spec.layerGroups[2]: another layer group is called head");
+    refuses("spec.layerGroups.0.parameterBytes", "-1",
+            "spec.layerGroups[0].parameterBytes: must be 0 to");
+    refuses("spec.gpuTypes", "delete", "spec.gpuTypes: is missing");
+    refuses("spec.gpuTypes.0.measurements", "[]", "no measurements");
+    snprintf(path, sizeof path, "%slayerGroup", measurement);
+    refuses(path, "\"tail\"",
+            "spec.gpuTypes[0].measurements[0].layerGroup: no layer group is called tail");
+    refuses(path, "\"block\"", "A100, tensorParallel 1, microBatchSize 2: layer group");
+    snprintf(path, sizeof path, "%stensorParallel", measurement);
+    refuses(path, "0",
+            "spec.gpuTypes[0].measurements[0].tensorParallel: must be 1 to 64");
+    refuses(path, "4", "layer group head is not measured");
+    refuses("spec.gpuTypes.1", "{\"name\":\"A100\",\"measurements\":[]}",
+            "spec.gpuTypes: two entries are called A100");
+    refuses("spec.gpuTypes.0.measurements.9",
+            "{\"layerGroup\":\"head\",\"tensorParallel\":2,\"microBatchSize\":1,"
+            "\"forwardMicroseconds\":3,\"backwardMicroseconds\":3,\"activationBytes\":3}",
+            "A100, tensorParallel 2, microBatchSize 1: layer group head is measured "
+            "twice");
+}
+END_TEST
+
+Suite *test_profile_model_suite(void)
+{
+    Suite *suite = suite_create("profile_model");
+    TCase *cases = tcase_create("profile_model");
+    tcase_add_test(cases, groups_expand_to_layers_and_units_to_ours);
+    tcase_add_test(cases, state_and_shared_weights_are_options_of_the_model);
+    tcase_add_test(cases, memory_and_price_are_laid_over_the_table);
+    tcase_add_test(cases, faults_name_the_field);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
