@@ -6,28 +6,22 @@
 
 #include "planner/algo.h"
 #include "planner/hardware.h"
+#include "planner/json.h"
 
-#include <jansson.h>
-
-/* Decodes one JSON text; HET_BAD_INPUT with line and column. `what` names it in errors.
- */
-int het_json_decode(const char *text, size_t length, const char *what, json_t **ret,
-                    struct het_error *err);
-/* Canonical text: keys sorted, no white space, shortest round-trip numbers. The caller
- * frees it. */
-char *het_json_canonical(const json_t *json);
-
-/* A hardware file laid over `base`. */
+/* A hardware file laid over `base`. "levels" and "network" are not used yet. */
 int het_codec_hardware(struct het_arena *arena, const json_t *json,
                        const struct het_hardware *base, const struct het_hardware **ret,
                        struct het_error *err);
-/* The short form (plan-format.md, Cluster), or a Kubernetes NodeList (node_list.h). Facts
- * that it lacks come from `hardware`. */
+/* The short form (plan-format.md, Cluster), or a Kubernetes NodeList or Node
+ * (node_list.h). Facts that it lacks come from `hardware`, which must live as long as the
+ * cluster. Beside the fields of plan-format.md an entry may have "profile" (name of its
+ * type in profiles) and "workspace_gb". Where nodes of a type differ in memory the least
+ * counts for all. "levels" and "network" are not used yet. */
 int het_codec_cluster(struct het_arena *arena, const json_t *json,
                       const struct het_hardware *hardware, const struct het_cluster **ret,
                       struct het_error *err);
-/* A ModelProfile or ClusterModelProfile object, or { "files": { NAME: CONTENT } } of a
- * Metis-format directory. */
+/* A ModelProfile or ClusterModelProfile object (profile_model.h), or { "files": { NAME:
+ * CONTENT } } of a Metis-format directory (profile_metis.h). */
 int het_codec_profile(struct het_arena *arena, const json_t *json,
                       const struct het_profile **ret, struct het_error *err);
 /* The "job" part of hetplan's input document, all but the batch optional:
@@ -42,23 +36,31 @@ int het_codec_profile(struct het_arena *arena, const json_t *json,
  *     "from": PLAN }
  *
  * With "gpuTypes" only those types are used; 0 as a maximum means no limit. Precision and
- * optimizer default to the profile's. Members of "constraints" that are not named here
- * are those of the custom resource that the controller has judged already; they are
- * ignored. */
+ * optimizer default to the profile's; another precision than the profile's is refused, as
+ * its times would be wrong. "metisVariance" and "metisPermute" are options of that
+ * algorithm (algo.h). Members of "constraints" that are not named here are
+ * those of the custom resource that the controller has judged already; they are ignored.
+ */
 int het_codec_workload(struct het_arena *arena, const json_t *json,
                        const struct het_profile *profile, struct het_workload *ret,
                        struct het_search_options *ret_options, struct het_error *err);
 
-/* Reads a plan file; unbound. */
+/* Reads a plan file; unbound. What is out of order is the checker's question; here only
+ * what cannot be held in the struct is refused. */
 int het_codec_plan(struct het_arena *arena, const json_t *json,
                    const struct het_plan **ret, struct het_error *err);
 /* A new reference. */
 json_t *het_codec_plan_json(const struct het_plan *plan);
+/* Two members of `predicted`, which `hetplan cost` prints as well. New references. */
+json_t *het_codec_parts_json(double pipeline_s, double gradient_sync_s,
+                             double optimizer_s);
+json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t count);
 /* "sha256:" and 64 hex digits of the canonical plan without `predicted` and `search`; in
  * `arena`. */
 const char *het_codec_plan_hash(struct het_arena *arena, const struct het_plan *plan);
-/* rankmap.json: rank -> node, local index, pipeline, stage, replica, tp index, layers,
- * micro-batch size. A new reference. */
+/* rankmap.json: { "worldSize", "ranks": [ { "rank", "node", "localIndex", "gpuType",
+ * "pipeline", "stage", "replica", "tensorParallelIndex", "tensorParallel", "firstLayer",
+ * "layerCount", "microBatchSize" }, ... ] }, in the order of ranks. A new reference. */
 json_t *het_codec_rankmap(const struct het_plan *plan);
 
 #endif

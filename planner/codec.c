@@ -1,0 +1,1009 @@
+#include "planner/codec.h"
+
+#include "planner/node_list.h"
+#include "planner/profile_metis.h"
+#include "planner/profile_model.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <math.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES_PER_GIB  0x1p30
+#define BYTES_PER_GB   1e9
+#define SECONDS_PER_US 1e-6
+#define MAX_MEMORY_GIB 16384.0
+#define MAX_GB_S       1e6
+#define MAX_LATENCY_US 1e7
+#define MAX_PRICE      1e9
+#define MAX_LIST       4096u
+#define MAX_ALIASES    64u
+#define MAX_PLAN_GPUS  1048576u
+#define MAX_MICROBATCH UINT32_MAX
+
+/* ---- hardware ---- */
+
+static int read_bandwidth(const struct het_view *object, const char *key, double *ret,
+                          struct het_error *err)
+{
+    struct het_view view = het_view_get(object, key);
+    double gigabytes = 0;
+    if (het_view_number(&view, 1e-6, MAX_GB_S, &gigabytes, err) < 0)
+        return -1;
+    if (view.json)
+        *ret = gigabytes * BYTES_PER_GB;
+    return 0;
+}
+
+static int read_gibibytes(const struct het_view *object, const char *key, double low,
+                          uint64_t *ret, struct het_error *err)
+{
+    struct het_view view = het_view_get(object, key);
+    double gibibytes = 0;
+    if (het_view_number(&view, low, MAX_MEMORY_GIB, &gibibytes, err) < 0)
+        return -1;
+    if (view.json)
+        *ret = (uint64_t)(gibibytes * BYTES_PER_GIB);
+    return 0;
+}
+
+static int read_aliases(struct het_arena *arena, const struct het_view *entry,
+                        struct het_gpu_type *type, struct het_error *err)
+{
+    struct het_view list = het_view_get(entry, "aliases");
+    size_t count = 0;
+    if (het_view_array(&list, MAX_ALIASES, &count, err) < 0)
+        return -1;
+    const char **aliases = HET_ARENA_ARRAY(arena, const char *, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        if (het_view_need(&item, err) < 0 ||
+            het_view_name(&item, arena, &aliases[i], err) < 0)
+            return -1;
+    }
+    type->aliases = aliases;
+    type->alias_count = count;
+    return 0;
+}
+
+static int read_gpu_type(struct het_arena *arena, const struct het_view *entry,
+                         struct het_gpu_type *type, struct het_error *err)
+{
+    struct het_view name = het_view_get(entry, "name");
+    struct het_view profile = het_view_get(entry, "profile");
+    struct het_view price = het_view_get(entry, "pricePerHour");
+    if (het_view_need(entry, err) < 0 || het_view_object(entry, err) < 0 ||
+        het_view_need(&name, err) < 0 ||
+        het_view_name(&name, arena, &type->name, err) < 0 ||
+        het_view_name(&profile, arena, &type->profile, err) < 0 ||
+        read_aliases(arena, entry, type, err) < 0 ||
+        read_gibibytes(entry, "memoryGiB", 0.0625, &type->memory_bytes, err) < 0 ||
+        read_gibibytes(entry, "workspaceGiB", 0, &type->workspace_bytes, err) < 0 ||
+        read_bandwidth(entry, "intraGBs", &type->intra_bytes_per_s, err) < 0 ||
+        read_bandwidth(entry, "interGBs", &type->inter_bytes_per_s, err) < 0)
+        return -1;
+    return het_view_number(&price, 0, MAX_PRICE, &type->price_per_hour, err);
+}
+
+int het_codec_hardware(struct het_arena *arena, const json_t *json,
+                       const struct het_hardware *base, const struct het_hardware **ret,
+                       struct het_error *err)
+{
+    struct het_view root = het_view_root(json);
+    struct het_view list = het_view_get(&root, "gpuTypes");
+    size_t count = 0;
+    if (!json_is_object(json))
+        return het_fail(err, HET_BAD_INPUT, "must be an object with a list \"gpuTypes\"");
+    if (het_view_array(&list, MAX_LIST, &count, err) < 0)
+        return -1;
+    struct het_gpu_type *types = HET_ARENA_ARRAY(arena, struct het_gpu_type, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view entry = het_view_at(&list, i);
+        if (read_gpu_type(arena, &entry, &types[i], err) < 0)
+            return -1;
+    }
+    const struct het_hardware extra = { .types = types, .type_count = count };
+    *ret = het_hardware_merge(arena, base, &extra);
+    return 0;
+}
+
+/* ---- cluster ---- */
+
+/* What one entry of the short form says; zero means nothing. */
+struct node_entry {
+    const char *name, *type, *profile;
+    uint32_t gpus, repeat; /* repeat 0: no suffix */
+    uint64_t memory_bytes, workspace_bytes;
+    double intra, inter, flow, latency_s;
+};
+
+static int read_node_entry(struct het_arena *arena, const struct het_view *view,
+                           struct node_entry *entry, struct het_error *err)
+{
+    struct het_view name = het_view_get(view, "name");
+    struct het_view type = het_view_get(view, "type");
+    struct het_view profile = het_view_get(view, "profile");
+    struct het_view gpus = het_view_get(view, "gpus");
+    struct het_view repeat = het_view_get(view, "repeat");
+    struct het_view latency = het_view_get(view, "latency_us");
+    double latency_us = 0;
+    if (het_view_need(view, err) < 0 || het_view_object(view, err) < 0 ||
+        het_view_name(&name, arena, &entry->name, err) < 0 ||
+        het_view_need(&type, err) < 0 ||
+        het_view_name(&type, arena, &entry->type, err) < 0 ||
+        het_view_name(&profile, arena, &entry->profile, err) < 0 ||
+        het_view_need(&gpus, err) < 0 ||
+        het_view_u32(&gpus, 1, HET_MAX_NODE_GPUS, &entry->gpus, err) < 0 ||
+        het_view_u32(&repeat, 1, HET_MAX_NODES, &entry->repeat, err) < 0 ||
+        read_gibibytes(view, "memory_gb", 0.0625, &entry->memory_bytes, err) < 0 ||
+        read_gibibytes(view, "workspace_gb", 0, &entry->workspace_bytes, err) < 0 ||
+        read_bandwidth(view, "intra_gb_s", &entry->intra, err) < 0 ||
+        read_bandwidth(view, "inter_gb_s", &entry->inter, err) < 0 ||
+        read_bandwidth(view, "inter_flow_gb_s", &entry->flow, err) < 0 ||
+        het_view_number(&latency, 0, MAX_LATENCY_US, &latency_us, err) < 0)
+        return -1;
+    entry->latency_s = latency_us * SECONDS_PER_US;
+    return 0;
+}
+
+struct cluster_reader {
+    struct het_arena *arena;
+    const struct het_hardware *hardware;
+    struct het_cluster_type types[HET_MAX_TYPES];
+    /* Found in `hardware` or NULL; next number of an unnamed node. */
+    const struct het_gpu_type *parts[HET_MAX_TYPES];
+    uint32_t next_number[HET_MAX_TYPES];
+    size_t type_count;
+};
+
+/* Position of the type; HET_MAX_TYPES if there are too many. What entries of one type say
+ * is merged: the least memory, the first profile name and workspace. */
+static size_t get_type(struct cluster_reader *reader, const struct node_entry *entry)
+{
+    size_t t = 0;
+    while (t < reader->type_count && strcmp(reader->types[t].name, entry->type))
+        t++;
+    if (t == HET_MAX_TYPES)
+        return t;
+    struct het_cluster_type *type = &reader->types[t];
+    if (t == reader->type_count) {
+        reader->type_count++;
+        *type = (struct het_cluster_type){ .name = entry->type };
+        reader->parts[t] =
+            het_hardware_find_sized(reader->hardware, entry->type, entry->memory_bytes);
+        reader->next_number[t] = 0;
+    }
+    if (entry->memory_bytes &&
+        (!type->memory_bytes || entry->memory_bytes < type->memory_bytes))
+        type->memory_bytes = entry->memory_bytes;
+    if (!type->profile_name)
+        type->profile_name = entry->profile;
+    if (!type->workspace_bytes)
+        type->workspace_bytes = entry->workspace_bytes;
+    return t;
+}
+
+/* Fills what no entry said. */
+static void complete_type(const struct cluster_reader *reader, size_t t,
+                          struct het_cluster_type *type)
+{
+    const struct het_gpu_type *part = reader->parts[t];
+    if (part) {
+        if (!type->memory_bytes)
+            type->memory_bytes = part->memory_bytes;
+        if (!type->profile_name)
+            type->profile_name = part->profile ? part->profile : part->name;
+        if (!type->workspace_bytes)
+            type->workspace_bytes = part->workspace_bytes;
+        type->price_per_hour = part->price_per_hour;
+    }
+    if (!type->profile_name)
+        type->profile_name = type->name;
+    if (!type->workspace_bytes)
+        type->workspace_bytes = het_hardware_default_workspace(type->memory_bytes);
+}
+
+static double first_positive(double a, double b, double c)
+{
+    return a > 0 ? a : b > 0 ? b : c;
+}
+
+static const char *node_name(struct cluster_reader *reader,
+                             const struct node_entry *entry, size_t type, uint32_t copy)
+{
+    if (entry->name && !entry->repeat)
+        return entry->name;
+    if (entry->name)
+        return het_arena_printf(reader->arena, "%s-%u", entry->name, copy);
+    char *name = het_arena_printf(reader->arena, "%s-%u", entry->type,
+                                  reader->next_number[type]++);
+    for (char *c = name; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return name;
+}
+
+static void fill_nodes(struct cluster_reader *reader, const struct node_entry *entry,
+                       size_t type, struct het_node *nodes)
+{
+    const struct het_gpu_type *part = reader->parts[type];
+    const struct het_node node = {
+        .type = (uint32_t)type,
+        .gpu_count = entry->gpus,
+        .intra_bytes_per_s = first_positive(entry->intra,
+                                            part ? part->intra_bytes_per_s : 0,
+                                            HET_DEFAULT_INTRA_BYTES_PER_S),
+        .uplink_bytes_per_s = first_positive(entry->inter,
+                                             part ? part->inter_bytes_per_s : 0,
+                                             HET_DEFAULT_INTER_BYTES_PER_S),
+        .flow_bytes_per_s = entry->flow,
+        .latency_s = entry->latency_s,
+    };
+    uint32_t copies = entry->repeat ? entry->repeat : 1;
+    for (uint32_t i = 0; i < copies; i++) {
+        nodes[i] = node;
+        nodes[i].name = node_name(reader, entry, type, i);
+    }
+}
+
+/* Sorts the types by name and points the nodes at their new places. */
+static const struct het_cluster_type *
+sort_types(struct cluster_reader *reader, struct het_node *nodes, size_t node_count)
+{
+    struct het_cluster_type *sorted =
+        HET_ARENA_ARRAY(reader->arena, struct het_cluster_type, reader->type_count);
+    uint32_t place[HET_MAX_TYPES];
+    for (size_t t = 0; t < reader->type_count; t++) {
+        place[t] = 0;
+        for (size_t other = 0; other < reader->type_count; other++)
+            place[t] += strcmp(reader->types[other].name, reader->types[t].name) < 0;
+        sorted[place[t]] = reader->types[t];
+        complete_type(reader, t, &sorted[place[t]]);
+    }
+    for (size_t i = 0; i < node_count; i++)
+        nodes[i].type = place[nodes[i].type];
+    return sorted;
+}
+
+static int read_entries(struct cluster_reader *reader, const struct het_view *list,
+                        size_t count, struct node_entry *entries, size_t *ret_nodes,
+                        struct het_error *err)
+{
+    size_t node_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct het_view view = het_view_at(list, i);
+        if (read_node_entry(reader->arena, &view, &entries[i], err) < 0)
+            return -1;
+        node_count += entries[i].repeat ? entries[i].repeat : 1;
+        if (node_count > HET_MAX_NODES)
+            return het_view_fail(&view, err, "more than %u nodes together",
+                                 HET_MAX_NODES);
+    }
+    *ret_nodes = node_count;
+    return 0;
+}
+
+static int read_short_form(struct het_arena *arena, const json_t *json,
+                           const struct het_hardware *hardware,
+                           const struct het_cluster **ret, struct het_error *err)
+{
+    struct het_view root = het_view_root(json);
+    struct het_view list = het_view_get(&root, "nodes");
+    size_t count = 0, node_count = 0;
+    if (!json_is_object(json) || !list.json)
+        return het_fail(err, HET_BAD_INPUT,
+                        "must be an object with a list \"nodes\", or the output of "
+                        "kubectl get nodes -o json");
+    if (het_view_array(&list, HET_MAX_NODES, &count, err) < 0)
+        return -1;
+    if (!count)
+        return het_view_fail(&list, err, "must have at least one node");
+    struct cluster_reader *reader = het_arena_alloc(arena, sizeof *reader);
+    reader->arena = arena;
+    reader->hardware = hardware;
+    struct node_entry *entries = HET_ARENA_ARRAY(arena, struct node_entry, count);
+    if (read_entries(reader, &list, count, entries, &node_count, err) < 0)
+        return -1;
+    struct het_node *nodes = HET_ARENA_ARRAY(arena, struct het_node, node_count);
+    size_t filled = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t type = get_type(reader, &entries[i]);
+        if (type == HET_MAX_TYPES)
+            return het_view_fail(&list, err, "more than %u GPU types", HET_MAX_TYPES);
+        fill_nodes(reader, &entries[i], type, nodes + filled);
+        filled += entries[i].repeat ? entries[i].repeat : 1;
+    }
+    struct het_cluster *cluster = het_arena_alloc(arena, sizeof *cluster);
+    cluster->types = sort_types(reader, nodes, node_count);
+    cluster->type_count = reader->type_count;
+    cluster->nodes = nodes;
+    cluster->node_count = node_count;
+    cluster->hardware = hardware;
+    if (het_cluster_check(cluster, err) < 0)
+        return -1;
+    *ret = cluster;
+    return 0;
+}
+
+static bool is_node_list(const json_t *json)
+{
+    const char *kind = json_string_value(json_object_get(json, "kind"));
+    return json_object_get(json, "items") || (kind && !strcmp(kind, "Node"));
+}
+
+int het_codec_cluster(struct het_arena *arena, const json_t *json,
+                      const struct het_hardware *hardware, const struct het_cluster **ret,
+                      struct het_error *err)
+{
+    if (!is_node_list(json))
+        return read_short_form(arena, json, hardware, ret, err);
+    json_auto_t *short_form = NULL;
+    if (het_node_list_cluster(arena, json, NULL, hardware, &short_form, err) < 0)
+        return -1;
+    return read_short_form(arena, short_form, hardware, ret, err);
+}
+
+/* ---- profile ---- */
+
+int het_codec_profile(struct het_arena *arena, const json_t *json,
+                      const struct het_profile **ret, struct het_error *err)
+{
+    if (json_object_get(json, "files"))
+        return het_profile_metis_read(arena, json, ret, err);
+    const char *kind = json_string_value(json_object_get(json, "kind"));
+    if (kind && (!strcmp(kind, "ModelProfile") || !strcmp(kind, "ClusterModelProfile")))
+        return het_profile_model_read(arena, json, ret, err);
+    return het_fail(
+        err, HET_BAD_INPUT,
+        "kind: must be ModelProfile or ClusterModelProfile, is %.60s (or give "
+        "a directory of DeviceType.*_tp*_bs*.json files)",
+        kind ? kind : "missing");
+}
+
+/* ---- workload ---- */
+
+static int read_u32_list(struct het_arena *arena, const struct het_view *list,
+                         uint32_t most, const uint32_t **ret, size_t *ret_count,
+                         struct het_error *err)
+{
+    size_t count = 0;
+    if (het_view_array(list, MAX_LIST, &count, err) < 0)
+        return -1;
+    uint32_t *values = HET_ARENA_ARRAY(arena, uint32_t, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(list, i);
+        if (het_view_need(&item, err) < 0 ||
+            het_view_u32(&item, 1, most, &values[i], err) < 0)
+            return -1;
+    }
+    *ret = values;
+    *ret_count = count;
+    return 0;
+}
+
+static int read_type_limits(struct het_arena *arena, const struct het_view *job,
+                            struct het_workload *workload, struct het_error *err)
+{
+    struct het_view list = het_view_get(job, "gpuTypes");
+    size_t count = 0;
+    if (het_view_array(&list, HET_MAX_TYPES, &count, err) < 0)
+        return -1;
+    struct het_type_limit *limits = HET_ARENA_ARRAY(arena, struct het_type_limit, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        struct het_view name = het_view_get(&item, "name");
+        struct het_view least = het_view_get(&item, "minGPUs");
+        struct het_view most = het_view_get(&item, "maxGPUs");
+        struct het_view preference = het_view_get(&item, "preference");
+        if (het_view_need(&item, err) < 0 || het_view_object(&item, err) < 0 ||
+            het_view_need(&name, err) < 0 ||
+            het_view_name(&name, arena, &limits[i].type, err) < 0 ||
+            het_view_u32(&least, 0, UINT32_MAX, &limits[i].min_gpus, err) < 0 ||
+            het_view_u32(&most, 0, UINT32_MAX, &limits[i].max_gpus, err) < 0 ||
+            het_view_i32(&preference, INT32_MIN, INT32_MAX, &limits[i].preference, err) <
+                0)
+            return -1;
+    }
+    workload->type_limits = limits;
+    workload->type_limit_count = count;
+    return 0;
+}
+
+static int read_constraints(struct het_arena *arena, const struct het_view *job,
+                            struct het_workload *workload, struct het_error *err)
+{
+    struct het_view constraints = het_view_get(job, "constraints");
+    struct het_view data = het_view_get(&constraints, "dataParallel");
+    struct het_view data_min = het_view_get(&data, "min");
+    struct het_view data_max = het_view_get(&data, "max");
+    struct het_view tensor = het_view_get(&constraints, "tensorParallel");
+    struct het_view allowed = het_view_get(&tensor, "allowed");
+    struct het_view pipeline = het_view_get(&constraints, "pipelineParallel");
+    struct het_view pipeline_max = het_view_get(&pipeline, "max");
+    if (het_view_object(&constraints, err) < 0 || het_view_object(&data, err) < 0 ||
+        het_view_object(&tensor, err) < 0 || het_view_object(&pipeline, err) < 0 ||
+        het_view_u32(&data_min, 0, UINT32_MAX, &workload->min_data_parallel, err) < 0 ||
+        het_view_u32(&data_max, 0, UINT32_MAX, &workload->max_data_parallel, err) < 0 ||
+        het_view_u32(&pipeline_max, 0, UINT32_MAX, &workload->max_pipeline_parallel,
+                     err) < 0)
+        return -1;
+    return read_u32_list(arena, &allowed, HET_MAX_NODE_GPUS, &workload->tensor_parallel,
+                         &workload->tensor_parallel_count, err);
+}
+
+/* Precision and optimizer, by default the profile's. */
+static int read_training(struct het_arena *arena, const struct het_view *job,
+                         const struct het_profile *profile, struct het_workload *workload,
+                         struct het_error *err)
+{
+    struct het_view precision = het_view_get(job, "precision");
+    struct het_view optimizer = het_view_get(job, "optimizer");
+    const char *name = NULL;
+    workload->precision = profile->precision;
+    workload->optimizer = profile->optimizer;
+    if (het_view_name(&precision, arena, &name, err) < 0 ||
+        (name && het_precision_parse(name, &workload->precision, err) < 0))
+        return -1;
+    if (workload->precision != profile->precision)
+        return het_view_fail(
+            &precision, err,
+            "is %s, but the profile was measured in %s; leave it out, or "
+            "give a profile in %s",
+            het_precision_name(workload->precision),
+            het_precision_name(profile->precision),
+            het_precision_name(workload->precision));
+    name = NULL;
+    if (het_view_name(&optimizer, arena, &name, err) < 0 ||
+        (name && het_optimizer_parse(name, &workload->optimizer, err) < 0))
+        return -1;
+    return 0;
+}
+
+static int read_search_options(struct het_arena *arena, const struct het_view *job,
+                               struct het_search_options *options, struct het_error *err)
+{
+    struct het_view algorithm = het_view_get(job, "algorithm");
+    struct het_view effort = het_view_get(job, "effort");
+    struct het_view seed = het_view_get(job, "seed");
+    struct het_view variance = het_view_get(job, "metisVariance");
+    struct het_view permute = het_view_get(job, "metisPermute");
+    options->algorithm = "auto";
+    if (het_view_name(&algorithm, arena, &options->algorithm, err) < 0 ||
+        het_view_u64(&effort, 0, UINT64_C(1) << 53, &options->effort, err) < 0 ||
+        het_view_u64(&seed, 0, UINT64_C(1) << 53, &options->seed, err) < 0 ||
+        het_view_number(&variance, 0, 1, &options->metis_variance, err) < 0)
+        return -1;
+    return het_view_u32(&permute, 0, 64, &options->metis_permute, err);
+}
+
+int het_codec_workload(struct het_arena *arena, const json_t *json,
+                       const struct het_profile *profile, struct het_workload *ret,
+                       struct het_search_options *ret_options, struct het_error *err)
+{
+    struct het_view job = het_view_root(json);
+    struct het_view batch = het_view_get(&job, "globalBatchSize");
+    struct het_view headroom = het_view_get(&job, "memoryHeadroomPercent");
+    struct het_view sizes = het_view_get(&job, "microBatchSizes");
+    struct het_view least = het_view_get(&job, "minGPUs");
+    struct het_view most = het_view_get(&job, "maxGPUs");
+    struct het_workload workload = { 0 };
+    struct het_search_options options = { 0 };
+    double percent = 0;
+    if (!json_is_object(json))
+        return het_fail(err, HET_BAD_INPUT, "must be an object");
+    if (het_view_need(&batch, err) < 0 ||
+        het_view_u32(&batch, 1, HET_MAX_GLOBAL_BATCH, &workload.global_batch, err) < 0 ||
+        het_view_number(&headroom, 0, 90, &percent, err) < 0 ||
+        read_u32_list(arena, &sizes, HET_MAX_MICROBATCH, &workload.microbatch_sizes,
+                      &workload.microbatch_size_count, err) < 0 ||
+        het_view_u32(&least, 0, UINT32_MAX, &workload.min_gpus, err) < 0 ||
+        het_view_u32(&most, 0, UINT32_MAX, &workload.max_gpus, err) < 0 ||
+        read_training(arena, &job, profile, &workload, err) < 0 ||
+        read_type_limits(arena, &job, &workload, err) < 0 ||
+        read_constraints(arena, &job, &workload, err) < 0 ||
+        read_search_options(arena, &job, &options, err) < 0)
+        return -1;
+    workload.memory_headroom = percent / 100;
+    if (het_workload_check(&workload, err) < 0)
+        return -1;
+    *ret = workload;
+    *ret_options = options;
+    return 0;
+}
+
+/* ---- plan in ---- */
+
+static const char *const recompute_names[] = { "none", "selective", "full" };
+#define RECOMPUTE_NAMES (sizeof recompute_names / sizeof *recompute_names)
+
+static int read_gpus(struct het_arena *arena, const struct het_view *list,
+                     const uint32_t **ret, size_t *ret_count, struct het_error *err)
+{
+    size_t count = 0;
+    if (het_view_need(list, err) < 0 ||
+        het_view_array(list, HET_MAX_NODE_GPUS, &count, err) < 0)
+        return -1;
+    uint32_t *gpus = HET_ARENA_ARRAY(arena, uint32_t, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(list, i);
+        if (het_view_need(&item, err) < 0 ||
+            het_view_u32(&item, 0, HET_MAX_NODE_GPUS - 1, &gpus[i], err) < 0)
+            return -1;
+    }
+    *ret = gpus;
+    *ret_count = count;
+    return 0;
+}
+
+static int read_replica(struct het_arena *arena, const struct het_view *view,
+                        struct het_replica *replica, struct het_error *err)
+{
+    struct het_view node = het_view_get(view, "node");
+    struct het_view type = het_view_get(view, "gpuType");
+    struct het_view size = het_view_get(view, "microBatchSize");
+    struct het_view gpus = het_view_get(view, "gpus");
+    size_t tp = 0;
+    replica->node = replica->type = HET_UNBOUND;
+    if (het_view_need(view, err) < 0 || het_view_object(view, err) < 0 ||
+        het_view_need(&node, err) < 0 ||
+        het_view_name(&node, arena, &replica->node_name, err) < 0 ||
+        het_view_need(&type, err) < 0 ||
+        het_view_name(&type, arena, &replica->type_name, err) < 0 ||
+        het_view_need(&size, err) < 0 ||
+        het_view_u32(&size, 0, MAX_MICROBATCH, &replica->microbatch_size, err) < 0 ||
+        read_gpus(arena, &gpus, &replica->gpus, &tp, err) < 0)
+        return -1;
+    replica->tp = (uint32_t)tp;
+    return 0;
+}
+
+static int read_recompute(struct het_arena *arena, const struct het_view *view,
+                          enum het_recompute *ret, struct het_error *err)
+{
+    struct het_view field = het_view_get(view, "recompute");
+    const char *name = recompute_names[HET_RECOMPUTE_NONE];
+    if (het_view_name(&field, arena, &name, err) < 0)
+        return -1;
+    for (size_t i = 0; i < RECOMPUTE_NAMES; i++)
+        if (!strcmp(name, recompute_names[i])) {
+            *ret = (enum het_recompute)i;
+            return 0;
+        }
+    return het_view_fail(&field, err, "must be none, selective or full");
+}
+
+static int read_stage(struct het_arena *arena, const struct het_view *view,
+                      struct het_stage *stage, struct het_error *err)
+{
+    struct het_view first = het_view_get(view, "firstLayer");
+    struct het_view layers = het_view_get(view, "layerCount");
+    struct het_view list = het_view_get(view, "replicas");
+    size_t count = 0;
+    if (het_view_need(view, err) < 0 || het_view_object(view, err) < 0 ||
+        het_view_need(&first, err) < 0 ||
+        het_view_u32(&first, 0, HET_MAX_LAYERS, &stage->first_layer, err) < 0 ||
+        het_view_need(&layers, err) < 0 ||
+        het_view_u32(&layers, 0, HET_MAX_LAYERS, &stage->layer_count, err) < 0 ||
+        read_recompute(arena, view, &stage->recompute, err) < 0 ||
+        het_view_need(&list, err) < 0 ||
+        het_view_array(&list, MAX_PLAN_GPUS, &count, err) < 0)
+        return -1;
+    struct het_replica *replicas = HET_ARENA_ARRAY(arena, struct het_replica, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        if (read_replica(arena, &item, &replicas[i], err) < 0)
+            return -1;
+    }
+    stage->replicas = replicas;
+    stage->replica_count = count;
+    return 0;
+}
+
+static int read_pipeline(struct het_arena *arena, const struct het_view *view,
+                         struct het_pipeline *pipeline, struct het_error *err)
+{
+    struct het_view microbatches = het_view_get(view, "microBatches");
+    struct het_view list = het_view_get(view, "stages");
+    size_t count = 0;
+    if (het_view_need(view, err) < 0 || het_view_object(view, err) < 0 ||
+        het_view_need(&microbatches, err) < 0 ||
+        het_view_u32(&microbatches, 0, UINT32_MAX, &pipeline->microbatch_count, err) <
+            0 ||
+        het_view_need(&list, err) < 0 ||
+        het_view_array(&list, HET_MAX_LAYERS, &count, err) < 0)
+        return -1;
+    struct het_stage *stages = HET_ARENA_ARRAY(arena, struct het_stage, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        if (read_stage(arena, &item, &stages[i], err) < 0)
+            return -1;
+    }
+    pipeline->stages = stages;
+    pipeline->stage_count = count;
+    return 0;
+}
+
+static int read_pipelines(struct het_arena *arena, const struct het_view *root,
+                          struct het_plan *plan, struct het_error *err)
+{
+    struct het_view list = het_view_get(root, "pipelines");
+    size_t count = 0;
+    if (het_view_need(&list, err) < 0 ||
+        het_view_array(&list, MAX_PLAN_GPUS, &count, err) < 0)
+        return -1;
+    struct het_pipeline *pipelines = HET_ARENA_ARRAY(arena, struct het_pipeline, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        if (read_pipeline(arena, &item, &pipelines[i], err) < 0)
+            return -1;
+    }
+    plan->pipelines = pipelines;
+    plan->pipeline_count = count;
+    return 0;
+}
+
+static int read_idle(struct het_arena *arena, const struct het_view *root,
+                     struct het_plan *plan, struct het_error *err)
+{
+    struct het_view list = het_view_get(root, "idle");
+    size_t count = 0;
+    if (het_view_array(&list, HET_MAX_NODES, &count, err) < 0)
+        return -1;
+    struct het_idle *idle = HET_ARENA_ARRAY(arena, struct het_idle, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        struct het_view node = het_view_get(&item, "node");
+        struct het_view gpus = het_view_get(&item, "gpus");
+        if (het_view_need(&item, err) < 0 || het_view_object(&item, err) < 0 ||
+            het_view_need(&node, err) < 0 ||
+            het_view_name(&node, arena, &idle[i].node_name, err) < 0 ||
+            read_gpus(arena, &gpus, &idle[i].gpus, &idle[i].gpu_count, err) < 0)
+            return -1;
+    }
+    plan->idle = idle;
+    plan->idle_count = count;
+    return 0;
+}
+
+static int read_peak_memory(struct het_arena *arena, const struct het_view *predicted,
+                            struct het_prediction *ret, struct het_error *err)
+{
+    struct het_view list = het_view_get(predicted, "peakMemoryBytes");
+    size_t count = 0;
+    if (het_view_array(&list, MAX_PLAN_GPUS, &count, err) < 0)
+        return -1;
+    struct het_peak_memory *peaks = HET_ARENA_ARRAY(arena, struct het_peak_memory, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        struct het_view pipeline = het_view_get(&item, "pipeline");
+        struct het_view stage = het_view_get(&item, "stage");
+        struct het_view replica = het_view_get(&item, "replica");
+        struct het_view bytes = het_view_get(&item, "bytes");
+        struct het_view capacity = het_view_get(&item, "capacityBytes");
+        if (het_view_object(&item, err) < 0 ||
+            het_view_u32(&pipeline, 0, UINT32_MAX, &peaks[i].pipeline, err) < 0 ||
+            het_view_u32(&stage, 0, UINT32_MAX, &peaks[i].stage, err) < 0 ||
+            het_view_u32(&replica, 0, UINT32_MAX, &peaks[i].replica, err) < 0 ||
+            het_view_u64(&bytes, 0, INT64_MAX, &peaks[i].bytes, err) < 0 ||
+            het_view_u64(&capacity, 0, INT64_MAX, &peaks[i].capacity_bytes, err) < 0)
+            return -1;
+    }
+    ret->peak_memory = peaks;
+    ret->peak_memory_count = count;
+    return 0;
+}
+
+static int read_prediction(struct het_arena *arena, const struct het_view *root,
+                           struct het_prediction *ret, struct het_error *err)
+{
+    const double most = 1e300;
+    struct het_view predicted = het_view_get(root, "predicted");
+    struct het_view iteration = het_view_get(&predicted, "iterationSeconds");
+    struct het_view rate = het_view_get(&predicted, "samplesPerSecond");
+    struct het_view bound = het_view_get(&predicted, "lowerBoundSeconds");
+    struct het_view parts = het_view_get(&predicted, "parts");
+    struct het_view pipeline = het_view_get(&parts, "pipelineSeconds");
+    struct het_view sync = het_view_get(&parts, "gradientSyncSeconds");
+    struct het_view optimizer = het_view_get(&parts, "optimizerSeconds");
+    if (het_view_object(&predicted, err) < 0 ||
+        het_view_number(&iteration, 0, most, &ret->iteration_s, err) < 0 ||
+        het_view_number(&rate, 0, most, &ret->samples_per_s, err) < 0 ||
+        het_view_number(&bound, 0, most, &ret->lower_bound_s, err) < 0 ||
+        het_view_number(&pipeline, 0, most, &ret->pipeline_s, err) < 0 ||
+        het_view_number(&sync, 0, most, &ret->gradient_sync_s, err) < 0 ||
+        het_view_number(&optimizer, 0, most, &ret->optimizer_s, err) < 0)
+        return -1;
+    return read_peak_memory(arena, &predicted, ret, err);
+}
+
+static int read_report(const struct het_view *root, struct het_search_report *ret,
+                       struct het_error *err)
+{
+    struct het_view search = het_view_get(root, "search");
+    struct het_view effort = het_view_get(&search, "effort");
+    struct het_view priced = het_view_get(&search, "plansPriced");
+    struct het_view seed = het_view_get(&search, "seed");
+    struct het_view optimal = het_view_get(&search, "optimal");
+    bool is_optimal = false;
+    if (het_view_object(&search, err) < 0 ||
+        het_view_u64(&effort, 0, INT64_MAX, &ret->effort, err) < 0 ||
+        het_view_u64(&priced, 0, INT64_MAX, &ret->plans_priced, err) < 0 ||
+        het_view_u64(&seed, 0, INT64_MAX, &ret->seed, err) < 0 ||
+        het_view_bool(&optimal, &is_optimal, err) < 0)
+        return -1;
+    ret->optimal = is_optimal;
+    return 0;
+}
+
+static int read_plan_header(struct het_arena *arena, const struct het_view *root,
+                            struct het_plan *plan, struct het_error *err)
+{
+    struct het_view kind = het_view_get(root, "kind");
+    struct het_view algorithm = het_view_get(root, "algorithm");
+    struct het_view batch = het_view_get(root, "globalBatchSize");
+    struct het_view layers = het_view_get(root, "layerCount");
+    struct het_view precision = het_view_get(root, "precision");
+    struct het_view optimizer = het_view_get(root, "optimizer");
+    const char *kind_name = "Plan", *name = NULL;
+    plan->algorithm = "";
+    if (!json_is_object(root->json))
+        return het_fail(err, HET_BAD_INPUT, "must be an object");
+    if (het_view_name(&kind, arena, &kind_name, err) < 0)
+        return -1;
+    if (strcmp(kind_name, "Plan"))
+        return het_view_fail(&kind, err, "must be Plan, is %s", kind_name);
+    if (het_view_name(&algorithm, arena, &plan->algorithm, err) < 0 ||
+        het_view_need(&batch, err) < 0 ||
+        het_view_u32(&batch, 0, UINT32_MAX, &plan->global_batch, err) < 0 ||
+        het_view_need(&layers, err) < 0 ||
+        het_view_u32(&layers, 0, UINT32_MAX, &plan->layer_count, err) < 0 ||
+        het_view_name(&precision, arena, &name, err) < 0 ||
+        (name && het_precision_parse(name, &plan->precision, err) < 0))
+        return -1;
+    name = NULL;
+    if (het_view_name(&optimizer, arena, &name, err) < 0 ||
+        (name && het_optimizer_parse(name, &plan->optimizer, err) < 0))
+        return -1;
+    return 0;
+}
+
+int het_codec_plan(struct het_arena *arena, const json_t *json,
+                   const struct het_plan **ret, struct het_error *err)
+{
+    struct het_view root = het_view_root(json);
+    struct het_plan *plan = het_arena_alloc(arena, sizeof *plan);
+    if (read_plan_header(arena, &root, plan, err) < 0 ||
+        read_pipelines(arena, &root, plan, err) < 0 ||
+        read_idle(arena, &root, plan, err) < 0 ||
+        read_prediction(arena, &root, &plan->predicted, err) < 0 ||
+        read_report(&root, &plan->search, err) < 0)
+        return -1;
+    *ret = plan;
+    return 0;
+}
+
+/* ---- plan out ---- */
+
+/* json_pack of what we made ourselves cannot fail. */
+static json_t *sure(json_t *json)
+{
+    assert(json);
+    return json;
+}
+
+static json_t *number(uint64_t value)
+{
+    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
+}
+
+static json_t *gpus_json(const uint32_t *gpus, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, number(gpus[i]));
+    return list;
+}
+
+static json_t *stage_json(const struct het_stage *stage)
+{
+    json_t *replicas = json_array();
+    for (size_t r = 0; r < stage->replica_count; r++) {
+        const struct het_replica *replica = &stage->replicas[r];
+        json_array_append_new(
+            replicas,
+            sure(json_pack("{s:s, s:o, s:s, s:o}", "gpuType", replica->type_name,
+                           "microBatchSize", number(replica->microbatch_size), "node",
+                           replica->node_name, "gpus",
+                           gpus_json(replica->gpus, replica->tp))));
+    }
+    return sure(json_pack("{s:o, s:o, s:s, s:o}", "firstLayer",
+                          number(stage->first_layer), "layerCount",
+                          number(stage->layer_count), "recompute",
+                          recompute_names[stage->recompute], "replicas", replicas));
+}
+
+static json_t *pipelines_json(const struct het_plan *plan)
+{
+    json_t *pipelines = json_array();
+    for (size_t p = 0; p < plan->pipeline_count; p++) {
+        const struct het_pipeline *pipeline = &plan->pipelines[p];
+        json_t *stages = json_array();
+        for (size_t s = 0; s < pipeline->stage_count; s++)
+            json_array_append_new(stages, stage_json(&pipeline->stages[s]));
+        json_array_append_new(
+            pipelines,
+            sure(json_pack("{s:o, s:o}", "microBatches",
+                           number(pipeline->microbatch_count), "stages", stages)));
+    }
+    return pipelines;
+}
+
+static json_t *idle_json(const struct het_plan *plan)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < plan->idle_count; i++)
+        json_array_append_new(
+            list,
+            sure(json_pack("{s:s, s:o}", "node", plan->idle[i].node_name, "gpus",
+                           gpus_json(plan->idle[i].gpus, plan->idle[i].gpu_count))));
+    return list;
+}
+
+json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(
+            list, sure(json_pack(
+                      "{s:o, s:o, s:o, s:o, s:o}", "pipeline", number(peaks[i].pipeline),
+                      "stage", number(peaks[i].stage), "replica",
+                      number(peaks[i].replica), "bytes", number(peaks[i].bytes),
+                      "capacityBytes", number(peaks[i].capacity_bytes))));
+    return list;
+}
+
+json_t *het_codec_parts_json(double pipeline_s, double gradient_sync_s,
+                             double optimizer_s)
+{
+    return sure(json_pack("{s:f, s:f, s:f}", "pipelineSeconds", pipeline_s,
+                          "gradientSyncSeconds", gradient_sync_s, "optimizerSeconds",
+                          optimizer_s));
+}
+
+static json_t *prediction_json(const struct het_prediction *predicted)
+{
+    json_t *json = sure(
+        json_pack("{s:f, s:f, s:o, s:o}", "iterationSeconds", predicted->iteration_s,
+                  "samplesPerSecond", predicted->samples_per_s, "parts",
+                  het_codec_parts_json(predicted->pipeline_s, predicted->gradient_sync_s,
+                                       predicted->optimizer_s),
+                  "peakMemoryBytes",
+                  het_codec_peak_memory_json(predicted->peak_memory,
+                                             predicted->peak_memory_count)));
+    if (predicted->lower_bound_s > 0) {
+        double gap = predicted->iteration_s / predicted->lower_bound_s - 1;
+        json_object_set_new(json, "lowerBoundSeconds",
+                            json_real(predicted->lower_bound_s));
+        json_object_set_new(json, "gap", json_real(gap));
+    }
+    return json;
+}
+
+static json_t *body_json(const struct het_plan *plan)
+{
+    return sure(json_pack("{s:s, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o}",
+                          "apiVersion", "heterotrain.io/v1alpha1", "kind", "Plan",
+                          "algorithm", plan->algorithm, "globalBatchSize",
+                          number(plan->global_batch), "layerCount",
+                          number(plan->layer_count), "schedule", "1F1B", "precision",
+                          het_precision_name(plan->precision), "optimizer",
+                          het_optimizer_name(plan->optimizer), "pipelines",
+                          pipelines_json(plan), "idle", idle_json(plan)));
+}
+
+json_t *het_codec_plan_json(const struct het_plan *plan)
+{
+    json_t *json = body_json(plan);
+    if (plan->predicted.iteration_s > 0)
+        json_object_set_new(json, "predicted", prediction_json(&plan->predicted));
+    if (plan->search.effort)
+        json_object_set_new(
+            json, "search",
+            sure(json_pack("{s:o, s:o, s:o, s:b}", "effort", number(plan->search.effort),
+                           "plansPriced", number(plan->search.plans_priced), "seed",
+                           number(plan->search.seed), "optimal", plan->search.optimal)));
+    return json;
+}
+
+const char *het_codec_plan_hash(struct het_arena *arena, const struct het_plan *plan)
+{
+    static const char prefix[] = "sha256:";
+    json_auto_t *body = body_json(plan);
+    auto_free char *text = het_json_canonical(body);
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    int done = EVP_Digest(text, strlen(text), digest, &length, EVP_sha256(), NULL);
+    assert(done == 1);
+    char *hash = het_arena_alloc(arena, sizeof prefix + 2 * (size_t)length);
+    char *out = stpcpy(hash, prefix);
+    for (unsigned i = 0; i < length; i++) {
+        *out++ = "0123456789abcdef"[digest[i] >> 4];
+        *out++ = "0123456789abcdef"[digest[i] & 15];
+    }
+    return hash;
+}
+
+/* ---- ranks ---- */
+
+struct rank_place {
+    const struct het_rank_node *node;
+    const struct het_stage *stage;
+    const struct het_replica *replica;
+    size_t pipeline_index, stage_index, replica_index;
+    uint32_t tensor_index;
+};
+
+static int compare_rank_nodes(const void *a, const void *b)
+{
+    const struct het_rank_node *left = a, *right = b;
+    return strcmp(left->node_name, right->node_name);
+}
+
+/* Which place of the plan each rank has; [ret_count]. A GPU index beyond those that the
+ * node's replicas use together is no rank and left out. */
+static struct rank_place *place_ranks(struct het_arena *arena,
+                                      const struct het_plan *plan, size_t *ret_count)
+{
+    struct het_rank_node *nodes;
+    size_t node_count = het_plan_rank_nodes(arena, plan, &nodes);
+    size_t world = node_count ? nodes[node_count - 1].rank_offset +
+                                    nodes[node_count - 1].gpu_count
+                              : 0;
+    qsort(nodes, node_count, sizeof *nodes, compare_rank_nodes);
+    struct rank_place *ranks = HET_ARENA_ARRAY(arena, struct rank_place, world);
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            for (size_t r = 0; r < stage->replica_count; r++) {
+                const struct het_replica *replica = &stage->replicas[r];
+                const struct het_rank_node key = { .node_name = replica->node_name };
+                const struct het_rank_node *node =
+                    bsearch(&key, nodes, node_count, sizeof *nodes, compare_rank_nodes);
+                for (uint32_t t = 0; t < replica->tp; t++)
+                    if (replica->gpus[t] < node->gpu_count)
+                        ranks[node->rank_offset + replica->gpus[t]] =
+                            (struct rank_place){ node, stage, replica, p, s, r, t };
+            }
+        }
+    *ret_count = world;
+    return ranks;
+}
+
+json_t *het_codec_rankmap(const struct het_plan *plan)
+{
+    struct het_arena *arena = het_arena_new();
+    size_t world;
+    const struct rank_place *ranks = place_ranks(arena, plan, &world);
+    json_t *list = json_array();
+    for (size_t i = 0; i < world; i++) {
+        const struct rank_place *place = &ranks[i];
+        if (!place->replica)
+            continue;
+        json_array_append_new(
+            list,
+            sure(json_pack(
+                "{s:o, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "rank",
+                number(i), "node", place->node->node_name, "localIndex",
+                number(i - place->node->rank_offset), "gpuType",
+                place->replica->type_name, "pipeline", number(place->pipeline_index),
+                "stage", number(place->stage_index), "replica",
+                number(place->replica_index), "tensorParallelIndex",
+                number(place->tensor_index), "tensorParallel", number(place->replica->tp),
+                "firstLayer", number(place->stage->first_layer), "layerCount",
+                number(place->stage->layer_count), "microBatchSize",
+                number(place->replica->microbatch_size))));
+    }
+    het_arena_free(arena);
+    return sure(json_pack("{s:o, s:o}", "worldSize", number(world), "ranks", list));
+}
