@@ -5,7 +5,14 @@
 
 #include "planner/codec.h"
 
-/* A problem and options out of the input document; everything lives in `arena`. */
+/* A problem and options out of the input document; everything lives in `arena`:
+ *
+ *   { "cluster": ..., "pods": ..., "profile": ..., "hardware": ..., "job": ...,
+ *     "sources": { "cluster": FILE, ... } }
+ *
+ * Each part has the form of its file (codec.h). "pods" is a PodList, to be subtracted
+ * when the cluster is a NodeList. "sources" says where parts come from, for messages.
+ * Only cluster, profile and job must be there. */
 struct het_question {
     struct het_problem problem;
     struct het_search_options options;
@@ -13,6 +20,8 @@ struct het_question {
     const struct het_plan *from; /* running plan, or NULL */
 };
 
+/* Errors: HET_BAD_INPUT names part and field; HET_NO_PLAN, when no node has a free GPU.
+ * The search's progress callback is not set. */
 int het_question_read(struct het_arena *arena, const json_t *document,
                       struct het_question *ret, struct het_error *err);
 
@@ -21,7 +30,8 @@ int het_question_plan(struct het_arena *arena, const struct het_question *questi
                       const struct het_plan **ret, struct het_error *err);
 
 /* { "valid", "violations", "iterationSeconds", "closedFormSeconds", "parts",
- * "peakMemoryBytes" } of any plan file; never fails on a bad plan, it says so. A new
+ * "peakMemoryBytes" } of any plan file; never fails on a bad plan, it says so. Only a
+ * well-formed plan has a price and memory; one that merely does not fit has both. A new
  * reference. */
 json_t *het_question_judge(struct het_arena *arena, const struct het_question *question,
                            const json_t *plan);

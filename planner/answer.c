@@ -1,0 +1,191 @@
+#include "planner/answer.h"
+
+#include "planner/node_list.h"
+#include "planner/profile_model.h"
+#include "planner/search.h"
+
+#include <string.h>
+
+/* ---- question ---- */
+
+/* What messages call a part: its file, if the document says so. */
+static const char *part_name(const json_t *document, const char *part)
+{
+    const json_t *sources = json_object_get(document, "sources");
+    const char *name = json_string_value(json_object_get(sources, part));
+    return name ? name : part;
+}
+
+static int fail_in_part(const json_t *document, const char *part, struct het_error *err)
+{
+    return het_wrap(err, "%.300s", part_name(document, part));
+}
+
+static int get_part(const json_t *document, const char *part, const json_t **ret,
+                    struct het_error *err)
+{
+    *ret = json_object_get(document, part);
+    return *ret ? 0 : het_fail(err, HET_BAD_INPUT, "%s: is missing", part);
+}
+
+static int read_hardware(struct het_arena *arena, const json_t *document,
+                         const struct het_hardware **ret, struct het_error *err)
+{
+    const json_t *json = json_object_get(document, "hardware");
+    const struct het_hardware *hardware = het_hardware_builtin();
+    if (json && !json_is_null(json) &&
+        het_codec_hardware(arena, json, hardware, &hardware, err) < 0)
+        return fail_in_part(document, "hardware", err);
+    *ret =
+        het_profile_model_hardware(arena, json_object_get(document, "profile"), hardware);
+    return 0;
+}
+
+static int read_cluster(struct het_arena *arena, const json_t *document,
+                        const struct het_hardware *hardware,
+                        const struct het_cluster **ret, struct het_error *err)
+{
+    const json_t *cluster, *pods = json_object_get(document, "pods");
+    if (get_part(document, "cluster", &cluster, err) < 0)
+        return -1;
+    json_auto_t *short_form = NULL;
+    if (pods && json_object_get(cluster, "items")) {
+        if (het_node_list_cluster(arena, cluster, pods, hardware, &short_form, err) < 0)
+            return fail_in_part(document, "cluster", err);
+        cluster = short_form;
+    }
+    if (het_codec_cluster(arena, cluster, hardware, ret, err) < 0)
+        return fail_in_part(document, "cluster", err);
+    return 0;
+}
+
+/* Limits may use any name of a type; those of the cluster are what the rest compares. */
+static void rename_limits(struct het_arena *arena, const struct het_cluster *cluster,
+                          struct het_workload *workload)
+{
+    struct het_type_limit *limits =
+        HET_ARENA_ARRAY(arena, struct het_type_limit, workload->type_limit_count);
+    for (size_t i = 0; i < workload->type_limit_count; i++) {
+        limits[i] = workload->type_limits[i];
+        const struct het_gpu_type *part =
+            het_hardware_find(cluster->hardware, limits[i].type);
+        if (!part || het_cluster_find_type(cluster, limits[i].type) != HET_NO_TYPE)
+            continue;
+        for (size_t t = 0; t < cluster->type_count; t++)
+            if (het_hardware_find_sized(cluster->hardware, cluster->types[t].name,
+                                        cluster->types[t].memory_bytes) == part)
+                limits[i].type = cluster->types[t].name;
+    }
+    workload->type_limits = limits;
+}
+
+static int read_job(struct het_arena *arena, const json_t *document,
+                    const struct het_profile *profile, struct het_workload *workload,
+                    struct het_question *question, struct het_error *err)
+{
+    const json_t *job;
+    if (get_part(document, "job", &job, err) < 0)
+        return -1;
+    if (het_codec_workload(arena, job, profile, workload, &question->options, err) < 0)
+        return fail_in_part(document, "job", err);
+    const json_t *from = json_object_get(job, "from");
+    if (from && !json_is_null(from) &&
+        het_codec_plan(arena, from, &question->from, err) < 0)
+        return het_wrap(err, "%s: from", part_name(document, "job"));
+    return 0;
+}
+
+int het_question_read(struct het_arena *arena, const json_t *document,
+                      struct het_question *ret, struct het_error *err)
+{
+    struct het_question question = { 0 };
+    const struct het_cluster *cluster;
+    const struct het_profile *profile;
+    const json_t *profile_json;
+    struct het_workload *workload = het_arena_alloc(arena, sizeof *workload);
+    if (!json_is_object(document))
+        return het_fail(err, HET_BAD_INPUT,
+                        "must be an object with cluster, profile and job");
+    if (read_hardware(arena, document, &question.hardware, err) < 0 ||
+        read_cluster(arena, document, question.hardware, &cluster, err) < 0 ||
+        get_part(document, "profile", &profile_json, err) < 0)
+        return -1;
+    if (het_codec_profile(arena, profile_json, &profile, err) < 0)
+        return fail_in_part(document, "profile", err);
+    if (read_job(arena, document, profile, workload, &question, err) < 0)
+        return -1;
+    rename_limits(arena, cluster, workload);
+    if (het_problem_init(arena, cluster, profile, workload, &question.problem, err) < 0)
+        return -1;
+    *ret = question;
+    return 0;
+}
+
+/* ---- answers ---- */
+
+int het_question_plan(struct het_arena *arena, const struct het_question *question,
+                      const struct het_plan **ret, struct het_error *err)
+{
+    struct het_search_statistics statistics;
+    return het_search_run(arena, &question->problem, &question->options, ret, &statistics,
+                          err);
+}
+
+/* Decodes and binds; -1 with a violation. */
+static int read_plan(struct het_arena *arena, const struct het_problem *problem,
+                     const json_t *json, const struct het_plan **ret,
+                     struct het_error *err)
+{
+    const struct het_plan *read;
+    if (het_codec_plan(arena, json, &read, err) < 0)
+        return -1;
+    struct het_plan plan = *read;
+    if (!json_object_get(json, "precision"))
+        plan.precision = problem->workload->precision;
+    if (!json_object_get(json, "optimizer"))
+        plan.optimizer = problem->workload->optimizer;
+    return het_plan_bind(arena, &plan, problem->cluster, ret, err);
+}
+
+/* Price and memory of a well-formed plan. */
+static void price(struct het_arena *arena, const struct het_problem *problem,
+                  const struct het_plan *plan, json_t *verdict,
+                  struct het_violations *violations)
+{
+    struct het_error err;
+    struct het_cost cost;
+    if (het_cost_plan(problem, plan, &cost, &err) < 0) {
+        het_violations_add(arena, violations, "%s", err.message);
+        return;
+    }
+    struct het_peak_memory *peaks;
+    size_t count;
+    het_memory_plan(arena, problem, plan, &peaks, &count, violations);
+    json_object_set_new(verdict, "iterationSeconds", json_real(cost.iteration_s));
+    json_object_set_new(verdict, "closedFormSeconds", json_real(cost.iteration_s));
+    json_object_set_new(verdict, "parts",
+                        het_codec_parts_json(cost.pipeline_s, cost.sync_s, cost.step_s));
+    json_object_set_new(verdict, "peakMemoryBytes",
+                        het_codec_peak_memory_json(peaks, count));
+}
+
+json_t *het_question_judge(struct het_arena *arena, const struct het_question *question,
+                           const json_t *plan_json)
+{
+    const struct het_problem *problem = &question->problem;
+    struct het_violations violations = { 0 };
+    struct het_error err;
+    const struct het_plan *plan;
+    json_t *verdict = json_object();
+    if (read_plan(arena, problem, plan_json, &plan, &err) < 0)
+        het_violations_add(arena, &violations, "%s", err.message);
+    else if (!het_plan_check(arena, problem, plan, &violations))
+        price(arena, problem, plan, verdict, &violations);
+
+    json_t *list = json_array();
+    for (size_t i = 0; i < violations.count; i++)
+        json_array_append_new(list, het_json_text(violations.messages[i]));
+    json_object_set_new(verdict, "violations", list);
+    json_object_set_new(verdict, "valid", json_boolean(!violations.count));
+    return verdict;
+}

@@ -1,0 +1,195 @@
+#include "planner/answer.h"
+
+#include "tests/planner/files.h"
+
+#include <check.h>
+#include <string.h>
+
+/* The document of OPT-350M on a cluster of tests/data. */
+static json_t *question_json(const char *cluster)
+{
+    return json_pack("{s:o, s:{s:o}, s:{s:i}}", "cluster", test_read_json(cluster),
+                     "profile", "files", test_read_directory("tests/data/sailor/opt-350"),
+                     "job", "globalBatchSize", 256);
+}
+
+static struct het_question read_question(struct het_arena *arena, const json_t *document)
+{
+    struct het_question question;
+    struct het_error err;
+    ck_assert_msg(!het_question_read(arena, document, &question, &err), "%s",
+                  err.message);
+    return question;
+}
+
+START_TEST(planned_plan_is_judged_valid_at_its_own_price)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *document = question_json("tests/data/clusters/a100x8_v100x8.json");
+    struct het_question question = read_question(arena, document);
+    const struct het_plan *plan;
+    struct het_error err;
+    ck_assert_msg(!het_question_plan(arena, &question, &plan, &err), "%s", err.message);
+    json_auto_t *json = het_codec_plan_json(plan);
+    json_auto_t *verdict = het_question_judge(arena, &question, json);
+    ck_assert(json_is_true(json_object_get(verdict, "valid")));
+    ck_assert_double_eq(json_real_value(json_object_get(verdict, "iterationSeconds")),
+                        json_real_value(json_object_get(
+                            json_object_get(json, "predicted"), "iterationSeconds")));
+    ck_assert(json_equal(json_object_get(verdict, "parts"),
+                         json_object_get(json_object_get(json, "predicted"), "parts")));
+    ck_assert(json_equal(
+        json_object_get(verdict, "peakMemoryBytes"),
+        json_object_get(json_object_get(json, "predicted"), "peakMemoryBytes")));
+
+    /* The same input gives the same bytes. */
+    struct het_arena *other = het_arena_new();
+    const struct het_plan *again;
+    struct het_question second = read_question(other, document);
+    ck_assert_int_eq(het_question_plan(other, &second, &again, &err), 0);
+    json_auto_t *json_again = het_codec_plan_json(again);
+    auto_free char *a = het_json_canonical(json), *b = het_json_canonical(json_again);
+    ck_assert_str_eq(a, b);
+    het_arena_free(other);
+    het_arena_free(arena);
+}
+END_TEST
+
+/* One A100 of node a100-0 with all layers; parts may be replaced. */
+static json_t *one_gpu_plan(const char *node, int microbatches, int microbatch)
+{
+    return json_pack("{s:i, s:i, s:[{s:i, s:[{s:i, s:i, s:[{s:s, s:s, s:i, s:[i]}]}]}]}",
+                     "globalBatchSize", 256, "layerCount", 26, "pipelines",
+                     "microBatches", microbatches, "stages", "firstLayer", 0,
+                     "layerCount", 26, "replicas", "node", node, "gpuType", "A100",
+                     "microBatchSize", microbatch, "gpus", 0);
+}
+
+static const char *first_violation(const json_t *verdict)
+{
+    ck_assert(json_is_false(json_object_get(verdict, "valid")));
+    return json_string_value(json_array_get(json_object_get(verdict, "violations"), 0));
+}
+
+START_TEST(judge_says_what_is_wrong_with_any_plan)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *document = question_json("tests/data/clusters/a100x8_v100x8.json");
+    struct het_question question = read_question(arena, document);
+
+    json_auto_t *good = one_gpu_plan("a100-0", 256, 1);
+    json_auto_t *verdict = het_question_judge(arena, &question, good);
+    ck_assert(json_is_true(json_object_get(verdict, "valid")));
+    /* 256 micro-batches of 206.721 ms, one optimizer step of 76.388 ms. */
+    ck_assert_double_eq_tol(json_real_value(json_object_get(verdict, "iterationSeconds")),
+                            256 * 0.206721 + 0.076388, 1e-9);
+    /* Five times 1629724672 bytes of parameters, the activations of one sample, 4 GiB. */
+    double activations = 8388608 + 24 * 360726528.0 + 834694144;
+    json_t *peak = json_array_get(json_object_get(verdict, "peakMemoryBytes"), 0);
+    ck_assert_double_eq_tol((double)json_integer_value(json_object_get(peak, "bytes")),
+                            5.0 * 1629724672 + activations + 4 * 0x1p30, 100);
+
+    /* Eight samples at once do not fit; the price is there all the same. */
+    json_auto_t *large = one_gpu_plan("a100-0", 32, 8);
+    json_auto_t *misfit = het_question_judge(arena, &question, large);
+    ck_assert_ptr_nonnull(
+        strstr(first_violation(misfit), "pipelines[0].stages[0].replicas[0]: needs "));
+    ck_assert_ptr_nonnull(json_object_get(misfit, "iterationSeconds"));
+
+    json_auto_t *short_of = one_gpu_plan("a100-0", 255, 1);
+    json_auto_t *wrong = het_question_judge(arena, &question, short_of);
+    ck_assert_str_eq(first_violation(wrong),
+                     "pipelines: run 255 samples an iteration, the global batch is 256");
+    ck_assert_ptr_null(json_object_get(wrong, "iterationSeconds"));
+
+    json_auto_t *nowhere = one_gpu_plan("b", 256, 1);
+    json_auto_t *lost = het_question_judge(arena, &question, nowhere);
+    ck_assert_ptr_nonnull(strstr(first_violation(lost), "the cluster has no node b"));
+
+    json_auto_t *no_plan = json_integer(3);
+    json_auto_t *refused = het_question_judge(arena, &question, no_plan);
+    ck_assert_str_eq(first_violation(refused), "must be an object");
+    het_arena_free(arena);
+}
+END_TEST
+
+START_TEST(kubernetes_nodes_bind_to_short_profile_names)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *document = json_pack(
+        "{s:{s:[{s:s, s:s, s:i, s:f}, {s:s, s:s, s:i}]}, s:{s:o}, s:{s:i, s:[{s:s}]}}",
+        "cluster", "nodes", "name", "n0", "type", "A100-SXM4-80GB", "gpus", 2,
+        "memory_gb", 79.5, "name", "n1", "type", "V100-SXM2-16GB", "gpus", 4, "profile",
+        "files", test_read_directory("tests/data/sailor/opt-350"), "job",
+        "globalBatchSize", 64, "gpuTypes", "name", "NVIDIA-A100-SXM4-80GB");
+    struct het_question question = read_question(arena, document);
+    const struct het_problem *problem = &question.problem;
+    ck_assert_uint_eq(problem->profile_type[0],
+                      het_profile_find_type(problem->profile, "A100"));
+    /* The job's limit, under another name of the type, leaves the V100 out. */
+    ck_assert_str_eq(problem->workload->type_limits[0].type, "A100-SXM4-80GB");
+    ck_assert_uint_eq(problem->profile_type[1], HET_NO_TYPE);
+    const struct het_plan *plan;
+    struct het_error err;
+    ck_assert_msg(!het_question_plan(arena, &question, &plan, &err), "%s", err.message);
+    het_arena_free(arena);
+}
+END_TEST
+
+static void refuses(json_t *document, enum het_error_code code, const char *message)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *owned = document;
+    struct het_question question;
+    struct het_error err = { 0 };
+    ck_assert_int_eq(het_question_read(arena, owned, &question, &err), -1);
+    ck_assert_int_eq(err.code, code);
+    ck_assert_msg(strstr(err.message, message), "%s", err.message);
+    het_arena_free(arena);
+}
+
+/* The question with `part` set to the JSON text `value`. */
+static json_t *with_part(const char *part, const char *value)
+{
+    json_t *document = question_json("tests/data/clusters/a100x8_v100x8.json");
+    json_object_set_new(document, part, json_loads(value, JSON_DECODE_ANY, NULL));
+    return document;
+}
+
+START_TEST(faults_name_part_and_field)
+{
+    refuses(json_integer(1), HET_BAD_INPUT, "must be an object with cluster, profile");
+    refuses(json_object(), HET_BAD_INPUT, "cluster: is missing");
+    refuses(with_part("cluster", "{\"nodes\":[{}]}"), HET_BAD_INPUT,
+            "cluster: nodes[0].type: is missing");
+    refuses(with_part("profile", "{\"kind\":\"Pod\"}"), HET_BAD_INPUT,
+            "profile: kind: must be ModelProfile or ClusterModelProfile, is Pod");
+    refuses(with_part("profile", "{\"files\":{\"DeviceType.A_tp1_bs1.json\":{}}}"),
+            HET_BAD_INPUT,
+            "profile: DeviceType.A_tp1_bs1.json: "
+            "execution_time.layer_compute_total_ms: is missing");
+    refuses(with_part("hardware", "{\"gpuTypes\":[{}]}"), HET_BAD_INPUT,
+            "hardware: gpuTypes[0].name: is missing");
+    refuses(with_part("job", "{}"), HET_BAD_INPUT, "job: globalBatchSize: is missing");
+    refuses(with_part("job", "{\"globalBatchSize\":8,\"from\":{}}"), HET_BAD_INPUT,
+            "job: from: globalBatchSize: is missing");
+    refuses(with_part("cluster", "{\"items\":[]}"), HET_NO_PLAN,
+            "cluster: no node has GPUs");
+
+    json_t *named = with_part("cluster", "{\"nodes\":[{}]}");
+    json_object_set_new(named, "sources", json_pack("{s:s}", "cluster", "nodes.json"));
+    refuses(named, HET_BAD_INPUT, "nodes.json: nodes[0].type: is missing");
+}
+END_TEST
+
+Suite *test_answer_suite(void)
+{
+    Suite *suite = suite_create("answer");
+    TCase *cases = tcase_create("answer");
+    tcase_add_test(cases, planned_plan_is_judged_valid_at_its_own_price);
+    tcase_add_test(cases, judge_says_what_is_wrong_with_any_plan);
+    tcase_add_test(cases, kubernetes_nodes_bind_to_short_profile_names);
+    tcase_add_test(cases, faults_name_part_and_field);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
