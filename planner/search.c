@@ -10,7 +10,6 @@
 
 const struct het_algorithm *const *het_search_algorithms(void)
 {
-    /* The quick ones first: their plans prune the others'. */
     static const struct het_algorithm *const algorithms[] = {
         &het_algo_megatron,
         &het_algo_metis,
@@ -307,25 +306,15 @@ static bool can_win(const struct het_search *search)
     return het_cost_lower_bound(&problem) < search->incumbent_cost.iteration_s;
 }
 
-static int run_part(struct het_search *search, const struct het_algorithm **algorithms,
-                    uint64_t effort, struct het_error *err)
+/* One algorithm on all parts. It starts without an incumbent, so that what it finds does
+ * not depend on the others. */
+static int run_algorithm(struct het_search *search, const struct parts *parts,
+                         const struct het_algorithm *algorithm, uint64_t effort,
+                         struct het_error *err)
 {
-    for (; *algorithms; algorithms++) {
-        search->algorithm = *algorithms;
-        uint64_t before = search->effort_spent;
-        search->effort_left = effort;
-        if ((*algorithms)->run(search, err) < 0)
-            return het_wrap(err, "algorithm %s", (*algorithms)->name);
-        uint64_t spent = search->effort_spent - before;
-        effort -= spent < effort ? spent : effort;
-    }
-    return 0;
-}
-
-static int run_parts(struct het_search *search, const struct parts *parts,
-                     const struct het_algorithm **algorithms, uint64_t effort,
-                     struct het_error *err)
-{
+    search->algorithm = algorithm;
+    search->incumbent = NULL;
+    search->effort_spent = 0;
     for (size_t i = 0; i < parts->count && search->effort_spent < effort; i++) {
         struct het_arena *arena = het_arena_new();
         search->available =
@@ -333,16 +322,35 @@ static int run_parts(struct het_search *search, const struct parts *parts,
         search->scratch = arena;
         uint64_t left = effort - search->effort_spent;
         uint64_t share = left / (parts->count - i);
-        int result = 0;
-        if (can_win(search))
-            result =
-                run_part(search, algorithms, share > left / 2 ? share : left / 2, err);
+        search->effort_left = share > left / 2 ? share : (left + 1) / 2;
+        int result = can_win(search) ? algorithm->run(search, err) : 0;
         het_arena_free(arena);
         if (result < 0)
-            return -1;
+            return het_wrap(err, "algorithm %s", algorithm->name);
     }
     search->available = search->problem->cluster;
     search->scratch = NULL;
+    return 0;
+}
+
+/* All algorithms; the best plan is the incumbent in the end, the first of equal ones. */
+static int run_algorithms(struct het_search *search, const struct parts *parts,
+                          const struct het_algorithm **algorithms, uint64_t effort,
+                          struct het_error *err)
+{
+    const struct het_plan *best = NULL;
+    struct het_cost best_cost = { 0 };
+    for (; *algorithms; algorithms++) {
+        if (run_algorithm(search, parts, *algorithms, effort, err) < 0)
+            return -1;
+        if (search->incumbent &&
+            (!best || search->incumbent_cost.iteration_s < best_cost.iteration_s)) {
+            best = search->incumbent;
+            best_cost = search->incumbent_cost;
+        }
+    }
+    search->incumbent = best;
+    search->incumbent_cost = best_cost;
     return 0;
 }
 
@@ -458,7 +466,7 @@ int het_search_run(struct het_arena *arena, const struct het_problem *problem,
         .type_count = problem->cluster->type_count,
     };
     find_parts(&parts);
-    int result = run_parts(&search, &parts, algorithms, effort, err);
+    int result = run_algorithms(&search, &parts, algorithms, effort, err);
     if (result == 0 && !search.incumbent)
         result = fail_no_plan(&search, &parts, effort, err);
     if (result == 0)

@@ -12,7 +12,9 @@ const struct het_algorithm *const *het_search_algorithms(void);
 #define HET_SEARCH_MAX_PARTS 256u
 
 /* The best plan for `problem`, with predicted, search, algorithm and idle filled, in
- * `arena`; `algorithm` is the one that found it. NULL or "auto" runs all.
+ * `arena`; `algorithm` is the one that found it. NULL or "auto" runs all, each with the
+ * whole effort and without knowing of the others, so that the best of all is never worse
+ * than any of them alone.
  *
  * Plans may leave GPUs idle: besides the whole cluster, parts of it are searched. For
  * each type a part takes all its GPUs (as many as the job's limits allow), a power of
@@ -21,8 +23,8 @@ const struct het_algorithm *const *het_search_algorithms(void);
  * from the one that can compute most to the least, and are left out once their lower
  * bound shows that they cannot win.
  *
- * Effort: half goes to the first part, then each part gets half of what is left or what
- * is its even share, whichever is more. Same input, same result.
+ * Effort: a part may use half of what is left, or its even share if that is more. Same
+ * input, same result.
  *
  * Errors: HET_NO_PLAN with the reason and the nearest miss; HET_BAD_INPUT for an unknown
  * algorithm (all names listed). */

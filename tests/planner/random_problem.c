@@ -1,0 +1,213 @@
+#include "tests/planner/random_problem.h"
+
+#include <check.h>
+#include <string.h>
+
+/* SplitMix64: Steele, Lea, Flood, 2014. */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static uint32_t below(uint64_t *state, uint32_t limit)
+{
+    return (uint32_t)(next_random(state) % limit);
+}
+
+static double between(uint64_t *state, double low, double high)
+{
+    return low + (high - low) * (double)(next_random(state) >> 11) * 0x1p-53;
+}
+
+/* True in one of `n` cases. */
+static bool one_in(uint64_t *state, uint32_t n)
+{
+    return below(state, n) == 0;
+}
+
+static const char *const type_names[] = { "A100", "H100-PCIe_80GB", "V100" };
+enum { TYPES = 3 };
+
+static struct het_cluster *random_cluster(struct het_arena *arena, uint64_t *state)
+{
+    struct het_cluster *cluster = het_arena_alloc(arena, sizeof *cluster);
+    struct het_cluster_type *types =
+        HET_ARENA_ARRAY(arena, struct het_cluster_type, TYPES);
+    cluster->types = types;
+    cluster->type_count = 1 + below(state, TYPES);
+    for (size_t t = 0; t < cluster->type_count; t++)
+        types[t] = (struct het_cluster_type){
+            .name = type_names[t],
+            .memory_bytes = (uint64_t)between(state, 8e9, 60e9),
+            .workspace_bytes = (uint64_t)between(state, 0, 2e9),
+        };
+    cluster->node_count = cluster->type_count + below(state, 4);
+    struct het_node *nodes = HET_ARENA_ARRAY(arena, struct het_node, cluster->node_count);
+    cluster->nodes = nodes;
+    for (uint32_t n = 0; n < cluster->node_count; n++)
+        nodes[n] = (struct het_node){
+            .name = het_arena_printf(arena, "node-%u", n),
+            .type = n < cluster->type_count ? n
+                                            : below(state, (uint32_t)cluster->type_count),
+            .gpu_count = 1 + below(state, one_in(state, 3) ? 8 : 4),
+            .intra_bytes_per_s = between(state, 5e9, 300e9),
+            .uplink_bytes_per_s = between(state, 1e8, 20e9),
+            .flow_bytes_per_s = one_in(state, 3) ? between(state, 1e8, 5e9) : 0,
+            .latency_s = one_in(state, 2) ? between(state, 0, 1e-4) : 0,
+        };
+    return cluster;
+}
+
+static double *prefix_sums(struct het_arena *arena, const double *values, uint32_t count,
+                           double factor)
+{
+    double *sums = HET_ARENA_ARRAY(arena, double, (size_t)count + 1);
+    for (uint32_t l = 0; l < count; l++)
+        sums[l + 1] = sums[l] + values[l] * factor;
+    return sums;
+}
+
+/* Values of layers: like each other in the middle, the ends unlike. */
+static double *random_layers(struct het_arena *arena, uint64_t *state, uint32_t count,
+                             double low, double high)
+{
+    double *values = HET_ARENA_ARRAY(arena, double, count);
+    double middle = between(state, low, high);
+    for (uint32_t l = 0; l < count; l++)
+        values[l] = l && l + 1 < count && !one_in(state, 4) ? middle
+                                                            : between(state, low, high);
+    return values;
+}
+
+static void add_measurements(struct het_arena *arena, uint64_t *state,
+                             struct het_profile *profile,
+                             struct het_measurement *measurements)
+{
+    uint32_t layers = profile->layer_count;
+    const double *forward = random_layers(arena, state, layers, 1e-4, 1e-2);
+    const double *backward = random_layers(arena, state, layers, 1e-4, 2e-2);
+    uint32_t smallest = one_in(state, 8) ? 2 : 1, largest = 1u << below(state, 5);
+    for (uint32_t type = 0; type < profile->type_count; type++) {
+        double slower = between(state, 1, 4);
+        for (size_t i = 0; i < profile->bytes_count; i++) {
+            double overhead = between(state, 0, 2);
+            uint32_t tp = profile->bytes[i].tp;
+            if (tp > 1 && one_in(state, 6))
+                continue;
+            for (uint32_t size = smallest; size <= largest || size == smallest;
+                 size *= 2) {
+                double factor = slower * (overhead + size) /
+                                (tp * between(state, 0.6, 1));
+                measurements[profile->measurement_count++] = (struct het_measurement){
+                    .type = type,
+                    .tp = tp,
+                    .microbatch = size,
+                    .forward_s = prefix_sums(arena, forward, layers, factor),
+                    .backward_s = prefix_sums(arena, backward, layers, factor),
+                    .optimizer_s = between(state, 0, 0.01),
+                };
+                if (one_in(state, 10))
+                    break; /* a card that ran out of memory when it was measured */
+            }
+        }
+    }
+}
+
+static struct het_profile *random_profile(struct het_arena *arena, uint64_t *state)
+{
+    static const uint32_t degrees[] = { 1, 2, 3, 4, 8 };
+    struct het_profile *profile = het_arena_alloc(arena, sizeof *profile);
+    uint32_t layers = 1 + below(state, 12);
+    const double *parameters = random_layers(arena, state, layers, 1e6, 400e6);
+    const double *activations = random_layers(arena, state, layers, 1e6, 1e9);
+    struct het_layer_bytes *bytes = HET_ARENA_ARRAY(arena, struct het_layer_bytes, 5);
+    bool has_state = one_in(state, 3);
+    for (size_t i = 0; i < 5; i++) {
+        uint32_t tp = degrees[i];
+        if (i && (tp == 3 ? !one_in(state, 4) : one_in(state, 3)))
+            continue;
+        bytes[profile->bytes_count++] = (struct het_layer_bytes){
+            .tp = tp,
+            .parameters = prefix_sums(arena, parameters, layers, 1.0 / tp),
+            .state = has_state ? prefix_sums(arena, parameters, layers, 20.0 / tp) : NULL,
+            .activations = prefix_sums(arena, activations, layers, 1.0 / tp),
+        };
+    }
+    struct het_measurement *measurements =
+        HET_ARENA_ARRAY(arena, struct het_measurement, TYPES * 5 * 8);
+    profile->model = "random";
+    profile->layer_count = layers;
+    profile->type_names = type_names;
+    profile->type_count = TYPES;
+    profile->measurements = measurements;
+    profile->bytes = bytes;
+    profile->boundary_bytes = random_layers(arena, state, layers, 1e4, 50e6);
+    profile->parameter_element_bytes = 4;
+    profile->shared_embedding = one_in(state, 4);
+    add_measurements(arena, state, profile, measurements);
+    return profile;
+}
+
+static struct het_workload *random_workload(struct het_arena *arena, uint64_t *state)
+{
+    static const uint32_t batches[] = {
+        1, 2, 3, 7, 8, 13, 16, 24, 31, 48, 64, 96, 97, 100
+    };
+    struct het_workload *workload = het_arena_alloc(arena, sizeof *workload);
+    workload->global_batch = batches[below(state, sizeof batches / sizeof *batches)];
+    workload->precision = (enum het_precision)below(state, 3);
+    workload->optimizer = (enum het_optimizer)below(state, 3);
+    workload->memory_headroom = one_in(state, 2) ? between(state, 0, 0.3) : 0;
+    if (one_in(state, 8)) {
+        uint32_t *sizes = HET_ARENA_ARRAY(arena, uint32_t, 2);
+        sizes[0] = 1 + below(state, 4);
+        sizes[1] = sizes[0] + 1 + below(state, 4);
+        workload->microbatch_sizes = sizes;
+        workload->microbatch_size_count = 2;
+    }
+    if (one_in(state, 8)) {
+        uint32_t *degrees = HET_ARENA_ARRAY(arena, uint32_t, 1);
+        degrees[0] = 1u << below(state, 3);
+        workload->tensor_parallel = degrees;
+        workload->tensor_parallel_count = 1;
+    }
+    if (one_in(state, 8))
+        workload->max_gpus = 1 + below(state, 12);
+    if (one_in(state, 8))
+        workload->min_gpus = 1 +
+                             below(state, workload->max_gpus ? workload->max_gpus : 8);
+    if (one_in(state, 8))
+        workload->max_data_parallel = 1 + below(state, 4);
+    if (one_in(state, 10))
+        workload->min_data_parallel = 1 + below(state, workload->max_data_parallel
+                                                           ? workload->max_data_parallel
+                                                           : 3);
+    if (one_in(state, 8))
+        workload->max_pipeline_parallel = 1 + below(state, 3);
+    if (one_in(state, 8)) {
+        struct het_type_limit *limits = HET_ARENA_ARRAY(arena, struct het_type_limit, 2);
+        limits[0] =
+            (struct het_type_limit){ .type = type_names[0], .max_gpus = below(state, 5) };
+        limits[1] =
+            (struct het_type_limit){ .type = type_names[1], .min_gpus = below(state, 3) };
+        workload->type_limits = limits;
+        workload->type_limit_count = 1 + below(state, 2);
+    }
+    return workload;
+}
+
+struct het_problem *random_problem(struct het_arena *arena, uint64_t seed)
+{
+    uint64_t state = seed;
+    struct het_problem *problem = het_arena_alloc(arena, sizeof *problem);
+    struct het_cluster *cluster = random_cluster(arena, &state);
+    struct het_profile *profile = random_profile(arena, &state);
+    struct het_workload *workload = random_workload(arena, &state);
+    struct het_error err = { 0 };
+    int bound = het_problem_init(arena, cluster, profile, workload, problem, &err);
+    ck_assert_msg(bound == 0, "seed %llu: %s", (unsigned long long)seed, err.message);
+    return problem;
+}

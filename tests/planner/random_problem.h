@@ -1,0 +1,11 @@
+/* random_problem.h - small planning problems out of a seed: odd node sizes, gaps in the
+ * profile, tight memory, prime batches, limits. The same seed gives the same problem. */
+#ifndef TEST_RANDOM_PROBLEM_H
+#define TEST_RANDOM_PROBLEM_H
+
+#include "planner/plan.h"
+
+/* In `arena`, bound. */
+struct het_problem *random_problem(struct het_arena *arena, uint64_t seed);
+
+#endif
