@@ -1,0 +1,845 @@
+#include "controller/controller.h"
+
+#include "controller/apply.h"
+#include "controller/log.h"
+#include "controller/planner_child.h"
+#include "controller/strmap.h"
+#include "controller/timestamp.h"
+#include "controller/watch.h"
+#include "controller/workqueue.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HARDWARE_KEY "hardware.json"
+
+/* What the process knows of one job besides the store. Lost with it, without harm. */
+struct job {
+    char *key; /* "namespace/name" */
+    char *uid;
+    int64_t created_ms;
+    bool wants_gpus; /* ours, not finished, not being deleted */
+    /* Nobody has told it yet whether it gets GPUs: younger jobs wait for it. */
+    bool is_unanswered;
+    bool is_failing;  /* its writes fail: it does not hold up others */
+    bool was_blocked; /* by another job, when it was looked at last */
+    /* A plan of it is being written, or may have been, until then: nobody else may decide
+     * on GPUs that it may have taken. */
+    int64_t commits_until_ms;
+    struct job_memory memory;
+    char *answer_text, *answer_message; /* what memory.answer points at */
+    json_t *question; /* waits for a planner that is free; NULL: none does */
+    int64_t question_timeout_ms;
+};
+
+/* Something happened to an object; told to capacity and queue by the next step, which
+ * knows what time it is. */
+struct event {
+    const struct kube_resource *resource;
+    json_t *before, *after;
+};
+
+/* A run of writes is over. */
+struct outcome {
+    char *key;
+    bool has_failed;
+    char *message;
+    int64_t retry_after_ms;
+};
+
+enum { WATCHES = 7 };
+
+struct controller {
+    const char *ns;
+    struct kube *kube;
+    struct transport *transport;
+    struct store *store;
+    struct watch *watches[WATCHES];
+    struct workqueue *queue;
+    struct capacity *capacity;
+    struct apply *apply;
+    struct planner *planner;
+    int64_t now_ms, wall_ms;
+    uint64_t seed;
+
+    struct job **jobs; /* oldest first: by creation, then uid */
+    size_t job_count, job_capacity;
+    struct strmap jobs_by_key;
+
+    struct event *events;
+    size_t event_count, event_capacity;
+    struct outcome *outcomes;
+    size_t outcome_count, outcome_capacity;
+
+    /* The hardware ConfigMap has a store of its own: a watch speaks for a whole
+     * namespace of the store it fills. */
+    struct store *hardware_store;
+    struct watch *hardware_watch; /* NULL: no such ConfigMap is named */
+    char *hardware_ns, *hardware_map;
+    json_t *hardware_file; /* of the command line */
+    json_t *hardware;      /* what holds now; NULL: what is built in */
+    uint64_t hardware_digest;
+    struct het_arena *hardware_arena;
+
+    struct controller_statistics statistics;
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- jobs ---- */
+
+static struct job *find_job(const struct controller *controller, const char *key)
+{
+    return strmap_find(&controller->jobs_by_key, key);
+}
+
+static bool is_older(const struct job *a, const struct job *b)
+{
+    if (a->created_ms != b->created_ms)
+        return a->created_ms < b->created_ms;
+    return strcmp(a->uid, b->uid) < 0;
+}
+
+static void insert_job(struct controller *controller, struct job *job)
+{
+    ARRAY_RESERVE(controller->jobs, &controller->job_capacity, controller->job_count + 1);
+    size_t at = controller->job_count++;
+    for (; at > 0 && is_older(job, controller->jobs[at - 1]); at--)
+        controller->jobs[at] = controller->jobs[at - 1];
+    controller->jobs[at] = job;
+    strmap_set(&controller->jobs_by_key, job->key, job);
+}
+
+static void free_job(struct job *job)
+{
+    free(job->key);
+    free(job->uid);
+    free(job->answer_text);
+    free(job->answer_message);
+    json_decref(job->question);
+    free(job);
+}
+
+static void enqueue_unfinished(struct controller *controller)
+{
+    for (size_t i = 0; i < controller->job_count; i++)
+        if (controller->jobs[i]->wants_gpus)
+            workqueue_add(controller->queue, controller->jobs[i]->key);
+}
+
+/* Jobs that waited for another one. */
+static void enqueue_blocked(struct controller *controller)
+{
+    for (size_t i = 0; i < controller->job_count; i++)
+        if (controller->jobs[i]->was_blocked)
+            workqueue_add(controller->queue, controller->jobs[i]->key);
+}
+
+static void forget_job(struct controller *controller, struct job *job)
+{
+    size_t at = 0;
+    while (controller->jobs[at] != job)
+        at++;
+    memmove(controller->jobs + at, controller->jobs + at + 1,
+            (--controller->job_count - at) * sizeof(struct job *));
+    strmap_remove(&controller->jobs_by_key, job->key);
+    planner_cancel(controller->planner, job->key);
+    workqueue_forget(controller->queue, job->key);
+    free_job(job);
+    enqueue_blocked(controller);
+}
+
+/* The job that `job` has to wait for: one that is just taking GPUs, or else the oldest of
+ * those before it that have not been told whether they get any. */
+static const struct job *find_blocker(const struct controller *controller,
+                                      const struct job *job)
+{
+    for (size_t i = 0; i < controller->job_count; i++)
+        if (controller->jobs[i] != job &&
+            controller->now_ms < controller->jobs[i]->commits_until_ms)
+            return controller->jobs[i];
+    for (size_t i = 0; i < controller->job_count && controller->jobs[i] != job; i++) {
+        const struct job *older = controller->jobs[i];
+        if (older->wants_gpus && older->is_unanswered && !older->is_failing)
+            return older;
+    }
+    return NULL;
+}
+
+static void set_unanswered(struct controller *controller, struct job *job, bool value)
+{
+    bool unblocks = job->is_unanswered && !value;
+    job->is_unanswered = value;
+    if (unblocks)
+        enqueue_blocked(controller);
+}
+
+/* ---- hardware ---- */
+
+/* Takes `json` (may be NULL: what is built in) into use, or says why it cannot. */
+static int use_hardware(struct controller *controller, json_t *json,
+                        struct het_error *err)
+{
+    struct het_arena *arena = het_arena_new();
+    const struct het_hardware *hardware = het_hardware_builtin();
+    if (json && het_codec_hardware(arena, json, hardware, &hardware, err) < 0) {
+        het_arena_free(arena);
+        return -1;
+    }
+    auto_free char *text = json ? het_json_canonical(json) : xstrdup("");
+    controller->hardware_digest = snapshot_digest(0, text, strlen(text));
+    json_incref(json);
+    json_decref(controller->hardware);
+    controller->hardware = json;
+    capacity_set_hardware(controller->capacity, hardware, controller->now_ms);
+    het_arena_free(controller->hardware_arena);
+    controller->hardware_arena = arena;
+    return 0;
+}
+
+/* The ConfigMap changed; a bad one is told of and leaves what holds in place. */
+static void on_hardware_map(void *context, const struct kube_resource *resource,
+                            json_t *before, json_t *after)
+{
+    struct controller *controller = context;
+    (void)resource;
+    (void)before;
+    const char *text =
+        json_string_value(json_object_get(json_object_get(after, "data"), HARDWARE_KEY));
+    struct het_error err = { 0 };
+    json_t *json = NULL;
+    int failed = 0;
+    if (after && !text)
+        failed = het_fail(&err, HET_BAD_INPUT, "there is no data." HARDWARE_KEY);
+    else if (text)
+        failed = het_json_decode(text, strlen(text), HARDWARE_KEY, &json, &err);
+    if (!failed)
+        failed = use_hardware(controller, after ? json : controller->hardware_file, &err);
+    json_decref(json);
+    log_event(failed ? LOG_ERROR : LOG_INFO, "controller",
+              failed ? "hardware refused" : "hardware read",
+              LOG_STR("configmap", controller->hardware_map),
+              LOG_STR("error", failed ? err.message : ""));
+    if (!failed)
+        enqueue_unfinished(controller);
+}
+
+/* ---- what the store keeps ---- */
+
+/* All but what managers have written where, which nobody reads and which is large. */
+static json_t *trim_common(json_t *object)
+{
+    json_t *metadata = json_object_get(object, "metadata");
+    if (!json_object_get(metadata, "managedFields"))
+        return json_incref(object);
+    json_t *trimmed = json_copy(object);
+    json_t *kept = json_copy(metadata);
+    json_object_del(kept, "managedFields");
+    json_object_set_new(trimmed, "metadata", kept);
+    return trimmed;
+}
+
+/* Of a Service, whose it is and whom it selects. */
+static json_t *trim_service(json_t *object)
+{
+    json_auto_t *common = trim_common(object);
+    json_t *trimmed = json_object();
+    json_object_set(trimmed, "metadata", json_object_get(common, "metadata"));
+    json_t *selector = json_object_get(json_object_get(object, "spec"), "selector");
+    if (selector)
+        json_object_set_new(trimmed, "spec", json_pack("{s:O}", "selector", selector));
+    return trimmed;
+}
+
+/* What is watched. Of ConfigMaps only plans; of Services all, as one of somebody else may
+ * have the name that a job needs. Pods of all namespaces: they take GPUs. */
+static const struct {
+    const struct kube_resource *resource;
+    json_t *(*trim)(json_t *object);
+    const char *label_selector;
+    bool is_cluster_wide;
+} watched[WATCHES] = {
+    { &kube_node, capacity_trim_node, NULL, true },
+    { &kube_pod, capacity_trim_pod, NULL, true },
+    { &kube_config_map, trim_common, LABEL_MANAGED_BY "=" MANAGED_BY, false },
+    { &kube_service, trim_service, NULL, false },
+    { &kube_model_profile, trim_common, NULL, false },
+    { &kube_cluster_model_profile, trim_common, NULL, true },
+    { &kube_job, trim_common, NULL, false },
+};
+
+static json_t *trim(const struct kube_resource *resource, json_t *object)
+{
+    for (size_t i = 0; i < WATCHES; i++)
+        if (watched[i].resource == resource)
+            return watched[i].trim(object);
+    return json_incref(object);
+}
+
+/* ---- events ---- */
+
+static void add_event(void *context, const struct kube_resource *resource, json_t *before,
+                      json_t *after)
+{
+    struct controller *controller = context;
+    ARRAY_RESERVE(controller->events, &controller->event_capacity,
+                  controller->event_count + 1);
+    controller->events[controller->event_count++] = (struct event){
+        .resource = resource,
+        .before = json_incref(before),
+        .after = json_incref(after),
+    };
+}
+
+/* The job that controls `object`, as a key; NULL if none does. */
+static char *owner_key(const json_t *object)
+{
+    const json_t *owners =
+        json_object_get(json_object_get(object, "metadata"), "ownerReferences");
+    for (size_t i = 0; i < json_array_size(owners); i++) {
+        const json_t *owner = json_array_get(owners, i);
+        const char *kind = json_string_value(json_object_get(owner, "kind"));
+        const char *name = json_string_value(json_object_get(owner, "name"));
+        if (json_is_true(json_object_get(owner, "controller")) && kind && name &&
+            !strcmp(kind, kube_job.kind))
+            return xasprintf("%s/%s", kube_namespace(object), name);
+    }
+    return NULL;
+}
+
+static void enqueue_owner(struct controller *controller, const json_t *object)
+{
+    auto_free char *key = owner_key(object);
+    if (key && find_job(controller, key))
+        workqueue_add(controller->queue, key);
+}
+
+static bool on_node(struct controller *controller, const char *name,
+                    const struct event *event)
+{
+    bool changed =
+        capacity_set_node(controller->capacity, name, event->after, controller->now_ms);
+    /* Whether a node is there or out of service says which pods are gone. */
+    const json_t *before =
+        json_object_get(json_object_get(event->before, "spec"), "taints");
+    const json_t *after =
+        json_object_get(json_object_get(event->after, "spec"), "taints");
+    return changed || !event->before || !event->after ||
+           (before != after && !json_equal(before, after));
+}
+
+static void on_job(struct controller *controller, const struct event *event)
+{
+    const json_t *object = event->after ? event->after : event->before;
+    auto_free char *key = xasprintf("%s/%s", kube_namespace(object), kube_name(object));
+    auto_free char *uid_key =
+        xasprintf("%s/%s", kube_namespace(object), kube_uid(object));
+    struct job *job = find_job(controller, key);
+    bool is_alive = event->after && !snapshot_job_is_finished(event->after);
+    if (job && (!event->after || strcmp(job->uid, kube_uid(object)) != 0)) {
+        forget_job(controller, job);
+        job = NULL;
+    }
+    if (capacity_set_job(controller->capacity, uid_key, is_alive))
+        enqueue_unfinished(controller);
+    if (!event->after)
+        return;
+    if (!job) {
+        struct job_spec spec;
+        job_spec_read_identity(object, &spec);
+        job = xcalloc(1, sizeof *job);
+        job->key = xstrdup(key);
+        job->uid = xstrdup(kube_uid(object));
+        job->created_ms = spec.created_wall_ms;
+        job->is_unanswered = true;
+        insert_job(controller, job);
+    }
+    bool wanted = job->wants_gpus;
+    job->wants_gpus = is_alive && job_spec_is_ours(object) && !kube_is_deleting(object);
+    if (wanted && !job->wants_gpus)
+        enqueue_blocked(controller);
+    workqueue_add(controller->queue, key);
+}
+
+/* Tells capacity and queue what happened. */
+static void take_event(struct controller *controller, const struct event *event)
+{
+    const struct kube_resource *resource = event->resource;
+    const json_t *object = event->after ? event->after : event->before;
+    struct capacity *capacity = controller->capacity;
+    bool changed = false;
+    if (resource == &kube_node) {
+        changed = on_node(controller, kube_name(object), event);
+    } else if (resource == &kube_pod) {
+        changed = capacity_set_pod(capacity, kube_uid(object), event->after);
+    } else if (resource == &kube_config_map) {
+        changed = capacity_set_plan(capacity, kube_uid(object), event->after);
+    } else if (resource == &kube_job) {
+        on_job(controller, event);
+        return;
+    } else if (resource == &kube_service) {
+        auto_free char *key =
+            xasprintf("%s/%s", kube_namespace(object), kube_name(object));
+        if (find_job(controller, key))
+            workqueue_add(controller->queue, key);
+    } else {
+        changed = true; /* a profile: any job may be waiting for it */
+    }
+    enqueue_owner(controller, event->before);
+    enqueue_owner(controller, event->after);
+    if (changed)
+        enqueue_unfinished(controller);
+}
+
+static void take_events(struct controller *controller)
+{
+    /* None is added meanwhile: only callbacks of the transport do. */
+    for (size_t i = 0; i < controller->event_count; i++) {
+        struct event *event = &controller->events[i];
+        take_event(controller, event);
+        json_decref(event->before);
+        json_decref(event->after);
+    }
+    controller->event_count = 0;
+}
+
+/* ---- our own writes ---- */
+
+/* An object came back from one of our writes: the store has it before the watch does. */
+static void on_object(void *context, const struct kube_resource *resource, const char *ns,
+                      const char *name, const char *uid, json_t *object)
+{
+    struct controller *controller = context;
+    json_auto_t *before = json_incref(store_find(controller->store, resource, ns, name));
+    if (!object) {
+        if (store_remove(controller->store, resource, ns, name, uid))
+            add_event(controller, resource, before, NULL);
+        return;
+    }
+    json_auto_t *trimmed = trim(resource, object);
+    if (!trimmed || !store_put(controller->store, resource, trimmed))
+        return;
+    bool is_another = before && strcmp(kube_uid(before), kube_uid(trimmed)) != 0;
+    if (is_another)
+        add_event(controller, resource, before, NULL);
+    add_event(controller, resource, is_another ? NULL : before, trimmed);
+}
+
+static void on_done(void *context, const char *key, const struct het_error *err,
+                    int64_t retry_after_ms)
+{
+    struct controller *controller = context;
+    ARRAY_RESERVE(controller->outcomes, &controller->outcome_capacity,
+                  controller->outcome_count + 1);
+    controller->outcomes[controller->outcome_count++] = (struct outcome){
+        .key = xstrdup(key),
+        .has_failed = err != NULL,
+        .message = xstrdup(err ? err->message : ""),
+        .retry_after_ms = retry_after_ms,
+    };
+}
+
+static void take_outcome(struct controller *controller, const struct outcome *outcome)
+{
+    struct job *job = find_job(controller, outcome->key);
+    workqueue_done(controller->queue, outcome->key);
+    if (!job)
+        return;
+    job->is_failing = outcome->has_failed;
+    if (job->commits_until_ms) {
+        /* The plan may be there although we were not told: the watch will say so. */
+        job->commits_until_ms =
+            outcome->has_failed ? controller->now_ms + CONTROLLER_DOUBT_MS : 0;
+        enqueue_blocked(controller);
+    }
+    if (!outcome->has_failed) {
+        workqueue_forget(controller->queue, outcome->key);
+        return;
+    }
+    controller->statistics.failures++;
+    log_event(LOG_WARNING, "controller", "pass failed", LOG_STR("job", outcome->key),
+              LOG_STR("error", outcome->message));
+    workqueue_add_failed(controller->queue, outcome->key, controller->now_ms);
+    if (outcome->retry_after_ms > 0)
+        workqueue_add_at(controller->queue, outcome->key,
+                         controller->now_ms + outcome->retry_after_ms);
+    enqueue_blocked(controller);
+}
+
+static void take_outcomes(struct controller *controller)
+{
+    for (size_t i = 0; i < controller->outcome_count; i++) {
+        take_outcome(controller, &controller->outcomes[i]);
+        free(controller->outcomes[i].key);
+        free(controller->outcomes[i].message);
+    }
+    controller->outcome_count = 0;
+}
+
+/* ---- the planner ---- */
+
+static void set_answer(struct job *job, enum answer_kind kind, uint64_t digest,
+                       const char *text, const char *message, int64_t took_ms)
+{
+    char *new_text = xstrdup(text ? text : "");
+    char *new_message = xstrdup(message ? message : "");
+    free(job->answer_text);
+    free(job->answer_message);
+    job->answer_text = new_text;
+    job->answer_message = new_message;
+    job->memory.answer = (struct planner_answer){ .kind = kind,
+                                                  .digest = digest,
+                                                  .text = new_text,
+                                                  .message = new_message,
+                                                  .planner_ms = took_ms };
+    job->memory.is_planning = false;
+}
+
+static void count_failure(struct controller *controller, struct job *job)
+{
+    job->memory.planner_failures++;
+    job->memory.planner_failed_ms = controller->now_ms;
+}
+
+static void on_answer(void *context, const char *key, uint64_t digest,
+                      const struct planner_reply *reply)
+{
+    static const enum answer_kind kinds[] = { [PLANNER_PLAN] = ANSWER_PLAN,
+                                              [PLANNER_NO_PLAN] = ANSWER_NO_PLAN,
+                                              [PLANNER_REFUSED] = ANSWER_FAILED,
+                                              [PLANNER_BROKE] = ANSWER_FAILED };
+    struct controller *controller = context;
+    struct job *job = find_job(controller, key);
+    enum answer_kind kind = kinds[reply->outcome];
+    if (!job)
+        return;
+    log_event(kind == ANSWER_FAILED ? LOG_WARNING : LOG_INFO, "planner", "answered",
+              LOG_STR("job", key), LOG_INT("took_ms", reply->took_ms),
+              LOG_BOOL("has_plan", kind == ANSWER_PLAN),
+              LOG_STR("message", kind == ANSWER_PLAN ? "" : reply->message));
+    set_answer(job, kind, digest, reply->output, reply->message, reply->took_ms);
+    if (kind == ANSWER_FAILED)
+        count_failure(controller, job);
+    else
+        job->memory.planner_failures = 0;
+    workqueue_add(controller->queue, key);
+}
+
+static void start_planner(struct controller *controller, struct job *job)
+{
+    struct het_error err = { 0 };
+    json_auto_t *question = TAKE(job->question);
+    controller->statistics.plans++;
+    if (planner_start(controller->planner, job->key, job->memory.planning_digest,
+                      question, job->question_timeout_ms, controller->now_ms, &err) == 0)
+        return;
+    log_event(LOG_ERROR, "planner", "cannot start", LOG_STR("job", job->key),
+              LOG_STR("error", err.message));
+    set_answer(job, ANSWER_FAILED, job->memory.planning_digest, "", err.message, 0);
+    count_failure(controller, job);
+    workqueue_add(controller->queue, job->key);
+}
+
+/* Questions of the oldest jobs first. */
+static void start_planners(struct controller *controller)
+{
+    for (size_t i = 0; i < controller->job_count; i++) {
+        if (planner_running(controller->planner) >= CONTROLLER_PLANNERS ||
+            !planner_has_room(controller->planner))
+            return;
+        if (controller->jobs[i]->question)
+            start_planner(controller, controller->jobs[i]);
+    }
+}
+
+/* ---- one job ---- */
+
+static void keep_question(struct job *job, const struct decision *decision)
+{
+    for (size_t i = 0; i < decision->action_count; i++) {
+        const struct action *action = &decision->actions[i];
+        if (action->kind != ACTION_PLAN)
+            continue;
+        json_decref(job->question);
+        job->question = json_incref(action->object);
+        job->question_timeout_ms = action->timeout_ms;
+        job->memory.is_planning = true;
+        job->memory.planning_digest = action->digest;
+    }
+}
+
+/* A question that no planner has taken up yet and that is not the question any more. */
+static void drop_stale_question(struct job *job, const struct snapshot *snapshot)
+{
+    if (!job->question || job->memory.planning_digest == snapshot->input_digest)
+        return;
+    json_decref(job->question);
+    job->question = NULL;
+    job->memory.is_planning = false;
+}
+
+static bool takes_gpus(const struct decision *decision)
+{
+    for (size_t i = 0; i < decision->action_count; i++)
+        if (decision->actions[i].kind == ACTION_CREATE &&
+            decision->actions[i].resource == &kube_config_map)
+            return true;
+    return false;
+}
+
+static int64_t resync_ms(const struct controller *controller, const struct job *job)
+{
+    uint64_t digest = snapshot_digest(controller->seed, job->uid, strlen(job->uid));
+    return controller->now_ms + CONTROLLER_RESYNC_MS +
+           (int64_t)(digest % (CONTROLLER_RESYNC_MS / 10));
+}
+
+/* Puts what was decided to work. The key stays taken until the writes are over. */
+static void carry_out(struct controller *controller, struct job *job,
+                      const struct decision *decision)
+{
+    struct planner_answer answer = job->memory.answer;
+    job->memory = decision->memory;
+    job->memory.answer = answer; /* ours, the decision's is borrowed */
+    keep_question(job, decision);
+    if (takes_gpus(decision))
+        job->commits_until_ms = INT64_MAX;
+    set_unanswered(controller, job, decision->is_unanswered);
+    controller->statistics.passes++;
+    controller->statistics.actions += decision->action_count;
+    int64_t again_ms = resync_ms(controller, job);
+    workqueue_add_at(controller->queue, job->key, least(decision->requeue_ms, again_ms));
+    log_event(decision->action_count ? LOG_INFO : LOG_DEBUG, "controller", "decided",
+              LOG_STR("job", job->key), LOG_STR("state", decision->summary),
+              LOG_INT("actions", (int64_t)decision->action_count));
+    apply_start(controller->apply, job->key, decision);
+}
+
+/* Decides about one job; false if there is none of that key. */
+static bool decide(struct controller *controller, const char *key)
+{
+    struct job *job = find_job(controller, key);
+    if (!job)
+        return false;
+    struct het_arena *arena = het_arena_new();
+    struct snapshot_sources sources = {
+        .store = controller->store,
+        .capacity = controller->capacity,
+        .hardware = controller->hardware,
+        .hardware_digest = controller->hardware_digest,
+        .now_ms = controller->now_ms,
+        .wall_ms = controller->wall_ms,
+    };
+    const char *slash = strchr(key, '/');
+    const char *ns = het_arena_printf(arena, "%.*s", (int)(slash - key), key);
+    struct snapshot snapshot;
+    bool found = snapshot_take(arena, &sources, ns, slash + 1, &job->memory, &snapshot);
+    if (found) {
+        drop_stale_question(job, &snapshot);
+        snapshot.memory.is_planning = job->memory.is_planning;
+        const struct job *blocker = find_blocker(controller, job);
+        snapshot.blocked_by = blocker ? blocker->key : NULL;
+        job->was_blocked = blocker != NULL;
+        struct decision decision;
+        reconcile(arena, &snapshot, &decision);
+        if (blocker && blocker->commits_until_ms > controller->now_ms)
+            decision.requeue_ms = least(decision.requeue_ms, blocker->commits_until_ms);
+        carry_out(controller, job, &decision);
+        decision_fini(&decision);
+    }
+    het_arena_free(arena);
+    return found;
+}
+
+static void decide_due(struct controller *controller)
+{
+    for (int i = 0; i < CONTROLLER_KEYS_A_STEP; i++) {
+        const char *taken = workqueue_take(controller->queue, controller->now_ms);
+        if (!taken)
+            return;
+        auto_free char *key = xstrdup(taken);
+        if (!decide(controller, key))
+            workqueue_done(controller->queue, key);
+        /* Runs without a write are over at once: their keys must not look taken. */
+        take_outcomes(controller);
+    }
+}
+
+/* ---- life ---- */
+
+static void make_watches(struct controller *controller)
+{
+    for (size_t i = 0; i < WATCHES; i++) {
+        struct watch_config config = {
+            .resource = watched[i].resource,
+            .ns = watched[i].is_cluster_wide ? "" : controller->ns,
+            .label_selector = watched[i].label_selector,
+            .trim = watched[i].trim,
+        };
+        controller->watches[i] = watch_new(controller->kube, controller->store, &config,
+                                           controller->seed + i, add_event, controller);
+    }
+}
+
+static void make_hardware_watch(struct controller *controller,
+                                const struct controller_config *config)
+{
+    if (!config->hardware_map)
+        return;
+    controller->hardware_ns = xstrdup(config->hardware_map_ns);
+    controller->hardware_map = xasprintf("metadata.name=%s", config->hardware_map);
+    controller->hardware_store = store_new();
+    struct watch_config watch = { .resource = &kube_config_map,
+                                  .ns = controller->hardware_ns,
+                                  .field_selector = controller->hardware_map };
+    controller->hardware_watch = watch_new(controller->kube, controller->hardware_store,
+                                           &watch, config->seed + WATCHES,
+                                           on_hardware_map, controller);
+}
+
+struct controller *controller_new(struct transport *transport,
+                                  const struct controller_config *config,
+                                  struct het_error *err)
+{
+    struct controller *controller = xcalloc(1, sizeof *controller);
+    controller->ns = config->ns ? config->ns : "";
+    controller->transport = transport;
+    controller->seed = config->seed;
+    controller->kube = kube_new(transport, "heterotrain-controller");
+    if (config->requests_per_s > 0)
+        kube_set_rate(controller->kube, config->requests_per_s, config->burst);
+    controller->store = store_new();
+    controller->queue = workqueue_new();
+    controller->capacity = capacity_new();
+    struct apply_callbacks callbacks = { .on_object = on_object,
+                                         .on_done = on_done,
+                                         .context = controller };
+    controller->apply = apply_new(controller->kube, &callbacks);
+    controller->planner = planner_new(config->planner, on_answer, controller);
+    if (config->hardware)
+        controller->hardware_file = json_deep_copy(config->hardware);
+    make_watches(controller);
+    make_hardware_watch(controller, config);
+    if (use_hardware(controller, controller->hardware_file, err) < 0) {
+        controller_free(controller);
+        return NULL;
+    }
+    return controller;
+}
+
+static void drop_events(struct controller *controller)
+{
+    for (size_t i = 0; i < controller->event_count; i++) {
+        json_decref(controller->events[i].before);
+        json_decref(controller->events[i].after);
+    }
+    for (size_t i = 0; i < controller->outcome_count; i++) {
+        free(controller->outcomes[i].key);
+        free(controller->outcomes[i].message);
+    }
+    free(controller->events);
+    free(controller->outcomes);
+}
+
+void controller_free(struct controller *controller)
+{
+    if (!controller)
+        return;
+    watch_free(controller->hardware_watch);
+    for (size_t i = 0; i < WATCHES; i++)
+        watch_free(controller->watches[i]);
+    planner_free(controller->planner);
+    kube_free(controller->kube);
+    apply_free(controller->apply);
+    drop_events(controller);
+    for (size_t i = 0; i < controller->job_count; i++)
+        free_job(controller->jobs[i]);
+    free(controller->jobs);
+    strmap_fini(&controller->jobs_by_key);
+    capacity_free(controller->capacity);
+    workqueue_free(controller->queue);
+    store_free(controller->hardware_store);
+    store_free(controller->store);
+    free(controller->hardware_ns);
+    free(controller->hardware_map);
+    json_decref(controller->hardware_file);
+    json_decref(controller->hardware);
+    het_arena_free(controller->hardware_arena);
+    free(controller);
+}
+
+bool controller_is_synced(const struct controller *controller)
+{
+    bool synced = !controller->hardware_watch ||
+                  watch_is_synced(controller->hardware_watch);
+    for (size_t i = 0; i < WATCHES; i++)
+        synced = synced && watch_is_synced(controller->watches[i]);
+    return synced;
+}
+
+void controller_step(struct controller *controller, int64_t now_ms, int64_t wall_ms)
+{
+    controller->now_ms = now_ms;
+    controller->wall_ms = wall_ms;
+    log_set_time(wall_ms);
+    kube_step(controller->kube, now_ms);
+    for (size_t i = 0; i < WATCHES; i++)
+        watch_step(controller->watches[i], now_ms);
+    if (controller->hardware_watch)
+        watch_step(controller->hardware_watch, now_ms);
+    take_events(controller);
+    take_outcomes(controller);
+    planner_step(controller->planner, now_ms);
+    if (controller_is_synced(controller))
+        decide_due(controller);
+    start_planners(controller);
+}
+
+int64_t controller_next_ms(const struct controller *controller)
+{
+    if (controller->event_count || controller->outcome_count)
+        return controller->now_ms;
+    int64_t next_ms =
+        least(kube_next_ms(controller->kube), planner_next_ms(controller->planner));
+    for (size_t i = 0; i < WATCHES; i++)
+        next_ms = least(next_ms, watch_next_ms(controller->watches[i]));
+    if (controller->hardware_watch)
+        next_ms = least(next_ms, watch_next_ms(controller->hardware_watch));
+    if (controller_is_synced(controller))
+        next_ms = least(next_ms, workqueue_next_ms(controller->queue));
+    return next_ms;
+}
+
+void controller_poll(struct controller *controller, int64_t timeout_ms)
+{
+    struct pollfd fds[3 * PLANNER_MAX_CHILDREN];
+    size_t count = planner_poll_list(controller->planner, fds, sizeof fds / sizeof *fds);
+    if (timeout_ms < 0)
+        timeout_ms = 0;
+    transport_poll(controller->transport, fds, count,
+                   least(timeout_ms, CONTROLLER_MAX_POLL_MS));
+}
+
+bool controller_is_busy(const struct controller *controller)
+{
+    return kube_in_flight(controller->kube) || planner_running(controller->planner);
+}
+
+size_t controller_planners(const struct controller *controller)
+{
+    return planner_running(controller->planner);
+}
+
+struct controller_statistics controller_statistics(const struct controller *controller)
+{
+    return controller->statistics;
+}
+
+const char *controller_find_overcommit(const struct controller *controller)
+{
+    return capacity_find_overcommit(controller->capacity);
+}

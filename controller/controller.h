@@ -1,0 +1,74 @@
+/* controller.h - one operator: watches the cluster, and for each job that something
+ * concerns takes a snapshot, decides (reconcile.h), asks the planner, writes (apply.h).
+ *
+ * One thread, one loop, and whoever runs it owns the clock:
+ *
+ *     for (;;) {
+ *         controller_step(controller, now_ms, wall_ms);
+ *         controller_poll(controller, controller_next_ms(controller) - now_ms);
+ *     }
+ *
+ * All that it knows is the API server's; it may be freed at any moment and made anew. */
+#ifndef CONTROLLER_CONTROLLER_H
+#define CONTROLLER_CONTROLLER_H
+
+#include "controller/http.h"
+
+#include <jansson.h>
+
+enum {
+    CONTROLLER_PLANNERS = 2,        /* children that plan at the same time */
+    CONTROLLER_KEYS_A_STEP = 64,    /* jobs decided between two looks at the network */
+    CONTROLLER_RESYNC_MS = 600000,  /* every job is looked at again after 10 min + 10 % */
+    CONTROLLER_MAX_POLL_MS = 30000, /* one wait */
+    CONTROLLER_DOUBT_MS = 10000,    /* a plan whose writing failed may yet appear */
+};
+
+struct controller_config {
+    const char *ns;              /* of the jobs; "" or NULL: all namespaces */
+    const char *planner;         /* path of hetplan */
+    const json_t *hardware;      /* the admin's hardware file, may be NULL */
+    const char *hardware_map_ns; /* ConfigMap that has it under "hardware.json"; NULL: */
+    const char *hardware_map;    /*   none. While it is there it wins over `hardware` */
+    double requests_per_s;       /* to the API server; 0: kube.h's own */
+    int burst;
+    uint64_t seed; /* of jitter */
+};
+
+struct controller;
+
+/* `transport` is borrowed; the strings of `config` too. Nothing is requested before the
+ * first step. Errors: HET_BAD_INPUT, what is wrong with the hardware file. */
+struct controller *controller_new(struct transport *transport,
+                                  const struct controller_config *config,
+                                  struct het_error *err);
+/* Ends requests and planners where they are. */
+void controller_free(struct controller *controller);
+
+/* Does all that is due at `now_ms`, which only ever grows; `wall_ms` since 1970 goes into
+ * what people read. */
+void controller_step(struct controller *controller, int64_t now_ms, int64_t wall_ms);
+/* When controller_step has something to do; INT64_MAX: only when the network or a planner
+ * speaks. */
+int64_t controller_next_ms(const struct controller *controller);
+/* Waits for network and planners, at most `timeout_ms` (what is negative is none). */
+void controller_poll(struct controller *controller, int64_t timeout_ms);
+
+/* Whether all that is watched has been listed; nothing is decided before. */
+bool controller_is_synced(const struct controller *controller);
+/* Whether requests (other than watches) or planners are under way. */
+bool controller_is_busy(const struct controller *controller);
+/* Planners under way: they take real time, whatever the clock of the caller says. */
+size_t controller_planners(const struct controller *controller);
+
+struct controller_statistics {
+    uint64_t passes;   /* jobs decided */
+    uint64_t actions;  /* of those decisions, writes and questions */
+    uint64_t failures; /* runs of writes that failed */
+    uint64_t plans;    /* questions to the planner */
+};
+struct controller_statistics controller_statistics(const struct controller *controller);
+/* A node that more GPUs are planned or taken on than it has; NULL: none (capacity.h). */
+const char *controller_find_overcommit(const struct controller *controller);
+
+#endif
