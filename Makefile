@@ -22,7 +22,7 @@ EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge em
             embedded embedded_cluster
 CONTROLLER      := timestamp log http auth json_scan kube store workqueue watch \
                    $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
-                   planner_child controller $(EMBEDDED) simulate main
+                   planner_child controller $(EMBEDDED) simulation report simulate main
 
 # ---- tools and flags ----
 comma    := ,

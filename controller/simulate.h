@@ -1,0 +1,21 @@
+/* simulate.h - `heterotrain-controller simulate`: what would happen? The real controller
+ * on a cluster that is read from files, with a script of events, without a cluster. */
+#ifndef CONTROLLER_SIMULATE_H
+#define CONTROLLER_SIMULATE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+struct simulate_terminal {
+    FILE *out, *err;
+    bool is_utf8;
+    int width;           /* columns of a line */
+    const char *hetplan; /* path that is used when none is given */
+};
+
+/* `argv[0]` is the word "simulate". Returns the exit status: 0, all jobs run, are placed
+ * or are over at the end; 1, some job waits, or the controller did not come to rest; 2,
+ * bad input. Uses getopt. */
+int simulate_main(int argc, char **argv, const struct simulate_terminal *terminal);
+
+#endif
