@@ -689,11 +689,39 @@ bool capacity_is_out_of_service(const struct capacity *capacity, const char *nam
     return false;
 }
 
+/* Sums over all jobs: what their pods hold now, and what their newest generations will.
+ */
+static void sum_jobs(const struct capacity *capacity, const struct node *node,
+                     int64_t *ret_held, int64_t *ret_wanted)
+{
+    *ret_held = *ret_wanted = 0;
+    for (size_t i = 0; i < capacity->jobs.capacity; i++) {
+        const struct job *job = capacity->jobs.slots[i].value;
+        if (!job)
+            continue;
+        auto_free struct holding *holdings = NULL;
+        size_t count = list_holdings(job, &holdings);
+        int64_t newest = 0, planned = 0;
+        for (size_t k = 0; k < count; k++) {
+            if (holdings[k].node != node)
+                continue;
+            *ret_held += holdings[k].older + holdings[k].newest;
+            newest += holdings[k].newest;
+            planned += holdings[k].planned;
+        }
+        *ret_wanted += larger(newest, planned);
+    }
+}
+
 const char *capacity_find_overcommit(const struct capacity *capacity)
 {
     for (size_t i = 0; i < capacity->node_count; i++) {
         const struct node *node = capacity->nodes[i];
-        if (node->object && node->reserved + node->foreign > node->allocatable)
+        if (!node->object || !node->reserved)
+            continue;
+        int64_t held, wanted;
+        sum_jobs(capacity, node, &held, &wanted);
+        if (node->foreign + larger(held, wanted) > node->allocatable)
             return node->name;
     }
     return NULL;

@@ -375,8 +375,23 @@ static json_t *quantity_text(int64_t milli)
                         : json_sprintf("%" PRId64, milli / 1000);
 }
 
-/* GPUs as limits; perGPUResources times the GPUs on top of what the container asks for.
- */
+/* Milli-units of a quantity, which JSON may give as text or as a number; 0 if it is
+ * absent, -1 if it is none. */
+static int64_t milli_of(const json_t *quantity)
+{
+    if (!quantity)
+        return 0;
+    if (json_is_string(quantity))
+        return het_quantity_parse(json_string_value(quantity), 1);
+    int64_t milli;
+    if (!json_is_integer(quantity) ||
+        __builtin_mul_overflow(json_integer_value(quantity), 1000, &milli))
+        return -1;
+    return milli;
+}
+
+/* GPUs as limits; perGPUResources times the GPUs on top of what the container asks for. A
+ * limit below the request would make the pod invalid: it is raised. */
 static int add_resources(json_t *container, const struct job_spec *spec, int64_t gpus,
                          struct het_error *err)
 {
@@ -386,20 +401,17 @@ static int add_resources(json_t *container, const struct job_spec *spec, int64_t
     const char *name;
     json_t *each;
     json_object_foreach ((json_t *)(uintptr_t)spec->per_gpu_resources, name, each) {
-        int64_t milli = json_is_string(each)
-                            ? het_quantity_parse(json_string_value(each), 1)
-                            : json_integer_value(each) * 1000;
-        const char *base = text_of(requests, name);
-        int64_t own = *base ? het_quantity_parse(base, 1) : 0;
-        int64_t sum;
-        if (milli < 0 || own < 0 || __builtin_mul_overflow(milli, gpus, &sum) ||
+        int64_t per_gpu = milli_of(each), own = milli_of(json_object_get(requests, name));
+        int64_t limit = milli_of(json_object_get(limits, name)), sum;
+        if (per_gpu < 0 || own < 0 || limit < 0 ||
+            __builtin_mul_overflow(per_gpu, gpus, &sum) ||
             __builtin_add_overflow(sum, own, &sum))
             return het_fail(err, HET_BAD_INPUT,
-                            "spec.perGPUResources.%s: is not a quantity that can be "
-                            "multiplied and added",
+                            "spec.perGPUResources.%s: it and the container's own must be "
+                            "quantities that can be multiplied and added",
                             name);
         json_object_set_new(requests, name, quantity_text(sum));
-        if (json_object_get(limits, name))
+        if (json_object_get(limits, name) && limit < sum)
             json_object_set_new(limits, name, quantity_text(sum));
     }
     json_object_set_new(requests, JOB_SPEC_GPU_RESOURCE, json_sprintf("%" PRId64, gpus));

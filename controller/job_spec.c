@@ -163,6 +163,7 @@ static const struct {
     { "runtime.argsPolicy", "EnvOnly" },
     { "successPolicy", "AllPods" },
     { "activeDeadlineSeconds", NULL },
+    { "checkpoint.onDisruption.signal", "SIGTERM" },
 };
 
 static void refuse_unsupported(struct reader *reader)
@@ -183,6 +184,18 @@ static void refuse_unsupported(struct reader *reader)
         refuse(
             reader, "Unsupported",
             "spec.suspend: is not supported by this release; delete the job to stop it");
+    if (json_is_true(find(reader->spec, "planner.constraints.uniformTensorParallel")))
+        refuse(
+            reader, "Unsupported",
+            "spec.planner.constraints.uniformTensorParallel: only false is supported by "
+            "this release");
+    const json_t *uneven =
+        find(reader->spec, "planner.constraints.nonUniformDataParallel");
+    if (uneven && !json_is_true(uneven))
+        refuse(
+            reader, "Unsupported",
+            "spec.planner.constraints.nonUniformDataParallel: only true is supported by "
+            "this release");
     const char *method =
         json_string_value(find(reader->spec, "checkpoint.onDisruption.method"));
     if (method && strcmp(method, "Signal") && strcmp(method, "None"))

@@ -15,6 +15,8 @@
 #define LOSS_DEBOUNCE_MS       ((int64_t)5000)
 /* A planner that broke is asked again after 1 s * 2^failures, at most this. */
 #define PLANNER_BACKOFF_MAX_MS ((int64_t)300000)
+/* events.k8s.io/v1: a note has at most 1 kB. Conditions keep to the same. */
+#define MESSAGE_BYTES          1024
 #define REPORTING_CONTROLLER   "heterotrain.io/controller"
 
 struct pass {
@@ -31,14 +33,20 @@ struct pass {
     bool is_replaced;         /* a new generation was decided in this pass */
 };
 
+/* A message for people, in the arena. It may quote what a user wrote, and be cut: what is
+ * not UTF-8 any more becomes "?", since the API server takes nothing else. */
 __attribute__((format(printf, 2, 3))) static const char *text(struct pass *pass,
                                                               const char *format, ...)
 {
-    char buffer[2048];
+    char buffer[MESSAGE_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(buffer, sizeof buffer, format, args);
     va_end(args);
+    json_auto_t *valid = json_string(buffer);
+    for (char *c = buffer; !valid && *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
     return het_arena_strdup(pass->arena, buffer);
 }
 
@@ -101,8 +109,6 @@ static void add_event(struct pass *pass, int phase, bool is_warning, const char 
     digest = snapshot_digest(digest, &snapshot->wall_ms, sizeof snapshot->wall_ms);
     char time[TIMESTAMP_SIZE];
     timestamp_format_micro(snapshot->wall_ms, time);
-    char short_note[1024]; /* events.k8s.io/v1: note has at most 1 kB */
-    snprintf(short_note, sizeof short_note, "%s", note);
 
     struct action *action = add_action(pass, ACTION_EVENT, phase);
     action->resource = &kube_event;
@@ -114,8 +120,9 @@ static void add_event(struct pass *pass, int phase, bool is_warning, const char 
         action->name, "namespace", spec->ns, "eventTime", time, "reportingController",
         REPORTING_CONTROLLER, "reportingInstance", "heterotrain-controller", "action",
         action_word, "reason", reason, "type", is_warning ? "Warning" : "Normal", "note",
-        short_note, "regarding", "apiVersion", "heterotrain.io/v1alpha1", "kind",
-        "HeteroTrainingJob", "namespace", spec->ns, "name", spec->name, "uid", spec->uid);
+        text(pass, "%s", note), "regarding", "apiVersion", "heterotrain.io/v1alpha1",
+        "kind", "HeteroTrainingJob", "namespace", spec->ns, "name", spec->name, "uid",
+        spec->uid);
 }
 
 /* ---- status ---- */
@@ -1050,6 +1057,14 @@ static bool is_accepted(struct pass *pass)
                  spec->profile_is_cluster ? "ClusterModelProfile" : "ModelProfile",
                  spec->profile_is_cluster ? "" : spec->ns,
                  spec->profile_is_cluster ? "" : "/", spec->profile_name));
+        return false;
+    }
+    if (json_object_get(json_object_get(snapshot->profile, "spec"), "configMapRef")) {
+        set(pass, "Accepted", "False", "Unsupported",
+            text(pass,
+                 "profile %s: spec.configMapRef is not supported by this release; put "
+                 "the measurements into spec.gpuTypes",
+                 spec->profile_name));
         return false;
     }
     set(pass, "Accepted", "True", "Valid", "");

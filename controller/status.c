@@ -72,7 +72,7 @@ static json_t *condition_json(const struct snapshot *snapshot,
     return json;
 }
 
-/* Conditions of this pass, then those that it says nothing about, as they were. */
+/* Conditions of this pass, then those that it lets stand. */
 static json_t *conditions_json(const struct snapshot *snapshot,
                                const struct status_facts *facts, const json_t *present)
 {
@@ -88,8 +88,11 @@ static json_t *conditions_json(const struct snapshot *snapshot,
         bool is_set = false;
         for (size_t k = 0; k < facts->condition_count; k++)
             is_set |= !strcmp(facts->conditions[k].type, text_of(old, "type"));
-        if (!is_set)
-            json_array_append(list, old);
+        if (!is_set) {
+            json_t *kept = json_copy(old);
+            set_integer(kept, "observedGeneration", snapshot->spec.generation);
+            json_array_append_new(list, kept);
+        }
     }
     return list;
 }

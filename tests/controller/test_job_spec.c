@@ -1,0 +1,196 @@
+#include "controller/job_spec.h"
+#include "tests/controller/world.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct het_arena *arena;
+
+static void setup(void)
+{
+    arena = het_arena_new();
+}
+
+static void teardown(void)
+{
+    het_arena_free(arena);
+}
+
+/* The least job that is valid, with `spec` merged over its spec. */
+static json_t *job_with(const char *spec)
+{
+    json_t *job =
+        world_json("{'metadata': {'name': 'opt', 'namespace': 'ns', 'uid': 'u', "
+                   "'generation': 3, 'creationTimestamp': '2026-01-01T00:00:01Z'}, "
+                   "'spec': {'model': {'profileRef': {'name': 'p'}}, 'training': "
+                   "{'globalBatchSize': 64}, 'podTemplate': {'spec': {}}}}");
+    json_auto_t *extra = world_json("%s", spec);
+    json_object_update_recursive(json_object_get(job, "spec"), extra);
+    return job;
+}
+
+START_TEST(absent_fields_take_the_defaults)
+{
+    json_auto_t *job = job_with("{}");
+    struct job_spec spec;
+    const char *reason;
+    struct het_error err;
+    ck_assert_int_eq(job_spec_parse(arena, job, &spec, &reason, &err), 0);
+    ck_assert_str_eq(spec.name, "opt");
+    ck_assert_int_eq(spec.generation, 3);
+    ck_assert_int_eq(spec.created_wall_ms, 1767225601000);
+    ck_assert(!spec.profile_is_cluster);
+    ck_assert_int_eq(spec.min_gpus, 1);
+    ck_assert_int_eq(spec.max_gpus, 0);
+    ck_assert_str_eq(spec.algorithm, "auto");
+    ck_assert_int_eq(spec.debounce_ms, 30000);
+    ck_assert_int_eq(spec.cooldown_ms, 600000);
+    ck_assert_int_eq(spec.min_improvement_percent, 15);
+    ck_assert_int_eq(spec.node_failure_grace_ms, 30000);
+    ck_assert_int_eq(spec.master_port, 29500);
+    ck_assert_str_eq(spec.plan_mount_path, "/etc/hetero-plan");
+    ck_assert_int_eq(spec.max_restarts, 6);
+    ck_assert_ptr_null(spec.checkpoint_uri);
+}
+END_TEST
+
+START_TEST(given_fields_are_read)
+{
+    json_auto_t *job = job_with(
+        "{'model': {'profileRef': {'kind': 'ClusterModelProfile'}}, 'resources': "
+        "{'minGPUs': 2, 'maxGPUs': 8, 'gpuTypes': [{'name': 'T4', 'maxGPUs': 3, "
+        "'preference': -5}]}, 'planner': {'algorithm': 'Metis', 'seed': 7, "
+        "'effort': 'Low'}, 'replanPolicy': {'mode': 'Manual', 'debounceSeconds': "
+        "1}, 'checkpoint': {'storageURI': 'pvc://x'}, 'runtime': {'type': "
+        "'Custom'}}");
+    struct job_spec spec;
+    const char *reason;
+    struct het_error err;
+    ck_assert_int_eq(job_spec_parse(arena, job, &spec, &reason, &err), 0);
+    ck_assert(spec.profile_is_cluster);
+    ck_assert_int_eq(spec.max_gpus, 8);
+    ck_assert_uint_eq(spec.gpu_type_count, 1);
+    ck_assert_str_eq(spec.gpu_types[0].name, "T4");
+    ck_assert_int_eq(spec.gpu_types[0].preference, -5);
+    ck_assert_str_eq(spec.algorithm, "metis");
+    ck_assert_int_eq(spec.effort, 100000);
+    ck_assert_int_eq(spec.replan_mode, REPLAN_MANUAL);
+    ck_assert_int_eq(spec.debounce_ms, 1000);
+    ck_assert_str_eq(spec.checkpoint_uri, "pvc://x");
+    ck_assert_str_eq(spec.runtime, "custom");
+}
+END_TEST
+
+static const struct {
+    const char *spec, *reason, *message;
+} refused[] = {
+    { "{'training': {'globalBatchSize': 0}}", "InvalidSpec",
+      "spec.training.globalBatchSize" },
+    { "{'training': {'globalBatchSize': 'x'}}", "InvalidSpec", "must be a whole number" },
+    { "{'training': {'microBatchSizes': [1, 0]}}", "InvalidSpec", "microBatchSizes" },
+    { "{'model': {'profileRef': {'name': ''}}}", "InvalidSpec",
+      "profileRef.name: is missing" },
+    { "{'model': {'profileRef': {'kind': 'Secret'}}}", "InvalidSpec", "profileRef.kind" },
+    { "{'model': {'architecture': {'layers': 2}}}", "Unsupported",
+      "spec.model.architecture" },
+    { "{'resources': {'minGPUs': 9, 'maxGPUs': 8}}", "InvalidSpec",
+      "minGPUs (9) is above" },
+    { "{'resources': {'gpuTypes': [{}]}}", "InvalidSpec",
+      "gpuTypes[0].name: is missing" },
+    { "{'resources': {'gpuTypes': [{'name': 'x', 'resourceName': 'amd.com/gpu'}]}}",
+      "Unsupported", "gpuTypes[0].resourceName" },
+    { "{'resources': {'spotPolicy': 'Forbid'}}", "Unsupported",
+      "spec.resources.spotPolicy" },
+    { "{'planner': {'algorithm': 'Optimal'}}", "Unsupported",
+      "Optimal is not supported" },
+    { "{'planner': {'algorithm': 'Best'}}", "InvalidSpec", "Best is not one of" },
+    { "{'planner': {'constraints': {'recompute': 'Full'}}}", "Unsupported", "recompute" },
+    { "{'replanPolicy': {'debounceSeconds': -1}}", "InvalidSpec", "between 0 and 3600" },
+    { "{'runtime': {'planMountPath': 'relative'}}", "InvalidSpec", "absolute path" },
+    { "{'runtime': {'planMountPath': '/a/../b'}}", "InvalidSpec", "absolute path" },
+    { "{'runtime': {'containerName': 'a\\nb'}}", "InvalidSpec", "control" },
+    { "{'runtime': {'masterPort': 80}}", "InvalidSpec", "between 1024 and 65535" },
+    { "{'planner': {'constraints': {'uniformTensorParallel': true}}}", "Unsupported",
+      "uniformTensorParallel" },
+    { "{'planner': {'constraints': {'nonUniformDataParallel': false}}}", "Unsupported",
+      "nonUniformDataParallel" },
+    { "{'suspend': true}", "Unsupported", "spec.suspend" },
+    { "{'successPolicy': 'RankZero'}", "Unsupported", "spec.successPolicy" },
+    { "{'scheduling': {'gang': 'Volcano'}}", "Unsupported", "spec.scheduling.gang" },
+    { "{'activeDeadlineSeconds': 5}", "Unsupported", "activeDeadlineSeconds" },
+    { "{'checkpoint': {'onDisruption': {'method': 'HTTP'}}}", "Unsupported", "method" },
+    { "{'failurePolicy': {'backoffSeconds': 700}}", "InvalidSpec", "backoffMaxSeconds" },
+    { "{'podTemplate': 3}", "InvalidSpec", "spec.podTemplate: must be an object" },
+};
+
+START_TEST(what_cannot_be_is_refused_by_field)
+{
+    json_auto_t *job = job_with(refused[_i].spec);
+    struct job_spec spec;
+    const char *reason = NULL;
+    struct het_error err = { 0 };
+    ck_assert_msg(job_spec_parse(arena, job, &spec, &reason, &err) == -1, "%s",
+                  refused[_i].spec);
+    ck_assert_str_eq(reason, refused[_i].reason);
+    ck_assert_msg(strstr(err.message, refused[_i].message) != NULL, "%s", err.message);
+}
+END_TEST
+
+START_TEST(names_that_would_not_make_pod_names_are_refused)
+{
+    static const char *const names[] = {
+        "Opt", "1opt", "opt-", "opt.x", "", "a2345678901234567890123456789012345678901"
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        json_auto_t *job = job_with("{}");
+        json_object_set_new(json_object_get(job, "metadata"), "name",
+                            json_string(names[i]));
+        struct job_spec spec;
+        const char *reason;
+        struct het_error err;
+        ck_assert_int_eq(job_spec_parse(arena, job, &spec, &reason, &err), -1);
+        ck_assert_ptr_nonnull(strstr(err.message, "metadata.name"));
+    }
+}
+END_TEST
+
+START_TEST(too_large_a_job_is_refused)
+{
+    json_auto_t *job = job_with("{}");
+    char *text = xcalloc(JOB_SPEC_MAX_BYTES + 1, 1);
+    memset(text, 'x', JOB_SPEC_MAX_BYTES);
+    json_object_set_new(json_object_get(job, "spec"), "junk", json_string(text));
+    free(text);
+    struct job_spec spec;
+    const char *reason;
+    struct het_error err;
+    ck_assert_int_eq(job_spec_parse(arena, job, &spec, &reason, &err), -1);
+    ck_assert_ptr_nonnull(strstr(err.message, "bytes"));
+}
+END_TEST
+
+START_TEST(job_of_another_manager_is_not_ours)
+{
+    json_auto_t *other = job_with("{'managedBy': 'kueue.x-k8s.io/multikueue'}");
+    json_auto_t *ours = job_with("{'managedBy': 'heterotrain.io/controller'}");
+    ck_assert(!job_spec_is_ours(other));
+    ck_assert(job_spec_is_ours(ours));
+}
+END_TEST
+
+Suite *test_job_spec_suite(void)
+{
+    Suite *suite = suite_create("job_spec");
+    TCase *cases = tcase_create("job_spec");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, absent_fields_take_the_defaults);
+    tcase_add_test(cases, given_fields_are_read);
+    tcase_add_loop_test(cases, what_cannot_be_is_refused_by_field, 0,
+                        sizeof refused / sizeof *refused);
+    tcase_add_test(cases, names_that_would_not_make_pod_names_are_refused);
+    tcase_add_test(cases, too_large_a_job_is_refused);
+    tcase_add_test(cases, job_of_another_manager_is_not_ours);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

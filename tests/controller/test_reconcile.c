@@ -1,0 +1,388 @@
+#include "tests/controller/world.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define A100 "A100-SXM4-40GB"
+
+static struct world *world;
+static struct het_arena *arena;
+
+static void setup(void)
+{
+    world = world_new();
+    arena = het_arena_new();
+    world_node(world, "a", "NVIDIA-" A100, 4);
+    world_node(world, "b", "NVIDIA-" A100, 4);
+    world_node(world, "c", "NVIDIA-" A100, 2);
+}
+
+static void teardown(void)
+{
+    het_arena_free(arena);
+    world_free(world);
+}
+
+static void answer(const char *nodes, double iteration_s)
+{
+    auto_free char *plan = world_plan(nodes, A100, iteration_s);
+    world_answer(world, plan);
+}
+
+/* A job that runs on a:4 and b:4. */
+static void run_job(const char *spec)
+{
+    world_job(world, spec);
+    world_settle(world);
+    answer("a:4 b:4", 2.0);
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
+}
+
+static json_t *status_at(const char *key)
+{
+    return json_object_get(json_object_get(world_get_job(world), "status"), key);
+}
+
+START_TEST(new_job_is_planned_placed_and_then_left_alone)
+{
+    run_job("{}");
+    ck_assert_int_eq(world->plans_asked, 1);
+    ck_assert_ptr_nonnull(store_find(world->store, &kube_config_map, "ns", "job-plan-1"));
+    ck_assert_ptr_nonnull(store_find(world->store, &kube_service, "ns", "job"));
+    ck_assert_int_eq(json_integer_value(status_at("allocatedGPUs")), 8);
+    ck_assert_str_eq(world_reason(world, "Placed"), "AllPodsScheduled");
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "UpToDate");
+    int writes = world->writes;
+    for (int hour = 0; hour < 5; hour++) {
+        world->now_ms += 3600000;
+        ck_assert_uint_eq(world_step(world), 0);
+    }
+    ck_assert_int_eq(world->writes, writes);
+}
+END_TEST
+
+START_TEST(pods_carry_pin_limits_environment_and_plan)
+{
+    world_job(world,
+              "{'perGPUResources': {'cpu': '1500m', 'memory': '10Gi'}, 'podTemplate': "
+              "{'spec': {'affinity': {'nodeAffinity': "
+              "{'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': "
+              "[{'matchExpressions': [{'key': 'x', 'operator': 'Exists'}]}, "
+              "{'matchExpressions': [{'key': 'y', 'operator': 'Exists'}]}]}}}}}}");
+    world_settle(world);
+    answer("b:2 a:4", 1.0);
+    world_settle(world);
+    const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-1-0");
+    const json_t *spec = json_object_get(pod, "spec");
+    const json_t *terms =
+        json_object_get(json_object_get(json_object_get(json_object_get(spec, "affinity"),
+                                                        "nodeAffinity"),
+                                        "requiredDuringSchedulingIgnoredDuringExecution"),
+                        "nodeSelectorTerms");
+    ck_assert_uint_eq(json_array_size(terms), 2);
+    json_auto_t *pin =
+        world_json("[{'key': 'metadata.name', 'operator': 'In', 'values': ['b']}]");
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *term = json_array_get(terms, i);
+        ck_assert(json_equal(json_object_get(term, "matchFields"), pin));
+        ck_assert_uint_eq(json_array_size(json_object_get(term, "matchExpressions")), 1);
+    }
+    const json_t *container = json_array_get(json_object_get(spec, "containers"), 0);
+    json_auto_t *resources = world_json(
+        "{'requests': {'cpu': '3', 'memory': '21474836480', 'nvidia.com/gpu': '2'}, "
+        "'limits': {'nvidia.com/gpu': '2'}}"); /* 2 x 1.5 cpu, 2 x 10 x 2^30 */
+    ck_assert(json_equal(json_object_get(container, "resources"), resources));
+    ck_assert_str_eq(json_string_value(json_object_get(spec, "hostname")), "job-1-0");
+    ck_assert_str_eq(json_string_value(json_object_get(spec, "subdomain")), "job");
+    ck_assert_str_eq(json_string_value(json_object_get(spec, "restartPolicy")), "Never");
+    bool found = false;
+    size_t i;
+    json_t *variable;
+    json_array_foreach (json_object_get(container, "env"), i, variable)
+        found |= !strcmp(json_string_value(json_object_get(variable, "name")),
+                         "PET_NPROC_PER_NODE") &&
+                 !strcmp(json_string_value(json_object_get(variable, "value")), "2");
+    ck_assert(found);
+    ck_assert_str_eq(kube_controller_uid(pod), kube_uid(world_get_job(world)));
+}
+END_TEST
+
+START_TEST(resources_for_each_gpu_come_on_top_of_the_containers_own)
+{
+    world_job(world,
+              "{'perGPUResources': {'cpu': '1500m', 'memory': '10Gi'}, "
+              "'podTemplate': {'spec': {'containers': [{'name': 'trainer', 'image': "
+              "'x', 'resources': {'requests': {'cpu': 8, 'memory': '1Gi'}, "
+              "'limits': {'cpu': '64', 'memory': '2Gi'}}}]}}}");
+    world_settle(world);
+    answer("a:2", 1.0);
+    world_settle(world);
+    const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-1-0");
+    const json_t *container =
+        json_array_get(json_object_get(json_object_get(pod, "spec"), "containers"), 0);
+    /* cpu 8 + 2 x 1.5; memory (1 + 2 x 10) x 2^30, above its limit, which is raised. */
+    json_auto_t *resources = world_json(
+        "{'requests': {'cpu': '11', 'memory': '22548578304', 'nvidia.com/gpu': "
+        "'2'}, 'limits': {'cpu': '64', 'memory': '22548578304', "
+        "'nvidia.com/gpu': '2'}}");
+    ck_assert(json_equal(json_object_get(container, "resources"), resources));
+}
+END_TEST
+
+START_TEST(lost_node_moves_the_job_after_a_short_wait)
+{
+    run_job("{}");
+    world_remove(world, &kube_node, "", "b");
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 1); /* simultaneous failures are collected */
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "NodeLost");
+    world->now_ms += 5000;
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 2);
+    answer("a:4 c:2", 3.0);
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@c");
+    ck_assert_int_eq(json_integer_value(status_at("replans")), 1);
+    ck_assert_int_eq(json_integer_value(status_at("restarts")), 0);
+    ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
+}
+END_TEST
+
+START_TEST(no_plan_after_a_loss_stops_the_rest_and_starts_again_by_itself)
+{
+    run_job("{}");
+    world_remove(world, &kube_node, "", "b");
+    world_settle(world);
+    world->now_ms += 5000;
+    world_settle(world);
+    world_answer_no_plan(world, "needs 8 GPUs");
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "NoPlanFits");
+    ck_assert_int_eq(json_integer_value(status_at("allocatedGPUs")), 0);
+
+    /* The node is back: the plan fits again, but its generation never starts twice. */
+    world_node(world, "b", "NVIDIA-" A100, 4);
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@b");
+    ck_assert_int_eq(world->plans_asked, 2);
+}
+END_TEST
+
+START_TEST(not_ready_node_is_tolerated_for_its_grace)
+{
+    run_job("{}");
+    world_node_ready(world, "b", false);
+    world->now_ms += 29000;
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_ne(world_reason(world, "PlanOutdated"), "NodeNotReady");
+    world_node_ready(world, "b", true);
+    world->now_ms += 100000;
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+
+    world_node_ready(world, "b", false);
+    world_settle(world);
+    world->now_ms += 31000;
+    world_settle(world);
+    answer("a:4 c:2", 3.0);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@");
+}
+END_TEST
+
+START_TEST(better_plan_is_taken_only_past_the_threshold_and_after_the_waits)
+{
+    run_job("{'replanPolicy': {'minImprovementPercent': 15}}");
+    world_node(world, "d", "NVIDIA-" A100, 4);
+    world_settle(world);
+    world->now_ms += 30000; /* debounce over, cool-down of 600 s not */
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 1);
+    world->now_ms += 600000;
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 2);
+    answer("a:4 b:4 c:2", 1.8); /* 2.0 / 1.8 - 1 = 11 % */
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "BelowThreshold");
+    ck_assert_int_eq(json_integer_value(
+                         json_object_get(status_at("lastReplanDecision"), "gainPercent")),
+                     11);
+
+    world_node(world, "e", "NVIDIA-" A100, 4);
+    world_settle(world);
+    world->now_ms += 30000;
+    world_settle(world);
+    answer("a:4 b:4 d:4 e:4", 1.25); /* 60 % */
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@b job-2-2@d job-2-3@e");
+    ck_assert_int_eq(json_integer_value(status_at("replans")), 1);
+}
+END_TEST
+
+START_TEST(manual_mode_reports_a_better_plan_and_does_nothing)
+{
+    run_job("{'replanPolicy': {'mode': 'Manual', 'cooldownSeconds': 0}}");
+    world_node(world, "d", "NVIDIA-" A100, 4);
+    world_settle(world);
+    world->now_ms += 30000;
+    world_settle(world);
+    answer("a:4 b:4 d:4", 1.0);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "BetterPlan");
+}
+END_TEST
+
+START_TEST(failed_pod_restarts_the_generation_until_the_limit)
+{
+    run_job("{'failurePolicy': {'maxRestarts': 1, 'backoffSeconds': 10}}");
+    world_pod_phase(world, "job-1-1", "Failed", 3);
+    world_settle(world);
+    world_run_pods(
+        world); /* the failed one of generation 1 is a record, not a pod to run */
+    ck_assert_int_eq(json_integer_value(json_object_get(status_at("plan"), "generation")),
+                     2);
+    ck_assert_int_eq(json_integer_value(status_at("restarts")), 1);
+    ck_assert_int_eq(world->plans_asked, 1);
+    world_settle(world);
+    world_pod_phase(world, "job-2-0", "Failed", 3);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Failed"), "RestartLimitReached");
+    ck_assert_str_eq(world->last_event, "RestartLimitReached");
+    world->now_ms += 3600000;
+    ck_assert_uint_eq(world_step(world), 0);
+}
+END_TEST
+
+START_TEST(pods_that_succeed_complete_the_job)
+{
+    run_job("{}");
+    world_pod_phase(world, "job-1-0", "Succeeded", 0);
+    world_settle(world);
+    ck_assert_str_eq(snapshot_condition(world_get_job(world), "Complete"), "False");
+    world_pod_phase(world, "job-1-1", "Succeeded", 0);
+    world_settle(world);
+    ck_assert_str_eq(snapshot_condition(world_get_job(world), "Complete"), "True");
+    ck_assert_ptr_nonnull(status_at("completionTime"));
+    world_remove(world, &kube_node, "", "b");
+    world->now_ms += 3600000;
+    ck_assert_uint_eq(world_step(world), 0);
+}
+END_TEST
+
+START_TEST(new_pods_wait_until_old_ones_are_gone)
+{
+    run_job("{}");
+    /* An old pod that ends slowly: deleted, and still there. */
+    world_remove(world, &kube_node, "", "b");
+    json_t *old = json_deep_copy(store_find(world->store, &kube_pod, "ns", "job-1-0"));
+    json_object_set_new(json_object_get(old, "metadata"), "deletionTimestamp",
+                        json_string("2026-01-01T00:10:00Z"));
+    world_put(world, &kube_pod, old);
+    world_settle(world);
+    world->now_ms += 5000;
+    world_settle(world);
+    answer("a:4 c:2", 3.0);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Placed"), "WaitingForOldPods");
+    ck_assert_ptr_null(store_find(world->store, &kube_pod, "ns", "job-2-0"));
+    world_remove(world, &kube_pod, "ns", "job-1-0");
+    world_settle(world);
+    ck_assert_ptr_nonnull(store_find(world->store, &kube_pod, "ns", "job-2-0"));
+}
+END_TEST
+
+START_TEST(cordoned_node_is_left_only_for_a_place_to_go)
+{
+    run_job("{}");
+    json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", "b"));
+    json_object_set_new(json_object_get(node, "spec"), "unschedulable", json_true());
+    world_put(world, &kube_node, node);
+    world_settle(world);
+    world->now_ms += 31000;
+    world_settle(world);
+    world_answer_no_plan(world, "needs 8 GPUs");
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "NodeUnusable");
+    ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
+    world_node(world, "d", "NVIDIA-" A100, 4);
+    world_settle(world);
+    world->now_ms += 31000;
+    world_settle(world);
+    answer("a:4 d:4", 2.0);
+    world_settle(world);
+    world_run_pods(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@d");
+}
+END_TEST
+
+START_TEST(missing_profile_and_bad_spec_are_conditions)
+{
+    world_job(world, "{'model': {'profileRef': {'name': 'other'}}}");
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Accepted"), "ProfileNotFound");
+    ck_assert_int_eq(world->plans_asked, 0);
+    world_job(world, "{'podTemplate': {'spec': {'containers': [{'name': 'x', 'env': "
+                     "[{'name': 'PET_NNODES', 'value': '2'}]}]}}}");
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Accepted"), "InvalidSpec");
+    world_job(world, "{'suspend': true}");
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Accepted"), "Unsupported");
+    world_job(world, "{}");
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 1);
+}
+END_TEST
+
+START_TEST(rejected_change_leaves_the_running_job_as_it_was)
+{
+    run_job("{}");
+    json_t *job = json_deep_copy(world_get_job(world));
+    json_object_set_new(json_object_get(job, "spec"), "suspend", json_true());
+    world_put(world, &kube_job, job);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Accepted"), "Unsupported");
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_int_eq(json_integer_value(status_at("allocatedGPUs")), 8);
+}
+END_TEST
+
+Suite *test_reconcile_suite(void)
+{
+    Suite *suite = suite_create("reconcile");
+    TCase *cases = tcase_create("reconcile");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, new_job_is_planned_placed_and_then_left_alone);
+    tcase_add_test(cases, pods_carry_pin_limits_environment_and_plan);
+    tcase_add_test(cases, resources_for_each_gpu_come_on_top_of_the_containers_own);
+    tcase_add_test(cases, lost_node_moves_the_job_after_a_short_wait);
+    tcase_add_test(cases, no_plan_after_a_loss_stops_the_rest_and_starts_again_by_itself);
+    tcase_add_test(cases, not_ready_node_is_tolerated_for_its_grace);
+    tcase_add_test(cases,
+                   better_plan_is_taken_only_past_the_threshold_and_after_the_waits);
+    tcase_add_test(cases, manual_mode_reports_a_better_plan_and_does_nothing);
+    tcase_add_test(cases, failed_pod_restarts_the_generation_until_the_limit);
+    tcase_add_test(cases, pods_that_succeed_complete_the_job);
+    tcase_add_test(cases, new_pods_wait_until_old_ones_are_gone);
+    tcase_add_test(cases, cordoned_node_is_left_only_for_a_place_to_go);
+    tcase_add_test(cases, missing_profile_and_bad_spec_are_conditions);
+    tcase_add_test(cases, rejected_change_leaves_the_running_job_as_it_was);
+    suite_add_tcase(suite, cases);
+    return suite;
+}

@@ -1,0 +1,332 @@
+#include "tests/controller/world.h"
+
+#include <check.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WALL_ZERO_MS ((int64_t)1767225600000) /* 2026-01-01T00:00:00Z */
+
+struct world *world_new(void)
+{
+    struct world *world = xcalloc(1, sizeof *world);
+    world->store = store_new();
+    world->capacity = capacity_new();
+    world->now_ms = 1000000;
+    world->next_uid = world->next_version = 1;
+    world_put(
+        world, &kube_model_profile,
+        world_json("{'kind': 'ModelProfile', 'metadata': {'name': 'p', 'namespace': "
+                   "'ns', 'generation': 1}, 'spec': {'layers': 1}}"));
+    return world;
+}
+
+void world_free(struct world *world)
+{
+    store_free(world->store);
+    capacity_free(world->capacity);
+    free(world->answer);
+    free(world);
+}
+
+json_t *world_json(const char *format, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, format);
+    ck_assert_int_ge(vasprintf(&text, format, args), 0);
+    va_end(args);
+    for (char *c = text; *c; c++)
+        if (*c == '\'')
+            *c = '"';
+    json_error_t error;
+    json_t *json = json_loads(text, 0, &error);
+    ck_assert_msg(json != NULL, "%s in %s", error.text, text);
+    free(text);
+    return json;
+}
+
+static void tell_capacity(struct world *world, const struct kube_resource *resource,
+                          const char *name, const char *uid, json_t *object)
+{
+    if (resource == &kube_node)
+        capacity_set_node(world->capacity, name, object, world->now_ms);
+    else if (resource == &kube_pod)
+        capacity_set_pod(world->capacity, uid, object);
+    else if (resource == &kube_config_map)
+        capacity_set_plan(world->capacity, uid, object);
+    else if (resource == &kube_job) {
+        auto_free char *key = xasprintf("ns/%s", uid);
+        capacity_set_job(world->capacity, key,
+                         object && !snapshot_job_is_finished(object));
+    }
+}
+
+json_t *world_put(struct world *world, const struct kube_resource *resource,
+                  json_t *object)
+{
+    json_t *metadata = json_object_get(object, "metadata");
+    const char *ns = kube_namespace(object);
+    json_t *held = store_find(world->store, resource, ns, kube_name(object));
+    if (!*kube_uid(object))
+        json_object_set_new(metadata, "uid",
+                            held ? json_string(kube_uid(held))
+                                 : json_sprintf("uid-%d", (int)world->next_uid++));
+    json_object_set_new(metadata, "resourceVersion",
+                        json_sprintf("%d", (int)world->next_version++));
+    ck_assert(store_put(world->store, resource, object));
+    tell_capacity(world, resource, kube_name(object), kube_uid(object), object);
+    json_decref(object);
+    return store_find(world->store, resource, ns, kube_name(object));
+}
+
+void world_remove(struct world *world, const struct kube_resource *resource,
+                  const char *ns, const char *name)
+{
+    json_t *held = json_incref(store_find(world->store, resource, ns, name));
+    ck_assert_msg(held != NULL, "no %s %s", resource->kind, name);
+    store_remove(world->store, resource, ns, name, NULL);
+    tell_capacity(world, resource, name, kube_uid(held), NULL);
+    json_decref(held);
+}
+
+void world_node(struct world *world, const char *name, const char *product, int gpus)
+{
+    world_put(
+        world, &kube_node,
+        world_json("{'metadata': {'name': '%s', 'labels': {'nvidia.com/gpu.product': "
+                   "'%s', 'nvidia.com/gpu.count': '%d'}}, 'spec': {}, 'status': "
+                   "{'allocatable': {'nvidia.com/gpu': '%d'}, 'conditions': [{'type': "
+                   "'Ready', 'status': 'True'}]}}",
+                   name, product, gpus, gpus));
+}
+
+/* A copy of an object that may be changed and put again. */
+static json_t *copy_of(struct world *world, const struct kube_resource *resource,
+                       const char *ns, const char *name)
+{
+    json_t *held = store_find(world->store, resource, ns, name);
+    ck_assert_msg(held != NULL, "no %s %s", resource->kind, name);
+    return json_deep_copy(held);
+}
+
+void world_node_ready(struct world *world, const char *name, bool is_ready)
+{
+    json_t *node = copy_of(world, &kube_node, "", name);
+    json_object_set_new(
+        json_object_get(node, "status"), "conditions",
+        world_json("[{'type': 'Ready', 'status': '%s'}]", is_ready ? "True" : "Unknown"));
+    world_put(world, &kube_node, node);
+}
+
+void world_job(struct world *world, const char *spec)
+{
+    json_t *job = world_json(
+        "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
+        "'metadata': {'name': 'job', 'namespace': 'ns', 'generation': 1, "
+        "'creationTimestamp': '2026-01-01T00:00:00Z'}, 'spec': {'model': {'profileRef': "
+        "{'kind': 'ModelProfile', 'name': 'p'}}, 'training': {'globalBatchSize': 64}, "
+        "'replanPolicy': {'debounceSeconds': 30, 'cooldownSeconds': 600}, "
+        "'podTemplate': {'spec': {'containers': [{'name': 'trainer', 'image': 'x'}]}}}}");
+    json_auto_t *extra = world_json("%s", spec);
+    json_object_update_recursive(json_object_get(job, "spec"), extra);
+    world_put(world, &kube_job, job);
+}
+
+json_t *world_get_job(struct world *world)
+{
+    return store_find(world->store, &kube_job, "ns", "job");
+}
+
+const char *world_reason(struct world *world, const char *type)
+{
+    const json_t *list =
+        json_object_get(json_object_get(world_get_job(world), "status"), "conditions");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+        if (!strcmp(json_string_value(json_object_get(entry, "type")), type))
+            return json_string_value(json_object_get(entry, "reason"));
+    }
+    return "";
+}
+
+char *world_plan(const char *nodes, const char *type, double iteration_s)
+{
+    json_t *replicas = json_array();
+    auto_free char *list = xstrdup(nodes);
+    char *rest = list;
+    for (char *word; (word = strsep(&rest, " "));) {
+        char *colon = strchr(word, ':');
+        *colon = '\0';
+        json_t *gpus = json_array();
+        for (int i = 0; i < atoi(colon + 1); i++)
+            json_array_append_new(gpus, json_integer(i));
+        json_array_append_new(replicas,
+                              json_pack("{s:s, s:i, s:s, s:o}", "gpuType", type,
+                                        "microBatchSize", 1, "node", word, "gpus", gpus));
+    }
+    int count = (int)json_array_size(replicas);
+    json_auto_t *plan = json_pack(
+        "{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:s, s:[{s:i, s:[{s:i, s:i, s:s, s:o}]}], "
+        "s:[], s:{s:f, s:f}}",
+        "apiVersion", "heterotrain.io/v1alpha1", "kind", "Plan", "algorithm", "metis",
+        "globalBatchSize", 4 * count, "layerCount", 2, "schedule", "1F1B", "precision",
+        "fp32", "optimizer", "adam", "pipelines", "microBatches", 4, "stages",
+        "firstLayer", 0, "layerCount", 2, "recompute", "none", "replicas", replicas,
+        "idle", "predicted", "iterationSeconds", iteration_s, "samplesPerSecond",
+        4.0 * count / iteration_s);
+    ck_assert_ptr_nonnull(plan);
+    return json_dumps(plan, JSON_COMPACT | JSON_SORT_KEYS);
+}
+
+static void set_answer(struct world *world, enum answer_kind kind, const char *text,
+                       const char *message)
+{
+    ck_assert(world->memory.is_planning);
+    free(world->answer);
+    world->answer = xcalloc(strlen(text) + strlen(message) + 2, 1);
+    strcpy(world->answer, text);
+    strcpy(world->answer + strlen(text) + 1, message);
+    world->memory.is_planning = false;
+    world->memory.answer = (struct planner_answer){
+        .kind = kind,
+        .digest = world->memory.planning_digest,
+        .text = world->answer,
+        .message = world->answer + strlen(text) + 1,
+    };
+}
+
+void world_answer(struct world *world, const char *plan)
+{
+    set_answer(world, ANSWER_PLAN, plan, "");
+}
+
+void world_answer_no_plan(struct world *world, const char *why)
+{
+    set_answer(world, ANSWER_NO_PLAN, "", why);
+}
+
+static void perform(struct world *world, const struct action *action)
+{
+    json_t *object = action->object ? json_deep_copy(action->object) : NULL;
+    world->writes += action->kind != ACTION_PLAN;
+    switch (action->kind) {
+    case ACTION_CREATE:
+        ck_assert_ptr_null(
+            store_find(world->store, action->resource, action->ns, action->name));
+        world_put(world, action->resource, object);
+        return;
+    case ACTION_APPLY: {
+        json_t *held =
+            store_find(world->store, action->resource, action->ns, action->name);
+        json_t *merged = held ? json_deep_copy(held) : json_object();
+        json_object_update_recursive(merged, object);
+        world_put(world, action->resource, merged);
+        break;
+    }
+    case ACTION_DELETE: {
+        json_t *held =
+            store_find(world->store, action->resource, action->ns, action->name);
+        ck_assert_str_eq(kube_uid(held), action->uid);
+        world_remove(world, action->resource, action->ns, action->name);
+        break;
+    }
+    case ACTION_STATUS: {
+        json_t *job = json_deep_copy(world_get_job(world));
+        json_object_set(job, "status", json_object_get(object, "status"));
+        world_put(world, &kube_job, job);
+        break;
+    }
+    case ACTION_EVENT:
+        world->events++;
+        snprintf(world->last_event, sizeof world->last_event, "%s",
+                 json_string_value(json_object_get(object, "reason")));
+        break;
+    case ACTION_PLAN:
+        ck_assert(!world->memory.is_planning);
+        world->plans_asked++;
+        world->memory.is_planning = true;
+        world->memory.planning_digest = action->digest;
+        break;
+    }
+    json_decref(object);
+}
+
+size_t world_step(struct world *world)
+{
+    struct het_arena *arena = het_arena_new();
+    struct snapshot_sources sources = { .store = world->store,
+                                        .capacity = world->capacity,
+                                        .now_ms = world->now_ms,
+                                        .wall_ms = WALL_ZERO_MS + world->now_ms };
+    struct snapshot snapshot;
+    ck_assert(snapshot_take(arena, &sources, "ns", "job", &world->memory, &snapshot));
+    struct decision decision;
+    reconcile(arena, &snapshot, &decision);
+    world->memory = decision.memory;
+    size_t count = decision.action_count;
+    for (size_t i = 0; i < count; i++)
+        perform(world, &decision.actions[i]);
+    decision_fini(&decision);
+    het_arena_free(arena);
+    const char *overcommitted = capacity_find_overcommit(world->capacity);
+    ck_assert_msg(!overcommitted, "node %s is overcommitted", overcommitted);
+    return count;
+}
+
+void world_settle(struct world *world)
+{
+    for (int pass = 0; pass < 20; pass++)
+        if (!world_step(world))
+            return;
+    ck_abort_msg("the decisions do not come to rest");
+}
+
+void world_pod_phase(struct world *world, const char *name, const char *phase,
+                     int exit_code)
+{
+    json_t *pod = copy_of(world, &kube_pod, "ns", name);
+    json_object_set_new(
+        pod, "status",
+        world_json(
+            "{'phase': '%s', 'conditions': [{'type': 'PodScheduled', 'status': 'True'}, "
+            "{'type': 'Ready', 'status': '%s'}], 'containerStatuses': [{'name': "
+            "'trainer', 'state': {'terminated': {'exitCode': %d, 'finishedAt': "
+            "'2026-01-01T00:00:00Z'}}}]}",
+            phase, !strcmp(phase, "Running") ? "True" : "False", exit_code));
+    world_put(world, &kube_pod, pod);
+}
+
+void world_run_pods(struct world *world)
+{
+    for (size_t i = 0; i < store_count(world->store, &kube_pod); i++) {
+        json_t *pod = json_deep_copy(store_at(world->store, &kube_pod, i));
+        json_t *spec = json_object_get(pod, "spec");
+        const json_t *terms = json_object_get(
+            json_object_get(
+                json_object_get(json_object_get(spec, "affinity"), "nodeAffinity"),
+                "requiredDuringSchedulingIgnoredDuringExecution"),
+            "nodeSelectorTerms");
+        json_t *pin =
+            json_array_get(json_object_get(json_array_get(terms, 0), "matchFields"), 0);
+        json_object_set(spec, "nodeName",
+                        json_array_get(json_object_get(pin, "values"), 0));
+        auto_free char *name = xstrdup(kube_name(pod));
+        world_put(world, &kube_pod, pod);
+        world_pod_phase(world, name, "Running", 0);
+    }
+}
+
+const char *world_pods(struct world *world, struct het_arena *arena)
+{
+    const char *text = "";
+    for (size_t i = 0; i < store_count(world->store, &kube_pod); i++) {
+        json_t *pod = store_at(world->store, &kube_pod, i);
+        const char *node =
+            json_string_value(json_object_get(json_object_get(pod, "spec"), "nodeName"));
+        text = het_arena_printf(arena, "%s%s%s@%s", text, *text ? " " : "",
+                                kube_name(pod), node ? node : "");
+    }
+    return text;
+}

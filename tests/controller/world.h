@@ -1,0 +1,60 @@
+/* world.h - a cluster as a table for tests of decisions: objects are put in by hand, and
+ * a decision's actions are performed on the table at once. No server, no clock. */
+#ifndef TESTS_CONTROLLER_WORLD_H
+#define TESTS_CONTROLLER_WORLD_H
+
+#include "controller/reconcile.h"
+
+struct world {
+    struct store *store;
+    struct capacity *capacity;
+    int64_t now_ms;
+    struct job_memory memory; /* of the one job under test */
+    char *answer;             /* text that memory.answer points at */
+    uint64_t next_uid, next_version;
+    int plans_asked, writes, events;
+    char last_event[64]; /* reason */
+};
+
+struct world *world_new(void);
+void world_free(struct world *world);
+
+/* JSON with ' for ". A new reference. */
+json_t *world_json(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Puts `object` (taken over), giving it uid and resourceVersion if it has none; replaces
+ * what has its name. */
+json_t *world_put(struct world *world, const struct kube_resource *resource,
+                  json_t *object);
+void world_remove(struct world *world, const struct kube_resource *resource,
+                  const char *ns, const char *name);
+
+/* A ready node with `gpus` GPUs of `product`. */
+void world_node(struct world *world, const char *name, const char *product, int gpus);
+void world_node_ready(struct world *world, const char *name, bool is_ready);
+/* Job "ns/job" with profile "p"; `spec` is JSON (with ') merged over the usual spec, or
+ * "{}". */
+void world_job(struct world *world, const char *spec);
+json_t *world_get_job(struct world *world);
+/* status.conditions[type].reason; "" if absent. */
+const char *world_reason(struct world *world, const char *type);
+
+/* A plan of one stage with one replica of tp GPUs on each node of `nodes` ("a:4 b:2"). */
+char *world_plan(const char *nodes, const char *type, double iteration_s);
+/* What the planner answers to the question asked last. */
+void world_answer(struct world *world, const char *plan);
+void world_answer_no_plan(struct world *world, const char *why);
+
+/* One pass: decide and perform. Returns the number of actions. */
+size_t world_step(struct world *world);
+/* Passes until nothing is to be done (at most 20; fails the test otherwise). */
+void world_settle(struct world *world);
+/* All pods of the job that are there: bound to their nodes, Running and Ready. */
+void world_run_pods(struct world *world);
+void world_pod_phase(struct world *world, const char *name, const char *phase,
+                     int exit_code);
+/* Pods "name@node name@node", sorted; deleted pods vanish at once unless `keep_deleted`.
+ */
+const char *world_pods(struct world *world, struct het_arena *arena);
+
+#endif
