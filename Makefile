@@ -53,7 +53,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit check test demo e2e bench lint fmt golden cover clean install packages
+.PHONY: all help unit check test demo e2e run-e2e bench lint fmt golden cover clean install packages
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -101,6 +101,13 @@ test: packages ## everything: check, and the real control plane
 e2e: packages ## the cases on a real control plane
 	@tests/run-all e2e
 
+$(B)/fakelet: $(call obj,tests/e2e/fakelet.c) $(B)/libcontroller.a $(B)/libhetplan.a
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+run-e2e: all $(B)/fakelet
+	@tests/e2e/fetch-control-plane >/dev/null
+	@tests/e2e/run $(T)
+
 # ---- the main job, on a terminal ----
 DEMO := $(B)/heterotrain-controller simulate --hetplan $(B)/hetplan \
         --nodes docs/examples/nodes-mixed.json --profile docs/examples/opt-350-profile.yaml \
@@ -136,8 +143,10 @@ lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scri
 	    $$(git ls-files 'planner/*.[ch]')
 	@awk -v dir=controller -v order="$(CONTROLLER)" -f tests/lint/layers.awk \
 	    $$(git ls-files 'controller/*.[ch]')
-	@$(MAKE) -s B=build/lint/gcc CC=gcc WERROR=-Werror all build/lint/gcc/run-tests
-	@$(MAKE) -s B=build/lint/clang CC=clang WERROR=-Werror all build/lint/clang/run-tests
+	@$(MAKE) -s B=build/lint/gcc CC=gcc WERROR=-Werror all \
+	    build/lint/gcc/run-tests build/lint/gcc/fakelet
+	@$(MAKE) -s B=build/lint/clang CC=clang WERROR=-Werror all \
+	    build/lint/clang/run-tests build/lint/clang/fakelet
 	@tests/lint/purity tests/lint/pure-planner.symbols \
 	    $(patsubst %,build/lint/gcc/planner/%.o,$(PLANNER_CORE))
 	@tests/lint/purity tests/lint/pure-controller.symbols \

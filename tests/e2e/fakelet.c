@@ -1,0 +1,921 @@
+/* fakelet - the kubelets of a cluster that has none. One process stands in for the
+ * kubelet of every node in a list: it registers the nodes, renews their leases, and takes
+ * the pods that the scheduler binds to them through Pending, Running, and gone. What real
+ * machines do by accident it does on command, by lines written to a FIFO:
+ *
+ *     fail POD CODE      the pod's containers exit with CODE     POD: [NAMESPACE/]NAME,
+ *     succeed POD        the pod's containers exit with 0        or the name of a job,
+ *                                                                for all of its pods
+ *     silence NODE       the machine hangs: no lease, no status, pods untouched
+ *     delete NODE        the machine and its Node object are gone
+ *     restore NODE       the machine is back, as it was at the start
+ *     gpus NODE COUNT    so many of its GPUs are healthy
+ *
+ * A Node object that somebody else deletes means that its machine is gone, too; `restore`
+ * brings it back. Without --strict nothing is refused, so that a test can see GPUs
+ * promised twice; with it, pods beyond what a node has fail as a kubelet fails them. */
+#include "controller/auth.h"
+#include "controller/log.h"
+#include "controller/timestamp.h"
+#include "controller/watch.h"
+#include "controller/workqueue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LEASE_NAMESPACE "kube-node-lease"
+#define JOB_NAME_LABEL  "heterotrain.io/job-name"
+#define RETRY_MS        500  /* after a write that failed */
+#define REQUESTS_PER_S  1000 /* the limiter is not what is tested */
+/* Of a node list; a real node takes 10 KiB. */
+#define NODE_LIST_BYTES ((size_t)16 << 20)
+
+static const struct kube_resource lease_resource = { "coordination.k8s.io/v1", "leases",
+                                                     "Lease", true };
+
+struct node {
+    const char *name; /* in `object` */
+    json_t *object;   /* as in the list; `gpus` changes its allocatable */
+    json_t *allocatable;
+    enum { MACHINE_UP, MACHINE_SILENT, MACHINE_GONE } machine;
+    bool is_registered, has_lease;
+    bool is_status_due;
+    bool is_writing, is_renewing; /* a request is on its way */
+    bool is_admitting;            /* a pod's first status is on its way */
+    int64_t write_due_ms, lease_due_ms;
+};
+
+struct fakelet {
+    struct kube *kube;
+    struct store *store;
+    struct workqueue *pods; /* that need something done */
+    struct node *nodes;
+    size_t node_count;
+    int64_t now_ms, wall_ms; /* as of look_at_clock */
+    int64_t start_ms, stop_ms, lease_ms;
+    bool is_strict;
+    unsigned next_address;
+    char command[1024]; /* what was read of the next command */
+    size_t command_length;
+};
+
+/* ---- small things ---- */
+
+static int64_t clock_ms(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Called at each turn of the loop, and when something arrives: a delay counts from then.
+ */
+static void look_at_clock(struct fakelet *fakelet)
+{
+    fakelet->now_ms = clock_ms(CLOCK_MONOTONIC);
+    fakelet->wall_ms = clock_ms(CLOCK_REALTIME);
+    log_set_time(fakelet->wall_ms);
+}
+
+static struct node *node_find(struct fakelet *fakelet, const char *name)
+{
+    for (size_t i = 0; i < fakelet->node_count; i++)
+        if (strcmp(fakelet->nodes[i].name, name) == 0)
+            return &fakelet->nodes[i];
+    return NULL;
+}
+
+static const char *string_at(const json_t *object, const char *outer, const char *inner)
+{
+    const char *text =
+        json_string_value(json_object_get(json_object_get(object, outer), inner));
+    return text ? text : "";
+}
+
+static json_t *now_string(const struct fakelet *fakelet)
+{
+    char text[TIMESTAMP_SIZE];
+    timestamp_format(fakelet->wall_ms, text);
+    return json_string(text);
+}
+
+static json_t *condition(const struct fakelet *fakelet, const char *type, bool is_true,
+                         const char *reason, const char *message)
+{
+    json_t *made = json_pack("{s:s, s:s, s:o}", "type", type, "status",
+                             is_true ? "True" : "False", "lastTransitionTime",
+                             now_string(fakelet));
+    if (reason)
+        json_object_set_new(made, "reason", json_string(reason));
+    if (message)
+        json_object_set_new(made, "message", json_string(message));
+    return made;
+}
+
+/* What a request is about, until its callback: names, as objects may go meanwhile. */
+struct errand {
+    struct fakelet *fakelet;
+    struct node *node; /* nodes live as long as the process */
+    char *pod;         /* "namespace/name" */
+};
+
+static struct errand *errand_new(struct fakelet *fakelet, struct node *node,
+                                 const char *pod)
+{
+    struct errand *errand = xcalloc(1, sizeof *errand);
+    errand->fakelet = fakelet;
+    errand->node = node;
+    errand->pod = pod ? xstrdup(pod) : NULL;
+    return errand;
+}
+
+static void errand_free(struct errand *errand)
+{
+    free(errand->pod);
+    free(errand);
+}
+
+static void log_failure(const struct kube_result *result, const char *what,
+                        const char *name)
+{
+    log_event(LOG_WARNING, "fakelet", what, LOG_STR("name", name),
+              LOG_INT("status", result->status), LOG_STR("message", result->message));
+}
+
+/* ---- nodes ---- */
+
+/* The five conditions of a healthy kubelet. */
+static json_t *node_conditions(const struct fakelet *fakelet)
+{
+    static const struct {
+        const char *type, *reason, *message;
+    } table[] = {
+        { "MemoryPressure", "KubeletHasSufficientMemory", "there is enough memory" },
+        { "DiskPressure", "KubeletHasNoDiskPressure", "there is enough disk" },
+        { "PIDPressure", "KubeletHasSufficientPID", "there are enough process ids" },
+        { "NetworkUnavailable", "RouteCreated", "the network is there" },
+        { "Ready", "KubeletReady", "the fake kubelet is posting ready status" },
+    };
+    json_t *conditions = json_array();
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        json_t *made = condition(fakelet, table[i].type,
+                                 strcmp(table[i].type, "Ready") == 0, table[i].reason,
+                                 table[i].message);
+        json_object_set_new(made, "lastHeartbeatTime", now_string(fakelet));
+        json_array_append_new(conditions, made);
+    }
+    return conditions;
+}
+
+static json_t *node_status(const struct fakelet *fakelet, const struct node *node)
+{
+    json_t *status = json_deep_copy(json_object_get(node->object, "status"));
+    if (!status)
+        status = json_object();
+    json_object_set(status, "allocatable", node->allocatable);
+    json_object_set_new(status, "conditions", node_conditions(fakelet));
+    json_object_set_new(status, "addresses",
+                        json_pack("[{s:s, s:s}, {s:s, s:s}]", "type", "InternalIP",
+                                  "address", "127.0.0.1", "type", "Hostname", "address",
+                                  node->name));
+    return status;
+}
+
+static void node_written(void *context, const struct kube_result *result)
+{
+    struct errand *errand = context;
+    struct node *node = errand->node;
+    node->is_writing = false;
+    switch ((int)result->outcome) {
+    case KUBE_OK:
+        node->is_registered = true;
+        break;
+    case KUBE_EXISTS: /* it was there before us: make its status ours */
+        node->is_registered = true;
+        node->is_status_due = true;
+        break;
+    default:
+        log_failure(result, "node-not-written", node->name);
+        node->is_status_due = node->is_registered;
+        node->write_due_ms = errand->fakelet->now_ms + RETRY_MS;
+    }
+    errand_free(errand);
+}
+
+static void node_register(struct fakelet *fakelet, struct node *node)
+{
+    json_auto_t *object = json_deep_copy(node->object);
+    json_object_set_new(object, "status", node_status(fakelet, node));
+    node->is_writing = true;
+    kube_create(fakelet->kube, &kube_node, "", object, node_written,
+                errand_new(fakelet, node, NULL));
+}
+
+static void node_write_status(struct fakelet *fakelet, struct node *node)
+{
+    json_auto_t *patch = json_pack("{s:o}", "status", node_status(fakelet, node));
+    node->is_writing = true;
+    node->is_status_due = false;
+    kube_patch(fakelet->kube, &kube_node, "", node->name, "status", patch, node_written,
+               errand_new(fakelet, node, NULL));
+}
+
+static void lease_written(void *context, const struct kube_result *result)
+{
+    struct errand *errand = context;
+    struct node *node = errand->node;
+    node->is_renewing = false;
+    if (result->outcome == KUBE_OK || result->outcome == KUBE_EXISTS)
+        node->has_lease = true;
+    else if (result->outcome == KUBE_NOT_FOUND)
+        node->has_lease = false; /* deleted with its node: make it again */
+    else
+        log_failure(result, "lease-not-renewed", node->name);
+    errand_free(errand);
+}
+
+static void node_renew(struct fakelet *fakelet, struct node *node)
+{
+    char renewed[TIMESTAMP_SIZE];
+    timestamp_format_micro(fakelet->wall_ms, renewed);
+    json_auto_t *lease = json_pack("{s:{s:s, s:i, s:s}}", "spec", "holderIdentity",
+                                   node->name, "leaseDurationSeconds", 40, "renewTime",
+                                   renewed);
+    struct errand *errand = errand_new(fakelet, node, NULL);
+    node->is_renewing = true;
+    node->lease_due_ms = fakelet->now_ms + fakelet->lease_ms;
+    if (node->has_lease) {
+        kube_patch(fakelet->kube, &lease_resource, LEASE_NAMESPACE, node->name, NULL,
+                   lease, lease_written, errand);
+        return;
+    }
+    json_object_set_new(lease, "apiVersion", json_string(lease_resource.group_version));
+    json_object_set_new(lease, "kind", json_string(lease_resource.kind));
+    json_object_set_new(lease, "metadata", json_pack("{s:s}", "name", node->name));
+    kube_create(fakelet->kube, &lease_resource, LEASE_NAMESPACE, lease, lease_written,
+                errand);
+}
+
+static int64_t node_step(struct fakelet *fakelet, struct node *node)
+{
+    if (node->machine != MACHINE_UP)
+        return INT64_MAX;
+    bool is_write_due = !node->is_registered || node->is_status_due;
+    if (is_write_due && !node->is_writing && node->write_due_ms <= fakelet->now_ms) {
+        if (node->is_registered)
+            node_write_status(fakelet, node);
+        else
+            node_register(fakelet, node);
+    }
+    if (!node->is_renewing && node->lease_due_ms <= fakelet->now_ms)
+        node_renew(fakelet, node);
+    if (is_write_due && !node->is_writing && node->write_due_ms < node->lease_due_ms)
+        return node->write_due_ms;
+    return node->lease_due_ms;
+}
+
+static bool node_object_is_ready(const json_t *object)
+{
+    json_t *conditions = json_object_get(json_object_get(object, "status"), "conditions");
+    size_t i;
+    json_t *each;
+    json_array_foreach (conditions, i, each) {
+        const char *type = json_string_value(json_object_get(each, "type"));
+        const char *status = json_string_value(json_object_get(each, "status"));
+        if (type && status && strcmp(type, "Ready") == 0)
+            return strcmp(status, "True") == 0;
+    }
+    return false;
+}
+
+static void node_changed(struct fakelet *fakelet, const json_t *before,
+                         const json_t *after)
+{
+    struct node *node = node_find(fakelet, kube_name(after ? after : before));
+    if (!node || node->machine != MACHINE_UP)
+        return;
+    if (after) {
+        node->is_registered = true;
+        if (!node_object_is_ready(after))
+            node->is_status_due = true;
+    } else if (node->is_registered) {
+        log_event(LOG_INFO, "fakelet", "node-deleted", LOG_STR("name", node->name));
+        node->machine = MACHINE_GONE;
+        node->is_registered = node->has_lease = false;
+    }
+}
+
+/* ---- pods ---- */
+
+/* The node whose kubelet cares for `pod`, if its machine is up. */
+static struct node *pod_node(struct fakelet *fakelet, const json_t *pod)
+{
+    struct node *node = node_find(fakelet, string_at(pod, "spec", "nodeName"));
+    return node && node->machine == MACHINE_UP ? node : NULL;
+}
+
+static bool pod_is_over(const json_t *pod)
+{
+    const char *phase = string_at(pod, "status", "phase");
+    return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
+}
+
+static bool pod_is_pending(const json_t *pod)
+{
+    const char *phase = string_at(pod, "status", "phase");
+    return strcmp(phase, "Pending") == 0 || strcmp(phase, "") == 0;
+}
+
+static void pod_look_later(struct fakelet *fakelet, const json_t *pod)
+{
+    if (!pod_node(fakelet, pod))
+        return;
+    auto_free char *key = xasprintf("%s/%s", kube_namespace(pod), kube_name(pod));
+    if (kube_is_deleting(pod))
+        workqueue_add_at(fakelet->pods, key, fakelet->now_ms + fakelet->stop_ms);
+    else if (pod_is_pending(pod))
+        workqueue_add_at(fakelet->pods, key, fakelet->now_ms + fakelet->start_ms);
+}
+
+/* Units of extended resource `name` that the containers of `pod` are limited to. */
+static json_int_t pod_units(const json_t *pod, const char *name)
+{
+    json_int_t total = 0;
+    size_t i;
+    json_t *each;
+    json_array_foreach (json_object_get(json_object_get(pod, "spec"), "containers"), i,
+                        each) {
+        json_t *limits = json_object_get(json_object_get(each, "resources"), "limits");
+        const char *text = json_string_value(json_object_get(limits, name));
+        total += text ? strtoll(text, NULL, 10) : 0;
+    }
+    return total;
+}
+
+/* Units that pods which were admitted to `node` before hold. */
+static json_int_t node_used_units(const struct fakelet *fakelet, const struct node *node,
+                                  const char *name)
+{
+    json_int_t used = 0;
+    for (size_t i = 0; i < store_count(fakelet->store, &kube_pod); i++) {
+        const json_t *pod = store_at(fakelet->store, &kube_pod, i);
+        if (strcmp(string_at(pod, "spec", "nodeName"), node->name) == 0 &&
+            strcmp(string_at(pod, "status", "phase"), "Running") == 0)
+            used += pod_units(pod, name);
+    }
+    return used;
+}
+
+/* The extended resource of which the node has too little for `pod`, or NULL;
+ * `ret_message` is then what a kubelet says. */
+static const char *node_find_lack(const struct fakelet *fakelet, const struct node *node,
+                                  const json_t *pod, char **ret_message)
+{
+    const char *name;
+    json_t *capacity;
+    json_object_foreach (node->allocatable, name, capacity) {
+        json_int_t asked = strchr(name, '/') ? pod_units(pod, name) : 0;
+        if (asked == 0)
+            continue;
+        json_int_t used = node_used_units(fakelet, node, name);
+        json_int_t has = strtoll(json_string_value(capacity), NULL, 10);
+        if (used + asked <= has)
+            continue;
+        *ret_message = xasprintf(
+            "Pod was rejected: Node didn't have enough resource: %s, requested: "
+            "%" JSON_INTEGER_FORMAT ", used: %" JSON_INTEGER_FORMAT
+            ", capacity: %" JSON_INTEGER_FORMAT,
+            name, asked, used, has);
+        return name;
+    }
+    return NULL;
+}
+
+/* Conditions of others (PodScheduled) stay; Ready and its like become `is_ready`. */
+static json_t *pod_conditions(const struct fakelet *fakelet, const json_t *pod,
+                              bool is_ready, const char *reason)
+{
+    static const char *const ours[] = { "PodReadyToStartContainers", "Initialized",
+                                        "ContainersReady", "Ready" };
+    json_t *made = json_array();
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        json_array_append_new(made, condition(fakelet, ours[i], i < 2 || is_ready,
+                                              i < 2 || is_ready ? NULL : reason, NULL));
+    size_t i;
+    json_t *each;
+    json_array_foreach (json_object_get(json_object_get(pod, "status"), "conditions"), i,
+                        each) {
+        const char *type = json_string_value(json_object_get(each, "type"));
+        bool is_ours = false;
+        for (size_t j = 0; j < sizeof ours / sizeof *ours; j++)
+            is_ours = is_ours || (type && strcmp(type, ours[j]) == 0);
+        if (!is_ours)
+            json_array_append(made, each);
+    }
+    return made;
+}
+
+/* Every container running, or, with `exit_code` >= 0, ended. */
+static json_t *container_statuses(const struct fakelet *fakelet, const json_t *pod,
+                                  int exit_code)
+{
+    json_t *made = json_array();
+    size_t i;
+    json_t *each;
+    json_array_foreach (json_object_get(json_object_get(pod, "spec"), "containers"), i,
+                        each) {
+        auto_free char *id = xasprintf("fakelet://%s/%zu", kube_uid(pod), i);
+        json_t *state =
+            exit_code < 0
+                ? json_pack("{s:{s:o}}", "running", "startedAt", now_string(fakelet))
+                : json_pack("{s:{s:i, s:s, s:o, s:s}}", "terminated", "exitCode",
+                            exit_code, "reason", exit_code == 0 ? "Completed" : "Error",
+                            "finishedAt", now_string(fakelet), "containerID", id);
+        json_array_append_new(made, json_pack("{s:O, s:O, s:s, s:s, s:b, s:b, s:i, s:o}",
+                                              "name", json_object_get(each, "name"),
+                                              "image", json_object_get(each, "image"),
+                                              "imageID", "", "containerID", id, "ready",
+                                              exit_code < 0, "started", exit_code < 0,
+                                              "restartCount", 0, "state", state));
+    }
+    return made;
+}
+
+static json_t *status_running(struct fakelet *fakelet, const json_t *pod)
+{
+    unsigned address = ++fakelet->next_address;
+    auto_free char *ip =
+        xasprintf("10.244.%u.%u", address / 250 % 250, address % 250 + 1);
+    return json_pack("{s:s, s:s, s:s, s:[{s:s}], s:o, s:o, s:o}", "phase", "Running",
+                     "hostIP", "127.0.0.1", "podIP", ip, "podIPs", "ip", ip, "startTime",
+                     now_string(fakelet), "conditions",
+                     pod_conditions(fakelet, pod, true, NULL), "containerStatuses",
+                     container_statuses(fakelet, pod, -1));
+}
+
+static json_t *status_ended(struct fakelet *fakelet, const json_t *pod, int exit_code)
+{
+    bool is_good = exit_code == 0;
+    return json_pack(
+        "{s:s, s:o, s:o}", "phase", is_good ? "Succeeded" : "Failed", "conditions",
+        pod_conditions(fakelet, pod, false, is_good ? "PodCompleted" : "PodFailed"),
+        "containerStatuses", container_statuses(fakelet, pod, exit_code));
+}
+
+/* What a kubelet says of a pod that it does not take. */
+static json_t *status_refused(const char *resource, const char *message)
+{
+    auto_free char *reason = xasprintf("OutOf%s", resource);
+    return json_pack("{s:s, s:s, s:s}", "phase", "Failed", "reason", reason, "message",
+                     message);
+}
+
+static void pod_written(void *context, const struct kube_result *result)
+{
+    struct errand *errand = context;
+    struct fakelet *fakelet = errand->fakelet;
+    if (errand->node)
+        errand->node->is_admitting = false;
+    if (result->outcome == KUBE_OK && result->object && errand->node)
+        store_put(fakelet->store, &kube_pod, result->object);
+    if (result->outcome == KUBE_OK || result->outcome == KUBE_NOT_FOUND ||
+        result->outcome == KUBE_CONFLICT) {
+        workqueue_forget(fakelet->pods, errand->pod);
+    } else {
+        log_failure(result, "pod-not-written", errand->pod);
+        workqueue_add_failed(fakelet->pods, errand->pod, fakelet->now_ms);
+    }
+    workqueue_done(fakelet->pods, errand->pod);
+    errand_free(errand);
+}
+
+/* Takes a pod in, or refuses it. One at a time on a node: the next one must see it. */
+static void pod_start(struct fakelet *fakelet, struct node *node, const char *key,
+                      const json_t *pod)
+{
+    auto_free char *message = NULL;
+    const char *lack = fakelet->is_strict ? node_find_lack(fakelet, node, pod, &message)
+                                          : NULL;
+    json_auto_t *patch =
+        json_pack("{s:o}", "status",
+                  lack ? status_refused(lack, message) : status_running(fakelet, pod));
+    node->is_admitting = true;
+    kube_patch(fakelet->kube, &kube_pod, kube_namespace(pod), kube_name(pod), "status",
+               patch, pod_written, errand_new(fakelet, node, key));
+}
+
+static void pod_act(struct fakelet *fakelet, const char *key)
+{
+    auto_free char *ns = xstrdup(key);
+    char *name = strchr(ns, '/');
+    *name++ = '\0';
+    json_t *pod = store_find(fakelet->store, &kube_pod, ns, name);
+    struct node *node = pod ? pod_node(fakelet, pod) : NULL;
+    if (node && kube_is_deleting(pod)) {
+        kube_delete(fakelet->kube, &kube_pod, ns, name, kube_uid(pod), 0, pod_written,
+                    errand_new(fakelet, NULL, key));
+        return;
+    }
+    if (node && pod_is_pending(pod) && !node->is_admitting) {
+        pod_start(fakelet, node, key, pod);
+        return;
+    }
+    if (node && pod_is_pending(pod))
+        workqueue_add_at(fakelet->pods, key, fakelet->now_ms + 10);
+    workqueue_done(fakelet->pods, key);
+}
+
+static void changed(void *context, const struct kube_resource *resource, json_t *before,
+                    json_t *after)
+{
+    struct fakelet *fakelet = context;
+    look_at_clock(fakelet);
+    if (resource == &kube_node)
+        node_changed(fakelet, before, after);
+    else if (after)
+        pod_look_later(fakelet, after);
+}
+
+/* ---- commands ---- */
+
+static void pod_ended(void *context, const struct kube_result *result)
+{
+    struct errand *errand = context;
+    if (result->outcome != KUBE_OK)
+        log_failure(result, "pod-not-ended", errand->pod);
+    errand_free(errand);
+}
+
+static int end_pods(struct fakelet *fakelet, const char *who, int exit_code)
+{
+    int ended = 0;
+    for (size_t i = 0; i < store_count(fakelet->store, &kube_pod); i++) {
+        json_t *pod = store_at(fakelet->store, &kube_pod, i);
+        auto_free char *key = xasprintf("%s/%s", kube_namespace(pod), kube_name(pod));
+        if (strcmp(who, key) != 0 && strcmp(who, kube_name(pod)) != 0 &&
+            strcmp(who, kube_label(pod, JOB_NAME_LABEL)) != 0)
+            continue;
+        if (!pod_node(fakelet, pod) || pod_is_over(pod))
+            continue;
+        json_auto_t *patch =
+            json_pack("{s:o}", "status", status_ended(fakelet, pod, exit_code));
+        kube_patch(fakelet->kube, &kube_pod, kube_namespace(pod), kube_name(pod),
+                   "status", patch, pod_ended, errand_new(fakelet, NULL, key));
+        ended++;
+    }
+    return ended > 0 ? 0 : -1;
+}
+
+static int command_fail(struct fakelet *fakelet, const char *who, const char *code)
+{
+    return end_pods(fakelet, who, *code ? atoi(code) : 1);
+}
+
+static int command_succeed(struct fakelet *fakelet, const char *who, const char *unused)
+{
+    (void)unused;
+    return end_pods(fakelet, who, 0);
+}
+
+static int command_silence(struct fakelet *fakelet, const char *name, const char *unused)
+{
+    (void)unused;
+    struct node *node = node_find(fakelet, name);
+    if (!node)
+        return -1;
+    node->machine = MACHINE_SILENT;
+    return 0;
+}
+
+static void node_deleted(void *context, const struct kube_result *result)
+{
+    struct errand *errand = context;
+    if (result->outcome != KUBE_OK && result->outcome != KUBE_NOT_FOUND)
+        log_failure(result, "node-not-deleted", errand->node->name);
+    errand_free(errand);
+}
+
+static int command_delete(struct fakelet *fakelet, const char *name, const char *unused)
+{
+    (void)unused;
+    struct node *node = node_find(fakelet, name);
+    json_t *object = store_find(fakelet->store, &kube_node, "", name);
+    if (!node || !object)
+        return -1;
+    node->machine = MACHINE_GONE;
+    node->is_registered = node->has_lease = false;
+    kube_delete(fakelet->kube, &kube_node, "", name, kube_uid(object), -1, node_deleted,
+                errand_new(fakelet, node, NULL));
+    return 0;
+}
+
+static int command_restore(struct fakelet *fakelet, const char *name, const char *unused)
+{
+    (void)unused;
+    struct node *node = node_find(fakelet, name);
+    if (!node)
+        return -1;
+    node->machine = MACHINE_UP;
+    node->is_status_due = true;
+    node->write_due_ms = node->lease_due_ms = fakelet->now_ms;
+    json_decref(node->allocatable);
+    node->allocatable = json_deep_copy(
+        json_object_get(json_object_get(node->object, "status"), "allocatable"));
+    for (size_t i = 0; i < store_count(fakelet->store, &kube_pod); i++)
+        pod_look_later(fakelet, store_at(fakelet->store, &kube_pod, i));
+    return 0;
+}
+
+static int command_gpus(struct fakelet *fakelet, const char *name, const char *count)
+{
+    struct node *node = node_find(fakelet, name);
+    if (!node || !*count)
+        return -1;
+    json_object_set_new(node->allocatable, "nvidia.com/gpu", json_string(count));
+    node->is_status_due = true;
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct fakelet *fakelet, const char *first, const char *second);
+} commands[] = {
+    { "fail", command_fail },       { "succeed", command_succeed },
+    { "silence", command_silence }, { "delete", command_delete },
+    { "restore", command_restore }, { "gpus", command_gpus },
+};
+
+static void run_command(struct fakelet *fakelet, const char *line)
+{
+    char verb[32] = "", first[256] = "", second[32] = "";
+    int status = -1;
+    if (sscanf(line, "%31s %255s %31s", verb, first, second) < 1)
+        return; /* an empty line */
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(verb, commands[i].name) == 0)
+            status = commands[i].run(fakelet, first, second);
+    log_event(status == 0 ? LOG_INFO : LOG_ERROR, "fakelet", "command",
+              LOG_STR("line", line), LOG_BOOL("done", status == 0));
+}
+
+static void read_commands(struct fakelet *fakelet, int fd)
+{
+    char byte;
+    look_at_clock(fakelet);
+    while (read(fd, &byte, 1) == 1) {
+        if (byte != '\n' && fakelet->command_length + 1 < sizeof fakelet->command) {
+            fakelet->command[fakelet->command_length++] = byte;
+            continue;
+        }
+        fakelet->command[fakelet->command_length] = '\0';
+        fakelet->command_length = 0;
+        run_command(fakelet, fakelet->command);
+    }
+}
+
+/* ---- start and loop ---- */
+
+static char *read_file(const char *path, size_t *ret_length, struct het_error *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        het_fail(err, HET_IO, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    char *text = xmalloc(NODE_LIST_BYTES);
+    *ret_length = fread(text, 1, NODE_LIST_BYTES, file);
+    fclose(file);
+    return text;
+}
+
+/* Nodes as `kubectl get nodes -o json` prints them: a List. What a server adds (uid,
+ * resourceVersion and the like) may be there and is left out. */
+static int read_nodes(struct fakelet *fakelet, const char *path, struct het_error *err)
+{
+    size_t length, i;
+    auto_free char *text = read_file(path, &length, err);
+    if (!text)
+        return -1;
+    json_error_t error;
+    json_auto_t *list = json_loadb(text, length, 0, &error);
+    if (!list)
+        return het_fail(err, HET_BAD_INPUT, "%s:%d: %s", path, error.line, error.text);
+    json_t *items = json_object_get(list, "items"), *each;
+    fakelet->nodes = xcalloc(json_array_size(items) + 1, sizeof(struct node));
+    json_array_foreach (items, i, each) {
+        struct node *node = &fakelet->nodes[fakelet->node_count++];
+        json_t *metadata = json_object_get(each, "metadata");
+        json_t *allocatable =
+            json_object_get(json_object_get(each, "status"), "allocatable");
+        if (*kube_name(each) == '\0' || !json_is_object(allocatable))
+            return het_fail(err, HET_BAD_INPUT,
+                            "%s: items[%zu]: needs metadata.name and status.allocatable",
+                            path, i);
+        static const char *const given_by_server[] = { "uid", "resourceVersion",
+                                                       "creationTimestamp",
+                                                       "managedFields" };
+        for (size_t j = 0; j < sizeof given_by_server / sizeof *given_by_server; j++)
+            json_object_del(metadata, given_by_server[j]);
+        json_object_set_new(each, "apiVersion", json_string("v1"));
+        json_object_set_new(each, "kind", json_string("Node"));
+        node->object = json_incref(each);
+        node->name = kube_name(each);
+        node->allocatable = json_deep_copy(allocatable);
+    }
+    if (fakelet->node_count == 0)
+        return het_fail(err, HET_BAD_INPUT, "%s: has no items", path);
+    return 0;
+}
+
+/* Opened for writing as well, so that it never ends when a writer closes it. */
+static int open_control(const char *path, struct het_error *err)
+{
+    if (!path)
+        return -2; /* poll() skips what is negative */
+    if (mkfifo(path, 0600) < 0 && errno != EEXIST)
+        return het_fail(err, HET_IO, "%s: %s", path, strerror(errno));
+    int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    return fd >= 0 ? fd : het_fail(err, HET_IO, "%s: %s", path, strerror(errno));
+}
+
+static int open_signals(void)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Does what is due; returns when something is due next. */
+static int64_t step(struct fakelet *fakelet, struct watch *const watches[2])
+{
+    int64_t next_ms = INT64_MAX;
+    for (size_t i = 0; i < 2; i++) {
+        watch_step(watches[i], fakelet->now_ms);
+        next_ms = earlier(next_ms, watch_next_ms(watches[i]));
+    }
+    if (watch_is_synced(watches[0]))
+        for (size_t i = 0; i < fakelet->node_count; i++)
+            next_ms = earlier(next_ms, node_step(fakelet, &fakelet->nodes[i]));
+    const char *key;
+    while ((key = workqueue_take(fakelet->pods, fakelet->now_ms)))
+        pod_act(fakelet, key);
+    next_ms = earlier(next_ms, workqueue_next_ms(fakelet->pods));
+    kube_step(fakelet->kube, fakelet->now_ms);
+    return earlier(next_ms, kube_next_ms(fakelet->kube));
+}
+
+static void run(struct fakelet *fakelet, struct transport *transport, int control)
+{
+    struct watch_config nodes = { .resource = &kube_node, .ns = "" };
+    struct watch_config pods = { .resource = &kube_pod,
+                                 .ns = "",
+                                 .field_selector = "spec.nodeName!=" };
+    struct watch *const watches[2] = {
+        watch_new(fakelet->kube, fakelet->store, &nodes, 1, changed, fakelet),
+        watch_new(fakelet->kube, fakelet->store, &pods, 2, changed, fakelet),
+    };
+    struct pollfd fds[2] = { { .fd = control, .events = POLLIN },
+                             { .fd = open_signals(), .events = POLLIN } };
+    while (!(fds[1].revents & POLLIN)) {
+        look_at_clock(fakelet);
+        int64_t wait_ms = step(fakelet, watches) - fakelet->now_ms;
+        if (wait_ms < 0)
+            wait_ms = 0;
+        transport_poll(transport, fds, 2, earlier(wait_ms, 1000));
+        if (fds[0].revents & POLLIN)
+            read_commands(fakelet, control);
+    }
+    close(fds[1].fd);
+    watch_free(watches[1]);
+    watch_free(watches[0]);
+}
+
+static void fakelet_fini(struct fakelet *fakelet)
+{
+    kube_free(fakelet->kube);
+    workqueue_free(fakelet->pods);
+    store_free(fakelet->store);
+    for (size_t i = 0; i < fakelet->node_count; i++) {
+        json_decref(fakelet->nodes[i].allocatable);
+        json_decref(fakelet->nodes[i].object);
+    }
+    free(fakelet->nodes);
+}
+
+struct settings {
+    const char *kubeconfig, *nodes, *control;
+};
+
+static const char usage[] =
+    "Usage: fakelet --kubeconfig FILE --nodes FILE [--control FIFO] [--strict]\n"
+    "               [--start-ms N] [--stop-ms N] [--lease-ms N]\n"
+    "\n"
+    "Plays the kubelets of the nodes in FILE (as `kubectl get nodes -o json` prints them).\n"
+    "Commands are read from FIFO, which it makes: fail POD CODE, succeed POD,\n"
+    "silence NODE, delete NODE, restore NODE, gpus NODE COUNT.\n";
+
+static int read_settings(int argc, char **argv, struct fakelet *fakelet,
+                         struct settings *ret)
+{
+    enum { KUBECONFIG = 1, NODES, CONTROL, STRICT, START, STOP, LEASE };
+    static const struct option options[] = {
+        { "kubeconfig", required_argument, NULL, KUBECONFIG },
+        { "nodes", required_argument, NULL, NODES },
+        { "control", required_argument, NULL, CONTROL },
+        { "strict", no_argument, NULL, STRICT },
+        { "start-ms", required_argument, NULL, START },
+        { "stop-ms", required_argument, NULL, STOP },
+        { "lease-ms", required_argument, NULL, LEASE },
+        { NULL, 0, NULL, 0 },
+    };
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case KUBECONFIG:
+            ret->kubeconfig = optarg;
+            break;
+        case NODES:
+            ret->nodes = optarg;
+            break;
+        case CONTROL:
+            ret->control = optarg;
+            break;
+        case STRICT:
+            fakelet->is_strict = true;
+            break;
+        case START:
+            fakelet->start_ms = atoll(optarg);
+            break;
+        case STOP:
+            fakelet->stop_ms = atoll(optarg);
+            break;
+        case LEASE:
+            fakelet->lease_ms = atoll(optarg);
+            break;
+        default:
+            return -1;
+        }
+    }
+    return ret->kubeconfig && ret->nodes && optind == argc ? 0 : -1;
+}
+
+/* The administrator's kubeconfig holds a client certificate: nothing in it is re-read. */
+static int serve(struct fakelet *fakelet, const struct settings *settings,
+                 struct het_error *err)
+{
+    struct auth_config config = { .kubeconfig = settings->kubeconfig };
+    struct auth *auth = NULL;
+    struct transport *transport = NULL;
+    int control = open_control(settings->control, err);
+    int status = control == -1 ? -1 : auth_load(&config, &auth, err);
+    if (status == 0)
+        transport = http_transport_new(auth_endpoint, auth, err);
+    if (transport) {
+        fakelet->kube = kube_new(transport, "fakelet");
+        kube_set_rate(fakelet->kube, REQUESTS_PER_S, REQUESTS_PER_S);
+        fakelet->store = store_new();
+        fakelet->pods = workqueue_new();
+        run(fakelet, transport, control);
+    }
+    status = transport ? 0 : -1;
+    fakelet_fini(fakelet);
+    if (transport)
+        transport_free(transport);
+    auth_free(auth);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct fakelet fakelet = { .start_ms = 200, .stop_ms = 300, .lease_ms = 2000 };
+    struct settings settings = { 0 };
+    struct het_error err = { 0 };
+    if (read_settings(argc, argv, &fakelet, &settings) < 0) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    if (read_nodes(&fakelet, settings.nodes, &err) < 0 ||
+        serve(&fakelet, &settings, &err) < 0) {
+        fprintf(stderr, "fakelet: %s\n", err.message);
+        return 2;
+    }
+    return 0;
+}
