@@ -127,6 +127,9 @@ run-demo: all
 	@echo "Your own what-if: $(B)/heterotrain-controller simulate --help"
 
 # ---- figures ----
+$(B)/bench-controller: $(call obj,tests/bench/controller.c) $(B)/libcontroller.a $(B)/libhetplan.a
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 bench: all $(B)/bench ## planning and re-planning times, memory; prints a table, writes bench.json
 	@$(B)/bench $(BENCH_ARGS)
 

@@ -510,7 +510,7 @@ static void on_answer(void *context, const char *key, uint64_t digest,
 {
     static const enum answer_kind kinds[] = { [PLANNER_PLAN] = ANSWER_PLAN,
                                               [PLANNER_NO_PLAN] = ANSWER_NO_PLAN,
-                                              [PLANNER_REFUSED] = ANSWER_FAILED,
+                                              [PLANNER_REFUSED] = ANSWER_REFUSED,
                                               [PLANNER_BROKE] = ANSWER_FAILED };
     struct controller *controller = context;
     struct job *job = find_job(controller, key);

@@ -535,6 +535,15 @@ static void wait_for_planner(struct pass *pass, const char *message)
     pass->decision->summary = text(pass, "%s", message);
 }
 
+/* The planner could not use what it was given; mostly that is the profile. */
+static void report_refusal(struct pass *pass)
+{
+    const char *message = pass->snapshot->memory.answer.message;
+    bool is_profile = !strncmp(message, "profile", strlen("profile"));
+    set(pass, "Accepted", "False", is_profile ? "ProfileInvalid" : "InvalidSpec",
+        text(pass, "%s", message));
+}
+
 /* The job has no generation that could run: gets a plan and decides on it. `trigger` and
  * the counters are those of the new generation. */
 static bool seek_plan(struct pass *pass, const char *trigger, int64_t restarts,
@@ -558,6 +567,13 @@ static bool seek_plan(struct pass *pass, const char *trigger, int64_t restarts,
         } else {
             wait_for_planner(pass, "the planner is at work");
         }
+        return false;
+    }
+    if (snapshot->memory.answer.kind == ANSWER_REFUSED) {
+        pass->decision->is_unanswered = false;
+        report_refusal(pass);
+        wait_for_plan(pass, "InputRefused",
+                      text(pass, "%s", snapshot->memory.answer.message));
         return false;
     }
     if (snapshot->memory.answer.kind == ANSWER_NO_PLAN) {
@@ -914,6 +930,10 @@ static void consider_better_plan(struct pass *pass)
     }
     if (!is_answered(pass) || snapshot->memory.answer.kind == ANSWER_FAILED) {
         ask_planner(pass);
+        return;
+    }
+    if (snapshot->memory.answer.kind == ANSWER_REFUSED) {
+        report_refusal(pass);
         return;
     }
     if (snapshot->memory.answer.kind == ANSWER_NO_PLAN) {

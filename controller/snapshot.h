@@ -27,7 +27,13 @@
 #define ANNOTATION_RETIRED      "heterotrain.io/retired"
 
 /* The planner's answer to one question. */
-enum answer_kind { ANSWER_NONE, ANSWER_PLAN, ANSWER_NO_PLAN, ANSWER_FAILED };
+enum answer_kind {
+    ANSWER_NONE,
+    ANSWER_PLAN,
+    ANSWER_NO_PLAN, /* nothing fits; until the input changes */
+    ANSWER_REFUSED, /* the question is wrong (profile, limits); until the input changes */
+    ANSWER_FAILED,  /* the planner broke; it is asked again after a back-off */
+};
 struct planner_answer {
     enum answer_kind kind;
     uint64_t digest;     /* of the question */

@@ -350,6 +350,24 @@ START_TEST(missing_profile_and_bad_spec_are_conditions)
 }
 END_TEST
 
+START_TEST(profile_that_the_planner_refuses_is_not_asked_about_again)
+{
+    world_job(world, "{}");
+    world_settle(world);
+    world_answer_refused(world, "profile: spec.gpuTypes[0]: is wrong");
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Accepted"), "ProfileInvalid");
+    world->now_ms += 3600000;
+    ck_assert_uint_eq(world_step(world), 0);
+    world_put(
+        world, &kube_model_profile,
+        world_json("{'kind': 'ModelProfile', 'metadata': {'name': 'p', 'namespace': "
+                   "'ns', 'generation': 2}, 'spec': {'layers': 2}}"));
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 2);
+}
+END_TEST
+
 START_TEST(rejected_change_leaves_the_running_job_as_it_was)
 {
     run_job("{}");
@@ -382,6 +400,7 @@ Suite *test_reconcile_suite(void)
     tcase_add_test(cases, new_pods_wait_until_old_ones_are_gone);
     tcase_add_test(cases, cordoned_node_is_left_only_for_a_place_to_go);
     tcase_add_test(cases, missing_profile_and_bad_spec_are_conditions);
+    tcase_add_test(cases, profile_that_the_planner_refuses_is_not_asked_about_again);
     tcase_add_test(cases, rejected_change_leaves_the_running_job_as_it_was);
     suite_add_tcase(suite, cases);
     return suite;

@@ -207,6 +207,11 @@ void world_answer_no_plan(struct world *world, const char *why)
     set_answer(world, ANSWER_NO_PLAN, "", why);
 }
 
+void world_answer_refused(struct world *world, const char *why)
+{
+    set_answer(world, ANSWER_REFUSED, "", why);
+}
+
 static void perform(struct world *world, const struct action *action)
 {
     json_t *object = action->object ? json_deep_copy(action->object) : NULL;

@@ -44,6 +44,7 @@ char *world_plan(const char *nodes, const char *type, double iteration_s);
 /* What the planner answers to the question asked last. */
 void world_answer(struct world *world, const char *plan);
 void world_answer_no_plan(struct world *world, const char *why);
+void world_answer_refused(struct world *world, const char *why);
 
 /* One pass: decide and perform. Returns the number of actions. */
 size_t world_step(struct world *world);

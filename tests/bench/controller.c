@@ -1,0 +1,229 @@
+/* How long the operator takes from a node's end to the pods of the new generation, and
+ * how much memory it has then: the real controller, the real planner as a child, the
+ * embedded API server, on clusters of 10, 100 and 1,000 nodes that other pods use too.
+ *
+ *     bench-controller HETPLAN [NODES]...
+ *
+ * Prints one JSON object a line. The embedded server's virtual clock stands still while
+ * anything is under way, so the seconds are those of the machine: decision, planning,
+ * writes, and the server's own work on them, which is in the same process and memory. */
+#include "controller/log.h"
+#include "controller/simulation.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define GPUS_A_NODE 8
+#define JOB_GPUS    64
+#define PODS_A_NODE 10 /* of others, as many as the memory goal of 10,000 pods says */
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Resident kilobytes now; 0 if the system does not say. */
+static long resident_kib(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long size, resident = 0;
+    if (file && fscanf(file, "%ld %ld", &size, &resident) != 2)
+        resident = 0;
+    if (file)
+        fclose(file);
+    return resident * 4;
+}
+
+static void put(struct simulation *simulation, json_t *object)
+{
+    struct het_error err;
+    if (!object || embedded_put(simulation_server(simulation), object, &err) < 0) {
+        fprintf(stderr, "bench-controller: %s\n", object ? err.message : "bad object");
+        exit(2);
+    }
+}
+
+static json_t *node(int index)
+{
+    bool is_a100 = index % 2;
+    char gpus[8];
+    snprintf(gpus, sizeof gpus, "%d", GPUS_A_NODE);
+    auto_free char *name = xasprintf("node-%04d", index);
+    return json_pack(
+        "{s:s, s:s, s:{s:s, s:{s:s, s:s}}, s:{}, s:{s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s, "
+        "s:s, s:s}, s:[{s:s, s:s}]}}",
+        "apiVersion", "v1", "kind", "Node", "metadata", "name", name, "labels",
+        "kubernetes.io/hostname", name, "nvidia.com/gpu.product",
+        is_a100 ? "NVIDIA-A100-SXM4-40GB" : "Tesla-V100-SXM2-16GB", "spec", "status",
+        "capacity", "nvidia.com/gpu", gpus, "cpu", "96", "memory", "512Gi", "pods", "110",
+        "allocatable", "nvidia.com/gpu", gpus, "cpu", "96", "memory", "512Gi", "pods",
+        "110", "conditions", "type", "Ready", "status", "True");
+}
+
+/* A pod of somebody else, without GPUs, on `node_index`. */
+static json_t *other_pod(int node_index, int index)
+{
+    auto_free char *name = xasprintf("other-%04d-%02d", node_index, index);
+    auto_free char *node_name = xasprintf("node-%04d", node_index);
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s, s:s}}, s:{s:s, s:[{s:s, s:s, "
+                     "s:{s:{s:s, s:s}}}]}, s:{s:s}}",
+                     "apiVersion", "v1", "kind", "Pod", "metadata", "name", name,
+                     "namespace", "others", "labels", "app", "web", "pod-template-hash",
+                     "5d4f8b7c9", "spec", "nodeName", node_name, "containers", "name",
+                     "web", "image", "registry.example/web:1.2.3", "resources",
+                     "requests", "cpu", "100m", "memory", "128Mi", "status", "phase",
+                     "Running");
+}
+
+/* 24 equal layers; times in microseconds for tensor-parallel degrees 1, 2, 4, 8. */
+static json_t *profile(void)
+{
+    static const char *const types[] = { "A100-SXM4-40GB", "V100-SXM2-16GB" };
+    json_t *gpu_types = json_array();
+    for (int type = 0; type < 2; type++) {
+        json_t *measurements = json_array();
+        for (int tp = 1; tp <= 8; tp *= 2)
+            for (int batch = 1; batch <= 8; batch *= 2) {
+                int time = (type ? 2500 : 1000) * batch / tp + 150 * (tp > 1);
+                json_array_append_new(
+                    measurements,
+                    json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:I}", "layerGroup",
+                              "decoder", "tensorParallel", tp, "microBatchSize", batch,
+                              "recompute", "None", "forwardMicroseconds", time,
+                              "backwardMicroseconds", 2 * time, "activationBytes",
+                              (json_int_t)batch * 400000000 / tp));
+            }
+        json_array_append_new(gpu_types, json_pack("{s:s, s:i, s:o}", "name", types[type],
+                                                   "memoryMiB", type ? 16384 : 40960,
+                                                   "measurements", measurements));
+    }
+    return json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:{s:s, s:s, s:s, s:i, s:i, s:i}, "
+                     "s:[{s:s, s:i, s:i, s:i}], s:o}}",
+                     "apiVersion", "heterotrain.io/v1alpha1", "kind", "ModelProfile",
+                     "metadata", "name", "bench", "namespace", "default", "spec", "model",
+                     "name", "bench", "precision", "BF16", "optimizer", "AdamW",
+                     "sequenceLength", 2048, "vocabSize", 50000, "hiddenSize", 2048,
+                     "layerGroups", "name", "decoder", "count", 24, "parameterBytes",
+                     100000000, "activationOutputBytes", 8388608, "gpuTypes", gpu_types);
+}
+
+static json_t *job(void)
+{
+    return json_pack(
+        "{s:s, s:s, s:{s:s, s:s}, s:{s:{s:{s:s, s:s}}, s:{s:i}, s:{s:i, s:i}, s:{s:i, "
+        "s:i}, s:{s:{s:[{s:s, s:s}]}}}}",
+        "apiVersion", "heterotrain.io/v1alpha1", "kind", "HeteroTrainingJob", "metadata",
+        "name", "bench", "namespace", "default", "spec", "model", "profileRef", "kind",
+        "ModelProfile", "name", "bench", "training", "globalBatchSize", 512, "resources",
+        "minGPUs", 8, "maxGPUs", JOB_GPUS, "replanPolicy", "debounceSeconds", 0,
+        "nodeFailureGraceSeconds", 0, "podTemplate", "spec", "containers", "name",
+        "trainer", "image", "registry.example/train:1");
+}
+
+struct run {
+    int64_t generation; /* wait for pods of this one */
+    size_t pods;        /* of it, at the end */
+};
+
+/* How many pods of the generation there are, and whether that is all of them. */
+static bool count_pods(struct simulation *simulation, struct run *run)
+{
+    struct embedded *server = simulation_server(simulation);
+    const json_t *status = json_object_get(
+        embedded_find(server, "heterotrainingjobs", "default", "bench"), "status");
+    int64_t generation = json_integer_value(
+        json_object_get(json_object_get(status, "plan"), "generation"));
+    int64_t desired =
+        json_integer_value(json_object_get(json_object_get(status, "pods"), "desired"));
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "bench-%d-", (int)run->generation);
+    run->pods = 0;
+    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
+        const json_t *metadata =
+            json_object_get(embedded_at(server, "pods", i), "metadata");
+        const char *name = json_string_value(json_object_get(metadata, "name"));
+        run->pods += !strncmp(name, prefix, strlen(prefix));
+    }
+    return generation == run->generation && desired > 0 && run->pods >= (size_t)desired;
+}
+
+static bool until_placed(void *context, struct simulation *simulation)
+{
+    return !count_pods(simulation, context);
+}
+
+/* Runs on until the generation's pods are written; the seconds that took. */
+static double time_generation(struct simulation *simulation, struct run *run)
+{
+    struct het_error err;
+    double start = seconds();
+    if (simulation_run(simulation, simulation_now_ms(simulation) + 600000, until_placed,
+                       run, &err) < 0 ||
+        !count_pods(simulation, run)) {
+        fprintf(stderr, "bench-controller: generation %d never came\n",
+                (int)run->generation);
+        exit(1);
+    }
+    return seconds() - start;
+}
+
+static void bench(const char *hetplan, int nodes)
+{
+    struct simulation_config config = { .planner = hetplan,
+                                        .seed = 1,
+                                        .cluster = embedded_cluster_defaults };
+    struct het_error err;
+    struct simulation *simulation = simulation_new(&config, &err);
+    if (!simulation) {
+        fprintf(stderr, "bench-controller: %s\n", err.message);
+        exit(2);
+    }
+    for (int i = 0; i < nodes; i++) {
+        put(simulation, node(i));
+        for (int k = 0; k < PODS_A_NODE; k++)
+            put(simulation, other_pod(i, k));
+    }
+    put(simulation, profile());
+    put(simulation, job());
+    struct run run = { .generation = 1 };
+    double first_s = time_generation(simulation, &run);
+    size_t first_pods = run.pods;
+
+    const json_t *pod =
+        embedded_find(simulation_server(simulation), "pods", "default", "bench-1-0");
+    json_t *terms = NULL;
+    json_unpack((json_t *)(uintptr_t)pod, "{s:{s:{s:{s:{s:o}}}}}", "spec", "affinity",
+                "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+                "nodeSelectorTerms", &terms);
+    const char *lost = "";
+    json_unpack(terms, "[{s:[{s:[s]}]}]", "matchFields", "values", &lost);
+    embedded_delete(simulation_server(simulation), "nodes", "", lost, 0, &err);
+    run.generation = 2;
+    double again_s = time_generation(simulation, &run);
+    printf("{\"bench\":\"controller\",\"nodes\":%d,\"otherPods\":%d,\"createPods\":%zu,"
+           "\"createSeconds\":%.3f,\"replanPods\":%zu,\"replanSeconds\":%.3f,"
+           "\"residentMiB\":%.1f}\n",
+           nodes, nodes * PODS_A_NODE, first_pods, first_s, run.pods, again_s,
+           (double)resident_kib() / 1024);
+    fflush(stdout);
+    simulation_free(simulation);
+}
+
+int main(int argc, char **argv)
+{
+    struct het_error err;
+    log_set_levels("warning", &err);
+    if (argc < 2) {
+        fprintf(stderr, "usage: bench-controller HETPLAN [NODES]...\n");
+        return 2;
+    }
+    for (int i = 2; i < argc; i++)
+        bench(argv[1], atoi(argv[i]));
+    return 0;
+}
