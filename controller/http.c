@@ -66,8 +66,8 @@ struct http_transport {
     void (*on_unauthorized)(void *context, uint64_t generation);
     CURLM *multi;
     uint64_t last_id;
-    LIST_HEAD(, exchange) exchanges;
-    TAILQ_HEAD(, exchange) ready;
+    LIST_HEAD(exchange_list, exchange) exchanges;
+    TAILQ_HEAD(exchange_queue, exchange) ready;
 };
 
 static void make_ready(struct exchange *exchange)
@@ -418,10 +418,9 @@ static uint64_t http_start(struct transport *base, const struct http_request *re
 static void http_cancel(struct transport *base, uint64_t id)
 {
     struct http_transport *transport = (struct http_transport *)base;
-    struct exchange *exchange;
-    LIST_FOREACH(exchange, &transport->exchanges, link)
-    if (exchange->id == id)
-        break;
+    struct exchange *exchange = LIST_FIRST(&transport->exchanges);
+    while (exchange && exchange->id != id)
+        exchange = LIST_NEXT(exchange, link);
     if (!exchange)
         return;
     if (exchange->is_being_delivered)

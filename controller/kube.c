@@ -867,9 +867,8 @@ void kube_step(struct kube *kube, int64_t now_ms)
 int64_t kube_next_ms(const struct kube *kube)
 {
     int64_t next_ms = INT64_MAX;
-    const struct call *call;
-    TAILQ_FOREACH(call, &kube->waiting, link)
-    {
+    for (const struct call *call = TAILQ_FIRST(&kube->waiting); call;
+         call = TAILQ_NEXT(call, link)) {
         int64_t due_ms = call->is_dated ? call->due_ms : kube->now_ms;
         if (due_ms < next_ms)
             next_ms = due_ms;

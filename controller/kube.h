@@ -76,6 +76,7 @@ struct kube;
 
 /* `transport` is borrowed and must outlive the kube. */
 struct kube *kube_new(struct transport *transport, const char *user_agent);
+/* Cancels everything. Not from inside a callback. */
 void kube_free(struct kube *kube);
 void kube_set_rate(struct kube *kube, double requests_per_s, int burst);
 /* Starts what the limiter or a Retry-After held back until `now_ms`. Call before polling.

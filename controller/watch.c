@@ -317,12 +317,12 @@ static void put_object(struct watch *watch, json_t *object, bool is_truth)
 
 static void on_list(void *context, const struct kube_result *result);
 
-/* The query of one more parameter; takes `query` over. */
-static char *add_parameter(char *query, const char *name, const char *value)
+/* Appends a parameter to the query. */
+static void add_parameter(char **query, const char *name, const char *value)
 {
-    auto_free char *old = query;
+    auto_free char *old = *query;
     auto_free char *escaped = kube_escape(value);
-    return xasprintf("%s%s%s=%s", old, *old ? "&" : "", name, escaped);
+    *query = xasprintf("%s%s%s=%s", old, *old ? "&" : "", name, escaped);
 }
 
 static char *selector_query(const struct watch *watch, const char *more_fields)
@@ -330,12 +330,12 @@ static char *selector_query(const struct watch *watch, const char *more_fields)
     char *query = xstrdup("");
     const char *fields = watch->config.field_selector;
     if (watch->config.label_selector)
-        query = add_parameter(query, "labelSelector", watch->config.label_selector);
+        add_parameter(&query, "labelSelector", watch->config.label_selector);
     if (fields || more_fields) {
         auto_free char *all = xasprintf("%s%s%s", fields ? fields : "",
                                         fields && more_fields ? "," : "",
                                         more_fields ? more_fields : "");
-        query = add_parameter(query, "fieldSelector", all);
+        add_parameter(&query, "fieldSelector", all);
     }
     return query;
 }
@@ -345,12 +345,12 @@ static void ask_for_page(struct watch *watch)
     struct listing *listing = &watch->listing;
     auto_free char *query = selector_query(watch, NULL);
     if (listing->is_paged)
-        query = add_parameter(TAKE(query), "limit", "500");
+        add_parameter(&query, "limit", "500");
     /* A token has its version in it, and the server wants no other beside it. */
     if (listing->next_page && *listing->next_page)
-        query = add_parameter(TAKE(query), "continue", listing->next_page);
+        add_parameter(&query, "continue", listing->next_page);
     else if (*listing->requested_version)
-        query = add_parameter(TAKE(query), "resourceVersion", listing->requested_version);
+        add_parameter(&query, "resourceVersion", listing->requested_version);
     _Static_assert(WATCH_PAGE_SIZE == 500, "as in the query");
     watch->phase = PHASE_LISTING;
     watch->list_id = kube_list(watch->kube, watch->config.resource, watch->config.ns,
@@ -796,10 +796,10 @@ static void start_watch(struct watch *watch)
         random_below(watch, WATCH_TIMEOUT_MAX_S - WATCH_TIMEOUT_MIN_S + 1);
     auto_free char *timeout = xasprintf("%lld", (long long)timeout_s);
     auto_free char *query = selector_query(watch, NULL);
-    query = add_parameter(TAKE(query), "watch", "1");
-    query = add_parameter(TAKE(query), "allowWatchBookmarks", "true");
-    query = add_parameter(TAKE(query), "timeoutSeconds", timeout);
-    query = add_parameter(TAKE(query), "resourceVersion", watch->last_version);
+    add_parameter(&query, "watch", "1");
+    add_parameter(&query, "allowWatchBookmarks", "true");
+    add_parameter(&query, "timeoutSeconds", timeout);
+    add_parameter(&query, "resourceVersion", watch->last_version);
     watch->statistics.watches++;
     watch->phase = PHASE_WATCHING;
     watch->started_ms = watch->heard_ms = watch->now_ms;
@@ -863,7 +863,7 @@ static void notice_silence(struct watch *watch)
     if (watch->probe_id || watch->now_ms - watch->heard_ms < watch->silence_ms)
         return;
     auto_free char *query = selector_query(watch, PROBE_SELECTOR);
-    query = add_parameter(TAKE(query), "resourceVersion", watch->last_version);
+    add_parameter(&query, "resourceVersion", watch->last_version);
     watch->statistics.probes++;
     watch->probe_id = kube_probe(watch->kube, watch->config.resource, watch->config.ns,
                                  query, on_probe, watch);

@@ -57,6 +57,7 @@ struct watch;
 struct watch *watch_new(struct kube *kube, struct store *store,
                         const struct watch_config *config, uint64_t seed,
                         watch_change *on_change, void *context);
+/* Not from inside a callback. */
 void watch_free(struct watch *watch);
 
 /* Starts and restarts requests that are due at `now_ms`, and notices silence. */

@@ -35,7 +35,7 @@ struct tenant {
     struct tenant *next;
     size_t item_count;
     bool in_ring;
-    TAILQ_HEAD(, item) ready;
+    TAILQ_HEAD(item_queue, item) ready;
     TAILQ_ENTRY(tenant) ring_link;
 };
 
@@ -43,8 +43,8 @@ struct workqueue {
     struct item **buckets; /* by hash of the key; a power of two of them */
     size_t bucket_count, item_count, waiting_count;
     struct tenant *tenants;
-    TAILQ_HEAD(, tenant) ring; /* whose turn it is stands first */
-    struct item **heap;        /* of delayed items, the earliest first */
+    TAILQ_HEAD(tenant_ring, tenant) ring; /* whose turn it is stands first */
+    struct item **heap;                   /* of delayed items, the earliest first */
     size_t heap_count, heap_capacity;
     uint64_t next_order;
 };
