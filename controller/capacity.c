@@ -1,6 +1,6 @@
 #include "controller/capacity.h"
 
-#include "controller/snapshot.h"
+#include "controller/job_spec.h"
 #include "controller/strmap.h"
 
 #include <stdlib.h>

@@ -66,10 +66,10 @@ bool capacity_is_out_of_service(const struct capacity *capacity, const char *nam
 json_t *capacity_trim_node(json_t *node);
 json_t *capacity_trim_pod(json_t *pod);
 
-/* Invariant for tests: on each node that is there, neither the pods that hold GPUs now nor
- * the newest generations of all jobs take more than is allocatable, foreign pods included.
- * (Old pods and the plan that waits for their end may be more together.) Returns the name
- * of a node that breaks it, or NULL. */
+/* Invariant for tests: on each node that is there, neither the pods that hold GPUs now
+ * nor the newest generations of all jobs take more than is allocatable, foreign pods
+ * included. (Old pods and the plan that waits for their end may be more together.)
+ * Returns the name of a node that breaks it, or NULL. */
 const char *capacity_find_overcommit(const struct capacity *capacity);
 
 #endif

@@ -1,5 +1,6 @@
 #include "controller/desired.h"
 
+#include "controller/quantity.h"
 #include "controller/timestamp.h"
 
 #include <inttypes.h>
@@ -375,21 +376,6 @@ static json_t *quantity_text(int64_t milli)
                         : json_sprintf("%" PRId64, milli / 1000);
 }
 
-/* Milli-units of a quantity, which JSON may give as text or as a number; 0 if it is
- * absent, -1 if it is none. */
-static int64_t milli_of(const json_t *quantity)
-{
-    if (!quantity)
-        return 0;
-    if (json_is_string(quantity))
-        return het_quantity_parse(json_string_value(quantity), 1);
-    int64_t milli;
-    if (!json_is_integer(quantity) ||
-        __builtin_mul_overflow(json_integer_value(quantity), 1000, &milli))
-        return -1;
-    return milli;
-}
-
 /* GPUs as limits; perGPUResources times the GPUs on top of what the container asks for. A
  * limit below the request would make the pod invalid: it is raised. */
 static int add_resources(json_t *container, const struct job_spec *spec, int64_t gpus,
@@ -401,8 +387,11 @@ static int add_resources(json_t *container, const struct job_spec *spec, int64_t
     const char *name;
     json_t *each;
     json_object_foreach ((json_t *)(uintptr_t)spec->per_gpu_resources, name, each) {
-        int64_t per_gpu = milli_of(each), own = milli_of(json_object_get(requests, name));
-        int64_t limit = milli_of(json_object_get(limits, name)), sum;
+        int64_t per_gpu = quantity_of(each, -1), own = 0, limit = 0, sum;
+        if (json_object_get(requests, name))
+            own = quantity_of(json_object_get(requests, name), -1);
+        if (json_object_get(limits, name))
+            limit = quantity_of(json_object_get(limits, name), -1);
         if (per_gpu < 0 || own < 0 || limit < 0 ||
             __builtin_mul_overflow(per_gpu, gpus, &sum) ||
             __builtin_add_overflow(sum, own, &sum))

@@ -95,7 +95,7 @@ bool planner_has_room(const struct planner *planner)
     return find_room(planner) != NULL;
 }
 
-static void limit(__typeof__(RLIMIT_CPU) resource, rlim_t soft, rlim_t hard)
+static void limit(enum __rlimit_resource resource, rlim_t soft, rlim_t hard)
 {
     struct rlimit limits = { soft, hard };
     setrlimit(resource, &limits);

@@ -8,24 +8,6 @@
 #include "controller/job_spec.h"
 #include "controller/store.h"
 
-#define LABEL_JOB_NAME        "heterotrain.io/job-name"
-#define LABEL_JOB_UID         "heterotrain.io/job-uid"
-#define LABEL_PLAN_GENERATION "heterotrain.io/plan-generation"
-#define LABEL_POD_INDEX       "heterotrain.io/pod-index"
-#define LABEL_GPU_TYPE        "heterotrain.io/gpu-type"
-#define LABEL_MANAGED_BY      "app.kubernetes.io/managed-by"
-#define MANAGED_BY            "heterotrain"
-
-/* Annotations of a plan ConfigMap: why this generation exists. */
-#define ANNOTATION_TRIGGER      "heterotrain.io/trigger"
-#define ANNOTATION_INPUT_DIGEST "heterotrain.io/input-digest"
-#define ANNOTATION_RESTARTS     "heterotrain.io/restarts"
-#define ANNOTATION_REPLANS      "heterotrain.io/replans"
-#define ANNOTATION_COMPUTED_AT  "heterotrain.io/computed-at"
-#define ANNOTATION_PLAN_HASH    "heterotrain.io/plan-hash"
-/* Set when a generation was stopped for good: why. It never starts again. */
-#define ANNOTATION_RETIRED      "heterotrain.io/retired"
-
 /* The planner's answer to one question. */
 enum answer_kind {
     ANSWER_NONE,

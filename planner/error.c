@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* vsnprintf into `size` bytes; a text that does not fit ends in "...". */
-static void print_bounded(char *out, size_t size, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void
+print_bounded(char *out, size_t size, const char *format, va_list args)
 {
     int length = vsnprintf(out, size, format, args);
     if (length >= 0 && (size_t)length >= size)

@@ -272,7 +272,7 @@ struct fit {
 
 static void fit_add(struct fit *fit, double samples, double bytes)
 {
-    fit->least_samples = fit->count ? fmin(fit->least_samples, samples) : samples;
+    fit->least_samples = fit->count > 0 ? fmin(fit->least_samples, samples) : samples;
     fit->most_samples = fmax(fit->most_samples, samples);
     fit->count++;
     fit->samples += samples;
