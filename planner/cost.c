@@ -454,6 +454,22 @@ static uint32_t largest_node(const struct het_cluster *cluster, uint32_t type)
     return largest;
 }
 
+/* The most GPUs of a type that a plan may use. */
+static uint32_t usable_gpus(const struct het_problem *problem, uint32_t type)
+{
+    const struct het_workload *workload = problem->workload;
+    uint32_t gpus = het_cluster_type_gpu_count(problem->cluster, type);
+    if (workload->max_gpus && workload->max_gpus < gpus)
+        gpus = workload->max_gpus;
+    for (size_t i = 0; i < workload->type_limit_count; i++) {
+        const struct het_type_limit *limit = &workload->type_limits[i];
+        if (limit->max_gpus && limit->max_gpus < gpus &&
+            !strcmp(limit->type, problem->cluster->types[type].name))
+            gpus = limit->max_gpus;
+    }
+    return gpus;
+}
+
 /* Types that can compute, with their GPUs and costs. */
 static void program_init(struct program *program, const struct het_problem *problem)
 {
@@ -474,7 +490,7 @@ static void program_init(struct program *program, const struct het_problem *prob
             continue;
         type[program->types].profile_type = profile_type;
         type[program->types].largest_tp = largest_tp;
-        program->gpus[program->types++] = het_cluster_type_gpu_count(cluster, t);
+        program->gpus[program->types++] = usable_gpus(problem, t);
     }
     for (uint32_t l = 0; l < layers; l++) {
         double *cost = program->class_cost + program->class_count * program->types;

@@ -70,7 +70,7 @@ double het_cost_step(const struct het_problem *problem, const struct het_plan *p
  *
  *   c_lt  least GPU seconds of layer l for one sample on type t:
  *         min over (tp, b) of tp * time_l(t, tp, b) / b
- *   n_t   GPUs of type t
+ *   n_t   GPUs of type t that the cluster has and the job's limits allow
  *
  * Proof. A stage spends m_p (f+g) <= T_p <= T of the iteration computing, so each GPU of
  * a replica is busy m_p (F+B) <= T. Let x_lt be the samples of layer l that replicas of
