@@ -283,7 +283,7 @@ static int read_gpu_types(struct reader *reader, const struct het_view *spec,
     if (het_view_need(&list, err) < 0 ||
         het_view_array(&list, MAX_GPU_TYPES, &count, err) < 0)
         return -1;
-    struct named_type types[MAX_GPU_TYPES];
+    struct named_type types[MAX_GPU_TYPES] = { { NULL, 0 } };
     if (read_type_names(reader, &list, types, count, err) < 0)
         return -1;
     const char **names = HET_ARENA_ARRAY(reader->arena, const char *, count);
