@@ -253,9 +253,8 @@ sort_types(struct cluster_reader *reader, struct het_node *nodes, size_t node_co
 {
     struct het_cluster_type *sorted =
         HET_ARENA_ARRAY(reader->arena, struct het_cluster_type, reader->type_count);
-    uint32_t place[HET_MAX_TYPES];
+    uint32_t place[HET_MAX_TYPES] = { 0 };
     for (size_t t = 0; t < reader->type_count; t++) {
-        place[t] = 0;
         for (size_t other = 0; other < reader->type_count; other++)
             place[t] += strcmp(reader->types[other].name, reader->types[t].name) < 0;
         sorted[place[t]] = reader->types[t];
@@ -460,6 +459,22 @@ static int read_training(struct het_arena *arena, const struct het_view *job,
     return 0;
 }
 
+static int read_metis_sizes(struct het_arena *arena, const struct het_view *job,
+                            enum het_metis_sizes *ret, struct het_error *err)
+{
+    static const char *const names[] = { "auto", "powers", "any" };
+    struct het_view sizes = het_view_get(job, "metisSizes");
+    const char *name = names[HET_METIS_DEFAULT_SIZES];
+    if (het_view_name(&sizes, arena, &name, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i])) {
+            *ret = (enum het_metis_sizes)i;
+            return 0;
+        }
+    return het_view_fail(&sizes, err, "must be auto, powers or any");
+}
+
 static int read_search_options(struct het_arena *arena, const struct het_view *job,
                                struct het_search_options *options, struct het_error *err)
 {
@@ -472,7 +487,8 @@ static int read_search_options(struct het_arena *arena, const struct het_view *j
     if (het_view_name(&algorithm, arena, &options->algorithm, err) < 0 ||
         het_view_u64(&effort, 0, UINT64_C(1) << 53, &options->effort, err) < 0 ||
         het_view_u64(&seed, 0, UINT64_C(1) << 53, &options->seed, err) < 0 ||
-        het_view_number(&variance, 0, 1, &options->metis_variance, err) < 0)
+        het_view_number(&variance, 0, 1, &options->metis_variance, err) < 0 ||
+        read_metis_sizes(arena, job, &options->metis_sizes, err) < 0)
         return -1;
     return het_view_u32(&permute, 0, 64, &options->metis_permute, err);
 }

@@ -37,9 +37,10 @@ int het_codec_profile(struct het_arena *arena, const json_t *json,
  *
  * With "gpuTypes" only those types are used; 0 as a maximum means no limit. Precision and
  * optimizer default to the profile's; another precision than the profile's is refused, as
- * its times would be wrong. "metisVariance" and "metisPermute" are options of that
- * algorithm (algo.h). Members of "constraints" that are not named here are
- * those of the custom resource that the controller has judged already; they are ignored.
+ * its times would be wrong. "metisVariance", "metisPermute" and "metisSizes" (auto,
+ * powers, any) are options of that algorithm (algo.h). Members of "constraints" that are
+ * not named here are those of the custom resource that the controller has judged already;
+ * they are ignored.
  */
 int het_codec_workload(struct het_arena *arena, const json_t *json,
                        const struct het_profile *profile, struct het_workload *ret,
