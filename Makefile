@@ -12,7 +12,7 @@ SHELL := /bin/bash
 # Core of the planner: libc and libm only. Edge: files and formats (jansson, libyaml, OpenSSL).
 PLANNER_CORE := error arena hardware cluster workload profile plan memory cost group balance draft \
                 algo algo/metis algo/megatron search render/torchrun render/table
-PLANNER_EDGE := yaml json node_list profile_metis profile_model codec answer
+PLANNER_EDGE := yaml json node_list profile_metis profile_model codec input answer
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp quantity strmap job_spec capacity snapshot desired status reconcile

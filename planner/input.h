@@ -1,0 +1,29 @@
+/* input.h - files of the command line -> JSON. Errors: HET_BAD_INPUT (or HET_IO, when
+ * reading fails half-way) names the file, and the place in it. */
+#ifndef HET_INPUT_H
+#define HET_INPUT_H
+
+#include "planner/error.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* All of `stream`, with a NUL behind it, in memory that the caller frees; at most
+ * HET_MAX_JSON_BYTES. */
+int het_input_read_stream(FILE *stream, const char *name, char **ret_text,
+                          size_t *ret_length, struct het_error *err);
+
+/* A JSON or YAML file: YAML if it is called *.yaml or *.yml or does not begin like a JSON
+ * object or list. "-" is standard input. A new reference. */
+int het_input_read(const char *path, json_t **ret, struct het_error *err);
+
+/* A profile: such a file, or a folder of Metis-format files as { "files": ... }
+ * (profile_metis.h), in the order of their names. A new reference. */
+int het_input_read_profile(const char *path, json_t **ret, struct het_error *err);
+
+/* A folder of <TYPE>.json files as { TYPE: CONTENT } ("layerTimes" of profile_metis.h).
+ * A new reference. */
+int het_input_read_layer_times(const char *path, json_t **ret, struct het_error *err);
+
+#endif
