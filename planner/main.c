@@ -1,0 +1,564 @@
+/* hetplan - searches, prices and checks parallelism plans on clusters of unequal GPUs.
+ * Files in, JSON or text out; the only reader of files, terminal and clock here. */
+#include "planner/hetplan.h"
+#include "planner/input.h"
+#include "planner/options.h"
+#include "planner/render/table.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EXIT_DONE = 0, EXIT_NO_PLAN = 1, EXIT_BAD_INPUT = 2 };
+
+struct command {
+    const char *name;
+    enum het_command_bit bit;
+    const char *synopsis, *summary, *description, *output, *exit_status, *examples;
+    int (*run)(const struct command *command, const struct het_options *options);
+};
+
+/* ---- terminal ---- */
+
+#define WIDTH_DEFAULT 100
+#define WIDTH_LEAST   70
+#define WIDTH_MOST    160
+
+static int terminal_width(void)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    int width = columns ? atoi(columns) : 0;
+    if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
+        width = size.ws_col;
+    if (width <= 0)
+        width = WIDTH_DEFAULT;
+    return width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST : width;
+}
+
+static enum het_charset terminal_charset(void)
+{
+    static const char *const variables[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i]);
+        if (value && *value)
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8") ? HET_UTF8
+                                                                           : HET_ASCII;
+    }
+    return HET_ASCII;
+}
+
+static bool wants_table(const struct het_options *options)
+{
+    const char *output = het_options_text(options, "output");
+    return output ? !strcmp(output, "table") : isatty(STDOUT_FILENO);
+}
+
+/* ---- ends of a command ---- */
+
+static int exit_code(const struct het_error *err)
+{
+    return err->code == HET_NO_PLAN ? EXIT_NO_PLAN : EXIT_BAD_INPUT;
+}
+
+static int fail(const struct command *command, const struct het_error *err)
+{
+    fprintf(stderr, "hetplan %s: %s\n", command->name, err->message);
+    return exit_code(err);
+}
+
+/* Whether all that was printed has arrived. */
+static bool printed(const struct command *command)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return true;
+    fprintf(stderr, "hetplan %s: standard output: %s\n", command->name, strerror(errno));
+    return false;
+}
+
+static int finish(const struct command *command, int code)
+{
+    return printed(command) ? code : EXIT_BAD_INPUT;
+}
+
+static void print_json(const json_t *json)
+{
+    auto_free char *text = het_json_canonical(json);
+    puts(text);
+}
+
+/* ---- the question, out of files ---- */
+
+/* Reads the file of option `part`, if it was given, as that part of the document. */
+static int add_part(const struct het_options *options, const char *part,
+                    int (*read)(const char *path, json_t **ret, struct het_error *err),
+                    json_t *document, struct het_error *err)
+{
+    const char *path = het_options_text(options, part);
+    json_t *json;
+    if (!path)
+        return 0;
+    if (read(path, &json, err) < 0)
+        return -1;
+    json_object_set_new(document, part, json);
+    json_t *sources = json_object_get(document, "sources");
+    json_object_set_new(sources, part, het_json_text(path));
+    return 0;
+}
+
+/* What Metis-format files do not say, put beside them. */
+static int complete_profile(const struct het_options *options, json_t *document,
+                            struct het_error *err)
+{
+    json_t *profile = json_object_get(document, "profile");
+    const char *times = het_options_text(options, "layerTimes");
+    if (!json_object_get(profile, "files"))
+        return times || json_object_get(options->values, "sharedEmbedding")
+                   ? het_fail(err, HET_BAD_INPUT,
+                              "--layer-times and --shared-embedding are for a folder of "
+                              "Metis-format files; a ModelProfile says these things "
+                              "itself")
+                   : 0;
+    json_t *precision = json_object_get(json_object_get(document, "job"), "precision");
+    if (precision)
+        json_object_set(profile, "precision", precision);
+    json_t *shared = json_object_get(options->values, "sharedEmbedding");
+    if (shared)
+        json_object_set(profile, "sharedEmbedding", shared);
+    json_t *layer_times;
+    if (!times)
+        return 0;
+    if (het_input_read_layer_times(times, &layer_times, err) < 0)
+        return -1;
+    json_object_set_new(profile, "layerTimes", layer_times);
+    return 0;
+}
+
+/* The document that `hetplan plan -` reads, made of the files and options. `plan` is what
+ * cost and check judge, or NULL: batch and optimizer are then its own. */
+static int build_document(const struct het_options *options, const json_t *plan,
+                          json_t **ret, struct het_error *err)
+{
+    json_auto_t *document = json_pack("{s:{s:s}}", "sources", "job", "options");
+    json_t *job = json_object_get(options->values, "job");
+    job = job ? json_incref(job) : json_object();
+    json_object_set_new(document, "job", job);
+    if (plan) {
+        json_t *batch = json_object_get(plan, "globalBatchSize");
+        bool is_usable = json_is_integer(batch) && json_integer_value(batch) > 0 &&
+                         json_integer_value(batch) <= HET_MAX_GLOBAL_BATCH;
+        json_object_set_new(job, "globalBatchSize",
+                            is_usable ? json_incref(batch) : json_integer(1));
+        json_t *optimizer = json_object_get(plan, "optimizer");
+        enum het_optimizer known;
+        if (!json_object_get(job, "optimizer") && json_is_string(optimizer) &&
+            !het_optimizer_parse(json_string_value(optimizer), &known, NULL))
+            json_object_set(job, "optimizer", optimizer);
+    }
+    if (add_part(options, "profile", het_input_read_profile, document, err) < 0 ||
+        add_part(options, "cluster", het_input_read, document, err) < 0 ||
+        add_part(options, "hardware", het_input_read, document, err) < 0 ||
+        add_part(options, "pods", het_input_read, document, err) < 0 ||
+        complete_profile(options, document, err) < 0)
+        return -1;
+    *ret = TAKE(document);
+    return 0;
+}
+
+/* ---- plan ---- */
+
+/* A line on standard error that is written over, from half a second on. */
+struct progress {
+    struct timespec started;
+    bool shown;
+};
+
+static void show_progress(void *context, const struct het_search *search)
+{
+    struct progress *progress = context;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double seconds = (double)(now.tv_sec - progress->started.tv_sec) +
+                     (double)(now.tv_nsec - progress->started.tv_nsec) * 1e-9;
+    if (seconds < 0.5)
+        return;
+    progress->shown = true;
+    fprintf(stderr, "\r\033[K%s: %llu plans priced",
+            search->algorithm ? search->algorithm->name : "search",
+            (unsigned long long)search->statistics.plans_priced);
+    if (search->incumbent)
+        fprintf(stderr, ", best so far %.4g s a step",
+                search->incumbent_cost.iteration_s);
+    fprintf(stderr, " (%.0f s)", seconds);
+    fflush(stderr);
+}
+
+static void hide_progress(const struct progress *progress)
+{
+    if (progress->shown)
+        fputs("\r\033[K", stderr);
+}
+
+static int answer(struct het_arena *arena, const json_t *document,
+                  struct het_question *question, struct progress *progress,
+                  const struct het_plan **ret, struct het_error *err)
+{
+    if (het_question_read(arena, document, question, err) < 0)
+        return -1;
+    if (progress) {
+        clock_gettime(CLOCK_MONOTONIC, &progress->started);
+        question->options.progress = show_progress;
+        question->options.progress_context = progress;
+    }
+    int result = het_question_plan(arena, question, ret, err);
+    if (progress)
+        hide_progress(progress);
+    return result;
+}
+
+/* `hetplan plan -`: a document in, JSON out whatever happens. */
+static int plan_document(const struct command *command)
+{
+    struct het_arena *arena = het_arena_new();
+    struct het_error err;
+    json_auto_t *document = NULL, *json = NULL;
+    auto_free char *text = NULL;
+    size_t length;
+    struct het_question question;
+    const struct het_plan *plan;
+    int code = EXIT_DONE;
+    if (het_input_read_stream(stdin, "standard input", &text, &length, &err) < 0 ||
+        het_json_decode(text, length, "standard input", &document, &err) < 0 ||
+        answer(arena, document, &question, NULL, &plan, &err) < 0) {
+        code = exit_code(&err);
+        json = json_pack("{s:{s:s, s:o}}", "error", "code",
+                         code == EXIT_NO_PLAN ? "NoPlan" : "BadInput", "message",
+                         het_json_text(err.message));
+    } else {
+        json = het_codec_plan_json(plan);
+    }
+    print_json(json);
+    het_arena_free(arena);
+    return finish(command, code);
+}
+
+static void print_table(struct het_arena *arena, const struct het_problem *problem,
+                        const struct het_plan *plan)
+{
+    fputs(het_render_table(arena, problem, plan, terminal_width(), terminal_charset()),
+          stdout);
+}
+
+static int run_plan(const struct command *command, const struct het_options *options)
+{
+    struct het_error err;
+    if (options->operand && !strcmp(options->operand, "-")) {
+        if (!json_object_size(options->values))
+            return plan_document(command);
+        het_fail(&err, HET_BAD_INPUT,
+                 "\"-\" takes no options; the document on standard input says it all");
+        return fail(command, &err);
+    }
+    if (options->operand) {
+        het_fail(&err, HET_BAD_INPUT, "unexpected argument \"%.60s\"; see --help",
+                 options->operand);
+        return fail(command, &err);
+    }
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *document = NULL;
+    struct het_question question;
+    const struct het_plan *plan;
+    struct progress progress = { 0 };
+    bool quiet = json_object_get(options->values, "quiet") || !isatty(STDERR_FILENO);
+    int code;
+    if (het_options_need(command->bit, options, &err) < 0 ||
+        build_document(options, NULL, &document, &err) < 0 ||
+        answer(arena, document, &question, quiet ? NULL : &progress, &plan, &err) < 0) {
+        code = fail(command, &err);
+    } else {
+        if (wants_table(options)) {
+            print_table(arena, &question.problem, plan);
+        } else {
+            json_auto_t *json = het_codec_plan_json(plan);
+            print_json(json);
+        }
+        code = finish(command, EXIT_DONE);
+    }
+    het_arena_free(arena);
+    return code;
+}
+
+/* ---- cost, check ---- */
+
+static void print_violations(const json_t *verdict)
+{
+    const json_t *list = json_object_get(verdict, "violations");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        printf("  %s\n", json_string_value(json_array_get(list, i)));
+}
+
+static double get_real(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static void print_price(const json_t *verdict)
+{
+    if (!json_object_get(verdict, "iterationSeconds"))
+        return;
+    const json_t *parts = json_object_get(verdict, "parts");
+    printf("%.6g s a step: pipelines %.6g, gradients %.6g, optimizer %.6g\n",
+           get_real(verdict, "iterationSeconds"), get_real(parts, "pipelineSeconds"),
+           get_real(parts, "gradientSyncSeconds"), get_real(parts, "optimizerSeconds"));
+    const json_t *peaks = json_object_get(verdict, "peakMemoryBytes");
+    for (size_t i = 0; i < json_array_size(peaks); i++) {
+        const json_t *peak = json_array_get(peaks, i);
+        printf("  pipeline %.0f, stage %.0f, replica %.0f: %.2f of %.2f GiB a GPU\n",
+               get_real(peak, "pipeline"), get_real(peak, "stage"),
+               get_real(peak, "replica"), get_real(peak, "bytes") / 0x1p30,
+               get_real(peak, "capacityBytes") / 0x1p30);
+    }
+}
+
+static void print_verdict(const struct command *command, const json_t *verdict)
+{
+    bool valid = json_is_true(json_object_get(verdict, "valid"));
+    puts(valid ? "The plan is valid." : "The plan is not valid:");
+    print_violations(verdict);
+    if (command->bit == HET_COMMAND_COST)
+        print_price(verdict);
+}
+
+/* Judges the plan of the operand; check leaves the price out. */
+static int run_judge(const struct command *command, const struct het_options *options)
+{
+    struct het_arena *arena = het_arena_new();
+    struct het_error err;
+    json_auto_t *document = NULL, *plan = NULL;
+    struct het_question question;
+    int code;
+    if (!options->operand)
+        het_fail(&err, HET_BAD_INPUT, "PLAN.json is missing; see --help");
+    if (!options->operand || het_options_need(command->bit, options, &err) < 0 ||
+        het_input_read(options->operand, &plan, &err) < 0 ||
+        build_document(options, plan, &document, &err) < 0 ||
+        het_question_read(arena, document, &question, &err) < 0) {
+        code = fail(command, &err);
+    } else {
+        json_auto_t *verdict = het_question_judge(arena, &question, plan);
+        code = json_is_true(json_object_get(verdict, "valid")) ? EXIT_DONE : EXIT_NO_PLAN;
+        if (command->bit == HET_COMMAND_CHECK) {
+            json_object_del(verdict, "iterationSeconds");
+            json_object_del(verdict, "closedFormSeconds");
+            json_object_del(verdict, "parts");
+            json_object_del(verdict, "peakMemoryBytes");
+        }
+        if (wants_table(options))
+            print_verdict(command, verdict);
+        else
+            print_json(verdict);
+        code = finish(command, code);
+    }
+    het_arena_free(arena);
+    return code;
+}
+
+/* ---- commands ---- */
+
+static const struct command commands[] = {
+    {
+        .name = "plan",
+        .bit = HET_COMMAND_PLAN,
+        .run = run_plan,
+        .summary = "search the plan with the shortest iteration",
+        .synopsis =
+            "hetplan plan --profile DIR|FILE --cluster FILE --global-batch-size N "
+            "[OPTION]...\nhetplan plan -",
+        .description =
+            "Searches how to train a model on a cluster of unequal GPUs: which GPUs form "
+            "which pipeline, where the layers are cut into stages, how many replicas and "
+            "which tensor-parallel degree a stage has, how many samples each takes. The "
+            "plan printed is the fastest one found that fits into the memory of every "
+            "GPU; it may leave GPUs idle. The same input gives the same plan, byte for "
+            "byte.\n\n"
+            "With \"-\" one JSON document is read from standard input, {\"cluster\", "
+            "\"pods\", \"profile\", \"hardware\", \"job\"}, each part in the form of its "
+            "file, and the answer on standard output is always JSON: the plan, or "
+            "{\"error\": {\"code\": \"NoPlan\" or \"BadInput\", \"message\"}}.",
+        .output = "The plan as one line of canonical JSON, or as a table and a picture. "
+                  "predicted.lowerBoundSeconds is proved: no plan for this input is "
+                  "faster under the same cost model.",
+        .exit_status = "0  a plan was found\n1  no plan fits; standard error says why, "
+                       "and what came nearest\n2  an option or a file is wrong; standard "
+                       "error names file, field and what to change",
+        .examples =
+            "hetplan plan --profile profiles/OPT-350 --cluster cluster.json \\\n"
+            "    --global-batch-size 256\n"
+            "kubectl get nodes -o json > nodes.json\n"
+            "kubectl get pods -A -o json > pods.json\n"
+            "hetplan plan --profile model-profile.yaml --cluster nodes.json \\\n"
+            "    --pods pods.json --global-batch-size 1024 --output json > plan.json",
+    },
+    {
+        .name = "cost",
+        .bit = HET_COMMAND_COST,
+        .run = run_judge,
+        .summary = "price a plan and list its violations",
+        .synopsis =
+            "hetplan cost --profile DIR|FILE --cluster FILE [OPTION]... PLAN.json",
+        .description =
+            "Prices any plan file, whoever made it: seconds of one iteration, their "
+            "parts, and the peak memory of each replica. Lists every violation of the "
+            "rules that plans obey, with its place in the file. A plan that breaks a rule "
+            "has no price; one that merely does not fit into memory has. The global batch "
+            "size is the plan's. \"-\" reads the plan from standard input.",
+        .output = "{\"valid\", \"violations\", \"iterationSeconds\", "
+                  "\"closedFormSeconds\", \"parts\", \"peakMemoryBytes\"}.",
+        .exit_status = "0  the plan is valid\n1  it is not\n2  an option or another file "
+                       "is wrong",
+        .examples = "hetplan cost --profile profiles/OPT-350 --cluster cluster.json "
+                    "plan.json",
+    },
+    {
+        .name = "check",
+        .bit = HET_COMMAND_CHECK,
+        .run = run_judge,
+        .summary = "say whether a plan is valid",
+        .synopsis =
+            "hetplan check --profile DIR|FILE --cluster FILE [OPTION]... PLAN.json",
+        .description =
+            "Says whether a plan obeys the rules: layers covered once and in order, each "
+            "GPU used once and there, a tensor-parallel group on one node, micro-batches "
+            "that add up to the global batch, measurements for each replica, memory, and "
+            "the limits given as options. \"-\" reads the plan from standard input.",
+        .output = "{\"valid\", \"violations\"}.",
+        .exit_status = "0  the plan is valid\n1  it is not\n2  an option or another file "
+                       "is wrong",
+        .examples = "hetplan check --profile profiles/OPT-350 --cluster cluster.json "
+                    "plan.json && echo fine",
+    },
+};
+#define COMMAND_COUNT (sizeof commands / sizeof *commands)
+
+/* ---- help ---- */
+
+static void print_section(const char *title, const char *text)
+{
+    printf("\n%s\n", title);
+    het_options_wrap(stdout, 2, text);
+}
+
+/* Text whose lines stay as they are. */
+static void print_lines(const char *title, const char *text)
+{
+    printf("\n%s\n", title);
+    while (*text) {
+        int length = (int)strcspn(text, "\n");
+        printf("  %.*s\n", length, text);
+        text += length + (text[length] == '\n');
+    }
+}
+
+static void print_algorithms(void)
+{
+    puts("\nALGORITHMS");
+    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++) {
+        printf("  %s\n", (*a)->name);
+        auto_free char *text = xasprintf("%s. %s.", (*a)->summary, (*a)->source);
+        het_options_wrap(stdout, 6, text);
+    }
+}
+
+static void print_files(void)
+{
+    print_section(
+        "FILES",
+        "A cluster in the short form: { \"nodes\": [ { \"name\": \"a100\", \"type\": "
+        "\"A100\", \"gpus\": 4, \"memory_gb\": 40, \"intra_gb_s\": 240, \"inter_gb_s\": 3, "
+        "\"repeat\": 8 }, ... ] }. memory_gb is GiB of one GPU; bandwidths are GB/s each "
+        "way: between the GPUs of the node, and the node's uplink, shared by all that "
+        "leaves it. All but type and gpus may be left out where the hardware table knows "
+        "the type. Also: inter_flow_gb_s, latency_us, workspace_gb, profile.\n\n"
+        "A hardware file: { \"gpuTypes\": [ { \"name\": \"A100-SXM4-40GB\", \"aliases\": "
+        "[...], \"profile\": \"A100\", \"memoryGiB\": 40, \"intraGBs\": 240, \"interGBs\": "
+        "3, \"workspaceGiB\": 4, \"pricePerHour\": \"3.67\" } ] }.\n\n"
+        "Files may be YAML or JSON. docs/planner.md has the formats of all files and the "
+        "cost model.");
+}
+
+static void print_help(const struct command *command)
+{
+    printf("NAME\n  hetplan %s - %s\n", command->name, command->summary);
+    print_lines("SYNOPSIS", command->synopsis);
+    print_section("DESCRIPTION", command->description);
+    puts("\nOPTIONS");
+    het_options_print(stdout, command->bit);
+    if (command->bit == HET_COMMAND_PLAN)
+        print_algorithms();
+    print_files();
+    print_section("OUTPUT", command->output);
+    print_lines("EXIT STATUS", command->exit_status);
+    print_lines("EXAMPLES", command->examples);
+}
+
+static void print_usage(FILE *out)
+{
+    fputs("Usage: hetplan COMMAND [OPTION]...\n\n"
+          "Plans the training of a model on a cluster of unequal GPUs.\n\nCommands:\n",
+          out);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        fprintf(out, "  %-6s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n\"hetplan COMMAND --help\" explains a command.\n", out);
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (!strcmp(commands[i].name, name))
+            return &commands[i];
+    return NULL;
+}
+
+static int run_command(const struct command *command, int count, char *const *arguments)
+{
+    struct het_options options = { 0 };
+    struct het_error err;
+    if (het_options_parse(command->bit, count, arguments, &options, &err) < 0)
+        return fail(command, &err);
+    int code = EXIT_DONE;
+    if (options.help) {
+        print_help(command);
+        code = finish(command, EXIT_DONE);
+    } else {
+        code = command->run(command, &options);
+    }
+    json_decref(options.values);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    json_set_alloc_funcs(xmalloc, free);
+    /* A reader that went away is a failed write, to be reported like any other. */
+    signal(SIGPIPE, SIG_IGN);
+    const char *name = argc > 1 ? argv[1] : "";
+    const struct command *command = find_command(name);
+    if (command)
+        return run_command(command, argc - 2, argv + 2);
+    if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+        command = argc > 2 ? find_command(argv[2]) : NULL;
+        if (command)
+            print_help(command);
+        else
+            print_usage(stdout);
+        return fflush(stdout) ? EXIT_BAD_INPUT : EXIT_DONE;
+    }
+    if (*name)
+        fprintf(stderr, "hetplan: no command \"%.60s\"\n\n", name);
+    print_usage(stderr);
+    return EXIT_BAD_INPUT;
+}

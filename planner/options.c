@@ -1,0 +1,578 @@
+#include "planner/options.h"
+
+#include "planner/cluster.h"
+#include "planner/profile.h"
+#include "planner/workload.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAN  HET_COMMAND_PLAN
+#define JUDGE (HET_COMMAND_COST | HET_COMMAND_CHECK)
+#define ALL   (PLAN | JUDGE)
+
+#define MAX_WHOLE 9007199254740992.0 /* 2^53: JSON readers keep these exactly */
+#define MAX_LIST  256
+
+/* How a value is read; `low` and `high` bound each number. */
+enum kind {
+    KIND_FLAG,
+    KIND_TEXT,
+    KIND_WHOLE,
+    KIND_NUMBER,
+    KIND_LIST,  /* whole numbers: 1,2,4 */
+    KIND_TYPES, /* A100,V100:16 -> [{ "name", "maxGPUs" }] */
+};
+
+static const struct option {
+    const char *name, *value; /* "--name VALUE" */
+    const char *path;         /* in het_options.values */
+    unsigned commands, required;
+    enum kind kind;
+    double low, high;
+    const char *choices; /* "json table"; NULL: any text */
+    const char *preset;  /* the default, as the help says it; NULL: none */
+    const char *help;
+} options[] = {
+    { .name = "profile",
+      .value = "DIR|FILE",
+      .path = "profile",
+      .commands = ALL,
+      .required = ALL,
+      .kind = KIND_TEXT,
+      .help = "Measurements of the model: a folder of Metis-format files "
+              "(DeviceType.<TYPE>_tp<T>_bs<B>.json), or a ModelProfile as YAML or JSON, "
+              "as kubectl applies it." },
+    { .name = "cluster",
+      .value = "FILE",
+      .path = "cluster",
+      .commands = ALL,
+      .required = ALL,
+      .kind = KIND_TEXT,
+      .help = "The nodes: the short form, or what kubectl get nodes -o json prints." },
+    { .name = "global-batch-size",
+      .value = "N",
+      .path = "job.globalBatchSize",
+      .commands = PLAN,
+      .required = PLAN,
+      .kind = KIND_WHOLE,
+      .low = 1,
+      .high = HET_MAX_GLOBAL_BATCH,
+      .help = "Samples of one iteration, over all GPUs. A plan runs exactly these." },
+    { .name = "hardware",
+      .value = "FILE",
+      .path = "hardware",
+      .commands = ALL,
+      .kind = KIND_TEXT,
+      .preset = "built in",
+      .help = "Facts about GPU types that nodes do not carry: aliases, memory, "
+              "bandwidths, workspace, price; laid over the built-in table." },
+    { .name = "pods",
+      .value = "FILE",
+      .path = "pods",
+      .commands = ALL,
+      .kind = KIND_TEXT,
+      .help = "What kubectl get pods -A -o json prints; GPUs that these pods hold are "
+              "taken off the nodes'." },
+    { .name = "layer-times",
+      .value = "DIR",
+      .path = "layerTimes",
+      .commands = ALL,
+      .kind = KIND_TEXT,
+      .help = "Folder of <TYPE>.json files, {B: {T: {layer: [forward s, backward s, "
+              "update s]}}}, that replace the times of a Metis-format profile, which has "
+              "forward and backward only together." },
+    { .name = "algorithm",
+      .value = "NAME",
+      .path = "job.algorithm",
+      .commands = PLAN,
+      .kind = KIND_TEXT,
+      .preset = "auto",
+      .help = "How to search; the names are listed below. auto runs all of them and "
+              "keeps the best plan." },
+    { .name = "effort",
+      .value = "N",
+      .path = "job.effort",
+      .commands = PLAN,
+      .kind = KIND_WHOLE,
+      .low = 1,
+      .high = MAX_WHOLE,
+      .preset = "1000000",
+      .help = "Work that the search may spend, in candidates looked at. It is counted, "
+              "not timed, so that the same input gives the same plan on any machine." },
+    { .name = "seed",
+      .value = "N",
+      .path = "job.seed",
+      .commands = PLAN,
+      .kind = KIND_WHOLE,
+      .low = 0,
+      .high = MAX_WHOLE,
+      .preset = "0",
+      .help = "Of algorithms that choose at random." },
+    { .name = "precision",
+      .value = "NAME",
+      .path = "job.precision",
+      .commands = ALL,
+      .kind = KIND_TEXT,
+      .choices = "fp32 bf16 fp16",
+      .preset = "the profile's",
+      .help = "Precision of the weights. Metis-format files do not say theirs (fp32 is "
+              "assumed), so for them this says in which they were measured; for a "
+              "ModelProfile another one than its own is refused." },
+    { .name = "optimizer",
+      .value = "NAME",
+      .path = "job.optimizer",
+      .commands = ALL,
+      .kind = KIND_TEXT,
+      .choices = "adam adam-distributed sgd",
+      .preset = "the profile's",
+      .help = "Decides how many bytes a GPU holds for each parameter. A measured state "
+              "counts only for the optimizer that was measured." },
+    { .name = "memory-headroom-percent",
+      .value = "X",
+      .path = "job.memoryHeadroomPercent",
+      .commands = ALL,
+      .kind = KIND_NUMBER,
+      .low = 0,
+      .high = 90,
+      .preset = "0",
+      .help = "Share of each GPU's memory that a plan leaves free." },
+    { .name = "microbatch-sizes",
+      .value = "LIST",
+      .path = "job.microBatchSizes",
+      .commands = ALL,
+      .kind = KIND_LIST,
+      .low = 1,
+      .high = HET_MAX_MICROBATCH,
+      .preset = "any",
+      .help = "Sizes that a replica's micro-batch may have, as 1,2,4." },
+    { .name = "tensor-parallel",
+      .value = "LIST",
+      .path = "job.constraints.tensorParallel.allowed",
+      .commands = ALL,
+      .kind = KIND_LIST,
+      .low = 1,
+      .high = HET_MAX_NODE_GPUS,
+      .preset = "any measured",
+      .help = "Tensor-parallel degrees that a replica may have, as 1,2,4." },
+    { .name = "max-pipeline",
+      .value = "N",
+      .path = "job.constraints.pipelineParallel.max",
+      .commands = ALL,
+      .kind = KIND_WHOLE,
+      .low = 1,
+      .high = HET_MAX_LAYERS,
+      .preset = "no limit",
+      .help = "The most stages that a pipeline may have." },
+    { .name = "min-data-parallel",
+      .value = "N",
+      .path = "job.constraints.dataParallel.min",
+      .commands = ALL,
+      .kind = KIND_WHOLE,
+      .low = 1,
+      .high = UINT32_MAX,
+      .preset = "1",
+      .help = "The least replicas that each layer must have." },
+    { .name = "max-data-parallel",
+      .value = "N",
+      .path = "job.constraints.dataParallel.max",
+      .commands = ALL,
+      .kind = KIND_WHOLE,
+      .low = 1,
+      .high = UINT32_MAX,
+      .preset = "no limit",
+      .help = "The most replicas that each layer may have." },
+    { .name = "min-gpus",
+      .value = "N",
+      .path = "job.minGPUs",
+      .commands = ALL,
+      .kind = KIND_WHOLE,
+      .low = 1,
+      .high = UINT32_MAX,
+      .preset = "1",
+      .help = "The least GPUs that a plan must use." },
+    { .name = "max-gpus",
+      .value = "N",
+      .path = "job.maxGPUs",
+      .commands = ALL,
+      .kind = KIND_WHOLE,
+      .low = 1,
+      .high = UINT32_MAX,
+      .preset = "no limit",
+      .help = "The most GPUs that a plan may use." },
+    { .name = "gpu-types",
+      .value = "LIST",
+      .path = "job.gpuTypes",
+      .commands = ALL,
+      .kind = KIND_TYPES,
+      .low = 1,
+      .high = UINT32_MAX,
+      .preset = "all",
+      .help = "GPU types that a plan may use, each with the most GPUs of it behind a "
+              "colon, if there is a limit: A100,V100:16." },
+    { .name = "shared-embedding",
+      .path = "sharedEmbedding",
+      .commands = ALL,
+      .kind = KIND_FLAG,
+      .help = "The head uses the embedding's weights, so that the first and the last "
+              "stage both hold and synchronise them (for Metis-format profiles; a "
+              "ModelProfile says it itself)." },
+    { .name = "metis-variance",
+      .value = "X",
+      .path = "job.metisVariance",
+      .commands = PLAN,
+      .kind = KIND_NUMBER,
+      .low = 0.001,
+      .high = 1,
+      .preset = "0.5",
+      .help = "Of metis: how unequal groups of GPUs may be; 1 is least." },
+    { .name = "metis-permute",
+      .value = "N",
+      .path = "job.metisPermute",
+      .commands = PLAN,
+      .kind = KIND_WHOLE,
+      .low = 1,
+      .high = 64,
+      .preset = "4",
+      .help = "Of metis: the longest list of groups whose every order is tried." },
+    { .name = "metis-sizes",
+      .value = "NAME",
+      .path = "job.metisSizes",
+      .commands = PLAN,
+      .kind = KIND_TEXT,
+      .choices = "auto powers any",
+      .preset = "auto",
+      .help = "Of metis: sizes of groups of GPUs: powers of two, any, or any on a small "
+              "cluster only." },
+    { .name = "output",
+      .value = "FORM",
+      .path = "output",
+      .commands = ALL,
+      .kind = KIND_TEXT,
+      .choices = "json table",
+      .preset = "table on a terminal, else json",
+      .help = "json prints one line of canonical JSON; table is for people." },
+    { .name = "quiet",
+      .path = "quiet",
+      .commands = PLAN,
+      .kind = KIND_FLAG,
+      .help = "Show no progress (it is shown only when standard error is a terminal)." },
+    { .name = "help",
+      .path = "help",
+      .commands = ALL,
+      .kind = KIND_FLAG,
+      .help = "Print this text." },
+};
+#define OPTION_COUNT (sizeof options / sizeof *options)
+
+static const struct option *find_option(enum het_command_bit command, const char *name,
+                                        size_t length)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if ((options[i].commands & command) && strlen(options[i].name) == length &&
+            !strncmp(options[i].name, name, length))
+            return &options[i];
+    return NULL;
+}
+
+/* ---- values ---- */
+
+static int fail_range(const struct option *option, const char *text,
+                      struct het_error *err)
+{
+    const char *what = option->kind == KIND_NUMBER ? "a number" : "a whole number";
+    return het_fail(err, HET_BAD_INPUT,
+                    "--%s: must be %s from %.16g to %.16g, is \"%.60s\"", option->name,
+                    what, option->low, option->high, text);
+}
+
+static int parse_number(const struct option *option, const char *text, double *ret,
+                        struct het_error *err)
+{
+    char *end;
+    double value = strtod(text, &end);
+    bool is_plain = *text && strspn(text, "0123456789.eE+-") == strlen(text) && !*end;
+    if (!is_plain || !(value >= option->low && value <= option->high) ||
+        (option->kind != KIND_NUMBER && value != floor(value)))
+        return fail_range(option, text, err);
+    *ret = value;
+    return 0;
+}
+
+static json_t *number_json(const struct option *option, double value)
+{
+    return option->kind == KIND_NUMBER ? json_real(value)
+                                       : json_integer((json_int_t)value);
+}
+
+/* "A100:16" -> { "name", "maxGPUs" }; a name may not contain ':'. */
+static json_t *parse_type(const struct option *option, char *text, struct het_error *err)
+{
+    char *colon = strchr(text, ':');
+    double most;
+    if (colon) {
+        *colon = '\0';
+        if (parse_number(option, colon + 1, &most, err) < 0)
+            return NULL;
+    }
+    json_t *type = *text ? json_pack("{s:s}", "name", text) : NULL;
+    if (!type) {
+        het_fail(err, HET_BAD_INPUT, "--%s: a name is empty or not UTF-8", option->name);
+        return NULL;
+    }
+    if (colon)
+        json_object_set_new(type, "maxGPUs", json_integer((json_int_t)most));
+    return type;
+}
+
+static json_t *parse_item(const struct option *option, char *text, struct het_error *err)
+{
+    double value;
+    if (option->kind == KIND_TYPES)
+        return parse_type(option, text, err);
+    return parse_number(option, text, &value, err) < 0 ? NULL
+                                                       : number_json(option, value);
+}
+
+static json_t *parse_list(const struct option *option, const char *text,
+                          struct het_error *err)
+{
+    json_auto_t *list = json_array();
+    auto_free char *copy = xstrdup(text);
+    for (char *rest = copy, *item; (item = strsep(&rest, ","));) {
+        json_t *json = parse_item(option, item, err);
+        if (!json)
+            return NULL;
+        json_array_append_new(list, json);
+        if (json_array_size(list) > MAX_LIST) {
+            het_fail(err, HET_BAD_INPUT, "--%s: more than %d entries", option->name,
+                     MAX_LIST);
+            return NULL;
+        }
+    }
+    return TAKE(list);
+}
+
+static bool is_choice(const char *choices, const char *text)
+{
+    size_t length = strlen(text);
+    for (const char *word = choices; word; word = strchr(word, ' ')) {
+        word += *word == ' ';
+        if (length && !strncmp(word, text, length) &&
+            (word[length] == ' ' || !word[length]))
+            return true;
+    }
+    return false;
+}
+
+static json_t *parse_text(const struct option *option, const char *text,
+                          struct het_error *err)
+{
+    if (option->choices && !is_choice(option->choices, text)) {
+        het_fail(err, HET_BAD_INPUT, "--%s: must be one of: %s; is \"%.60s\"",
+                 option->name, option->choices, text);
+        return NULL;
+    }
+    json_t *json = *text ? json_string(text) : NULL;
+    if (!json)
+        het_fail(err, HET_BAD_INPUT, "--%s: is empty or not UTF-8", option->name);
+    return json;
+}
+
+/* A new reference, or NULL with the error. */
+static json_t *parse_value(const struct option *option, const char *text,
+                           struct het_error *err)
+{
+    double value;
+    switch (option->kind) {
+    case KIND_FLAG:
+        return json_true();
+    case KIND_TEXT:
+        return parse_text(option, text, err);
+    case KIND_WHOLE:
+    case KIND_NUMBER:
+        return parse_number(option, text, &value, err) < 0 ? NULL
+                                                           : number_json(option, value);
+    case KIND_LIST:
+    case KIND_TYPES:
+        return parse_list(option, text, err);
+    }
+    return NULL;
+}
+
+/* Puts `value` (taken over) at the dotted path; false if something is there. */
+static bool set_path(json_t *values, const char *path, json_t *value)
+{
+    auto_free char *copy = xstrdup(path);
+    char *key = copy;
+    for (char *dot; (dot = strchr(key, '.')); key = dot + 1) {
+        *dot = '\0';
+        json_t *child = json_object_get(values, key);
+        if (!child) {
+            child = json_object();
+            json_object_set_new(values, key, child);
+        }
+        values = child;
+    }
+    if (json_object_get(values, key)) {
+        json_decref(value);
+        return false;
+    }
+    json_object_set_new(values, key, value);
+    return true;
+}
+
+static const json_t *get_path(const json_t *values, const char *path)
+{
+    auto_free char *copy = xstrdup(path);
+    char *key = copy;
+    for (char *dot; (dot = strchr(key, '.')); key = dot + 1) {
+        *dot = '\0';
+        values = json_object_get(values, key);
+    }
+    return json_object_get(values, key);
+}
+
+/* ---- arguments ---- */
+
+/* Reads the option at `arguments[*index]` and moves behind it. */
+static int parse_option(enum het_command_bit command, int count, char *const *arguments,
+                        int *index, json_t *values, struct het_error *err)
+{
+    const char *name = arguments[(*index)++] + strlen("--");
+    size_t length = strcspn(name, "=");
+    const char *text = name[length] == '=' ? name + length + 1 : NULL;
+    const struct option *option = find_option(command, name, length);
+    if (!option)
+        return het_fail(err, HET_BAD_INPUT, "unknown option --%.*s; see --help",
+                        (int)(length < 60 ? length : 60), name);
+    if (option->kind == KIND_FLAG && text)
+        return het_fail(err, HET_BAD_INPUT, "--%s: takes no value", option->name);
+    if (option->kind != KIND_FLAG && !text) {
+        if (*index >= count)
+            return het_fail(err, HET_BAD_INPUT, "--%s: needs a value (%s)", option->name,
+                            option->value);
+        text = arguments[(*index)++];
+    }
+    json_t *value = parse_value(option, text, err);
+    if (!value)
+        return -1;
+    if (!set_path(values, option->path, value))
+        return het_fail(err, HET_BAD_INPUT, "--%s: is given twice", option->name);
+    return 0;
+}
+
+int het_options_parse(enum het_command_bit command, int count, char *const *arguments,
+                      struct het_options *ret, struct het_error *err)
+{
+    json_auto_t *values = json_object();
+    const char *operand = NULL;
+    bool only_operands = false;
+    for (int i = 0; i < count;) {
+        const char *argument = arguments[i];
+        if (!only_operands && !strcmp(argument, "--")) {
+            only_operands = true;
+            i++;
+        } else if (!only_operands && !strcmp(argument, "-h")) {
+            set_path(values, "help", json_true());
+            i++;
+        } else if (!only_operands && !strncmp(argument, "--", 2)) {
+            if (parse_option(command, count, arguments, &i, values, err) < 0)
+                return -1;
+        } else if (!only_operands && argument[0] == '-' && argument[1]) {
+            return het_fail(err, HET_BAD_INPUT, "unknown option %.60s; see --help",
+                            argument);
+        } else if (operand) {
+            return het_fail(err, HET_BAD_INPUT, "unexpected argument \"%.60s\"",
+                            argument);
+        } else {
+            operand = argument;
+            i++;
+        }
+    }
+    ret->help = json_is_true(json_object_get(values, "help"));
+    ret->operand = operand;
+    ret->values = TAKE(values);
+    return 0;
+}
+
+int het_options_need(enum het_command_bit command, const struct het_options *parsed,
+                     struct het_error *err)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if ((options[i].required & command) && !get_path(parsed->values, options[i].path))
+            return het_fail(err, HET_BAD_INPUT, "--%s %s is missing; see --help",
+                            options[i].name, options[i].value);
+    return 0;
+}
+
+const char *het_options_text(const struct het_options *parsed, const char *key)
+{
+    return json_string_value(json_object_get(parsed->values, key));
+}
+
+/* ---- help ---- */
+
+#define HELP_COLUMNS 79
+
+void het_options_wrap(FILE *out, int indent, const char *text)
+{
+    int column = 0;
+    while (*text) {
+        int length = (int)strcspn(text, " \n");
+        if (length && column && column + 1 + length > HELP_COLUMNS) {
+            fputc('\n', out);
+            column = 0;
+        }
+        if (length) {
+            column += fprintf(out, "%*s%.*s", column ? 1 : indent, "", length, text);
+            text += length;
+        }
+        if (*text == '\n') {
+            fputc('\n', out);
+            column = 0;
+        }
+        text += *text != '\0';
+    }
+    if (column)
+        fputc('\n', out);
+}
+
+/* "Default auto. From 1 to 90." */
+static char *range_text(const struct option *option)
+{
+    auto_free char *range = xstrdup("");
+    bool bounded = option->kind == KIND_WHOLE || option->kind == KIND_NUMBER ||
+                   option->kind == KIND_LIST;
+    if (option->choices) {
+        free(range);
+        range = xasprintf(" One of: %s.", option->choices);
+    } else if (bounded && option->high < UINT32_MAX) {
+        free(range);
+        range = xasprintf(" From %.16g to %.16g.", option->low, option->high);
+    } else if (bounded) {
+        free(range);
+        range = xasprintf(" At least %.16g.", option->low);
+    }
+    if (option->preset)
+        return xasprintf("%s Default: %s.", range, option->preset);
+    return TAKE(range);
+}
+
+void het_options_print(FILE *out, enum het_command_bit command)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const struct option *option = &options[i];
+        if (!(option->commands & command))
+            continue;
+        fprintf(out, "  --%s%s%s%s\n", option->name, option->value ? " " : "",
+                option->value ? option->value : "",
+                option->required & command ? " (required)" : "");
+        auto_free char *range = range_text(option);
+        auto_free char *text = xasprintf("%s%s", option->help, range);
+        het_options_wrap(out, 6, text);
+    }
+}
