@@ -154,7 +154,8 @@ lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scri
 	    $(patsubst %,build/lint/gcc/planner/%.o,$(PLANNER_CORE))
 	@tests/lint/purity tests/lint/pure-controller.symbols \
 	    $(patsubst %,build/lint/gcc/controller/%.o,$(CONTROLLER_PURE))
-	@cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -I. --enable=warning,performance,portability \
+	@cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -I. "-Djson_object_foreach(o,k,v)=while (next(o,&k,&v))" \
+	    "-Djson_array_foreach(a,i,v)=while (next(a,&i,&v))" --enable=warning,performance,portability \
 	    --inline-suppr --suppress=missingIncludeSystem --error-exitcode=1 planner controller
 	@shellcheck $(SCRIPTS)
 	@python3 tests/lint/crd_bounds.py
