@@ -7,6 +7,7 @@
 #include "planner/codec.h"
 #include "planner/error.h"
 #include "planner/hardware.h"
+#include "planner/input.h"
 #include "planner/node_list.h"
 #include "planner/plan.h"
 #include "planner/render/table.h"

@@ -1,0 +1,371 @@
+/* heterotrain-controller - wires the operator together. The only reader of clock, flags,
+ * environment and signals. */
+#include "controller/auth.h"
+#include "controller/controller.h"
+#include "controller/log.h"
+#include "controller/simulate.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <getopt.h>
+#include <langinfo.h>
+#include <limits.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_BAD_INPUT = 2 };
+
+/* A signal is noticed after at most this: the loop's longest wait. */
+#define LONGEST_WAIT_MS ((int64_t)1000)
+
+static const char help[] =
+    "Usage: heterotrain-controller [OPTION]...\n"
+    "       heterotrain-controller simulate [OPTION]...\n"
+    "\n"
+    "Watches HeteroTrainingJobs, nodes and pods; plans each job on the GPUs that can be\n"
+    "had (hetplan), and writes the plan and its pods. Runs until SIGTERM or SIGINT.\n"
+    "\n"
+    "The API server is found like kubectl does: --kubeconfig or $KUBECONFIG, else the\n"
+    "service account of the pod, else ~/.kube/config.\n"
+    "\n"
+    "Options:\n"
+    "  --kubeconfig FILES     kubeconfig files, separated by colons\n"
+    "  --context NAME         context of the kubeconfig (default: its current-context)\n"
+    "  --namespace NAME       only jobs of this namespace (default: all namespaces)\n"
+    "  --hardware FILE        GPU types, aliases, bandwidths (docs/operations.md)\n"
+    "  --hardware-configmap NAMESPACE/NAME\n"
+    "                         the same in a ConfigMap, key hardware.json; followed while\n"
+    "                         running, and it wins over --hardware while it is there\n"
+    "  --hetplan PATH         the planner (default: hetplan beside this program)\n"
+    "  --requests-per-second N, --burst N\n"
+    "                         limits of requests to the API server (default 20 and 30)\n"
+    "  --log LEVELS           debug, info, warning, error, off; or by component:\n"
+    "                         watch=debug,info (default info)\n"
+    "  --help                 this text\n"
+    "\n"
+    "Logs go to standard error, one event a line, key=value.\n"
+    "\n"
+    "Exit status: 0 ended by a signal; 1 the API server or the planner cannot be used;\n"
+    "2 bad option, kubeconfig or hardware file.\n"
+    "\n"
+    "\"heterotrain-controller simulate --help\" explains the what-if without a cluster.\n";
+
+struct options {
+    const char *kubeconfig, *context, *ns, *hardware, *hardware_map, *hetplan, *log;
+    double requests_per_s;
+    int burst;
+};
+
+static int64_t clock_ms(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* hetplan in the folder of this program; just the name if that cannot be known. */
+static char *hetplan_beside_us(void)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length < 0)
+        return xstrdup("hetplan");
+    path[length] = '\0';
+    char *slash = strrchr(path, '/');
+    return xasprintf("%.*s/hetplan", slash ? (int)(slash - path) : 0, path);
+}
+
+/* ---- options ---- */
+
+enum {
+    KUBECONFIG = 1,
+    CONTEXT,
+    NAMESPACE,
+    HARDWARE,
+    MAP,
+    HETPLAN,
+    RATE,
+    BURST,
+    LOG,
+    HELP
+};
+
+static const struct option long_options[] = {
+    { "kubeconfig", required_argument, NULL, KUBECONFIG },
+    { "context", required_argument, NULL, CONTEXT },
+    { "namespace", required_argument, NULL, NAMESPACE },
+    { "hardware", required_argument, NULL, HARDWARE },
+    { "hardware-configmap", required_argument, NULL, MAP },
+    { "hetplan", required_argument, NULL, HETPLAN },
+    { "requests-per-second", required_argument, NULL, RATE },
+    { "burst", required_argument, NULL, BURST },
+    { "log", required_argument, NULL, LOG },
+    { "help", no_argument, NULL, HELP },
+    { 0 },
+};
+
+static int read_number(const char *name, const char *text, double least, double most,
+                       double *ret, struct het_error *err)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (!*text || *end || !(number >= least && number <= most))
+        return het_fail(err, HET_BAD_INPUT, "--%s %s: must be a number from %g to %g",
+                        name, text, least, most);
+    *ret = number;
+    return 0;
+}
+
+/* 0; 1 for --help; -1. */
+static int read_options(int argc, char **argv, struct options *options,
+                        struct het_error *err)
+{
+    double number;
+    for (int option; (option = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
+        switch (option) {
+        case KUBECONFIG:
+            options->kubeconfig = optarg;
+            break;
+        case CONTEXT:
+            options->context = optarg;
+            break;
+        case NAMESPACE:
+            options->ns = optarg;
+            break;
+        case HARDWARE:
+            options->hardware = optarg;
+            break;
+        case MAP:
+            options->hardware_map = optarg;
+            break;
+        case HETPLAN:
+            options->hetplan = optarg;
+            break;
+        case RATE:
+            if (read_number("requests-per-second", optarg, 0.1, 10000,
+                            &options->requests_per_s, err) < 0)
+                return -1;
+            break;
+        case BURST:
+            if (read_number("burst", optarg, 1, 10000, &number, err) < 0)
+                return -1;
+            options->burst = (int)number;
+            break;
+        case LOG:
+            options->log = optarg;
+            break;
+        case HELP:
+            return 1;
+        default:
+            return het_fail(err, HET_BAD_INPUT, "see heterotrain-controller --help");
+        }
+    }
+    if (optind < argc)
+        return het_fail(err, HET_BAD_INPUT, "%s: not a command; the only one is simulate",
+                        argv[optind]);
+    return 0;
+}
+
+/* ---- the operator ---- */
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number)
+{
+    stop_signal = number;
+}
+
+/* Signals that end us are noted; a closed pipe is an error of write, not the end. */
+static void set_signals(void)
+{
+    struct sigaction stop = { .sa_handler = on_signal };
+    sigemptyset(&stop.sa_mask);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGINT, &stop, NULL);
+    struct sigaction ignore = { .sa_handler = SIG_IGN };
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+/* Tokens must not end up in a core file or another process's hands. */
+static void protect_memory(void)
+{
+    struct rlimit none = { 0, 0 };
+    setrlimit(RLIMIT_CORE, &none);
+    prctl(PR_SET_DUMPABLE, 0);
+}
+
+static void run(struct auth *auth, struct controller *controller)
+{
+    bool was_synced = false;
+    while (!stop_signal) {
+        int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
+        auth_step(auth, now_ms);
+        controller_step(controller, now_ms, clock_ms(CLOCK_REALTIME));
+        if (!was_synced && controller_is_synced(controller)) {
+            was_synced = true;
+            log_event(LOG_INFO, "main", "synced");
+        }
+        int64_t next_ms = controller_next_ms(controller), auth_ms = auth_next_ms(auth);
+        int64_t wait_ms = (next_ms < auth_ms ? next_ms : auth_ms) - now_ms;
+        controller_poll(controller,
+                        wait_ms < LONGEST_WAIT_MS ? wait_ms : LONGEST_WAIT_MS);
+    }
+    log_event(LOG_INFO, "main", "ending", LOG_STR("signal", strsignal(stop_signal)));
+}
+
+static int read_hardware(const struct options *options, struct controller_config *config,
+                         json_t **ret_hardware, char **ret_ns, struct het_error *err)
+{
+    if (options->hardware && het_input_read(options->hardware, ret_hardware, err) < 0)
+        return -1;
+    config->hardware = *ret_hardware;
+    if (!options->hardware_map)
+        return 0;
+    const char *slash = strchr(options->hardware_map, '/');
+    if (!slash || slash == options->hardware_map || !slash[1])
+        return het_fail(err, HET_BAD_INPUT,
+                        "--hardware-configmap %s: must be NAMESPACE/NAME",
+                        options->hardware_map);
+    *ret_ns =
+        xasprintf("%.*s", (int)(slash - options->hardware_map), options->hardware_map);
+    config->hardware_map_ns = *ret_ns;
+    config->hardware_map = slash + 1;
+    return 0;
+}
+
+/* Everything that needs giving back, in the order of its making. */
+struct program {
+    json_t *hardware;
+    char *hardware_ns, *hetplan;
+    struct auth *auth;
+    struct transport *transport;
+    struct controller *controller;
+};
+
+static void program_fini(struct program *program)
+{
+    controller_free(program->controller);
+    if (program->transport)
+        transport_free(program->transport);
+    auth_free(program->auth);
+    free(program->hetplan);
+    free(program->hardware_ns);
+    json_decref(program->hardware);
+}
+
+static int program_init(struct program *program, const struct options *options,
+                        struct het_error *err)
+{
+    const char *files = options->kubeconfig ? options->kubeconfig : getenv("KUBECONFIG");
+    struct auth_config auth = {
+        .kubeconfig = files && *files ? files : NULL,
+        .context = options->context,
+        .service_host = getenv("KUBERNETES_SERVICE_HOST"),
+        .service_port = getenv("KUBERNETES_SERVICE_PORT"),
+        .home = getenv("HOME"),
+    };
+    struct controller_config config = {
+        .ns = options->ns,
+        .requests_per_s = options->requests_per_s,
+        .burst = options->burst ? options->burst : 30,
+        .seed = (uint64_t)clock_ms(CLOCK_REALTIME) ^ (uint64_t)getpid(),
+    };
+    program->hetplan = options->hetplan ? xstrdup(options->hetplan) : hetplan_beside_us();
+    config.planner = program->hetplan;
+    if (options->log && log_set_levels(options->log, err) < 0)
+        return het_wrap(err, "--log %s", options->log);
+    if (access(program->hetplan, X_OK) < 0)
+        return het_fail(err, HET_IO, "%s: %s; say --hetplan PATH", program->hetplan,
+                        strerror(errno));
+    if (read_hardware(options, &config, &program->hardware, &program->hardware_ns, err) <
+        0)
+        return -1;
+    if (auth_load(&auth, &program->auth, err) < 0)
+        return -1;
+    program->transport = http_transport_new(auth_endpoint, program->auth, err);
+    if (!program->transport)
+        return -1;
+    http_transport_on_unauthorized(program->transport, auth_unauthorized);
+    program->controller = controller_new(program->transport, &config, err);
+    return program->controller ? 0 : -1;
+}
+
+static int run_operator(const struct options *options)
+{
+    struct het_error err = { 0 };
+    struct program program = { 0 };
+    set_signals();
+    protect_memory();
+    log_set_time(clock_ms(CLOCK_REALTIME));
+    if (program_init(&program, options, &err) < 0) {
+        fprintf(stderr, "heterotrain-controller: %s\n", err.message);
+        program_fini(&program);
+        return err.code == HET_BAD_INPUT ? EXIT_BAD_INPUT : EXIT_FAILED;
+    }
+    log_event(LOG_INFO, "main", "starting",
+              LOG_STR("server", auth_endpoint(program.auth)->server),
+              LOG_STR("as", auth_description(program.auth)),
+              LOG_STR("namespace", options->ns ? options->ns : "(all)"),
+              LOG_STR("planner", program.hetplan));
+    run(program.auth, program.controller);
+    program_fini(&program);
+    return EXIT_DONE;
+}
+
+/* ---- simulate ---- */
+
+static int terminal_width(void)
+{
+    struct winsize size;
+    int width = 100;
+    if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
+        width = size.ws_col;
+    return width < 80 ? 80 : width > 160 ? 160 : width;
+}
+
+static int run_simulation(int argc, char **argv)
+{
+    auto_free char *hetplan = hetplan_beside_us();
+    struct sigaction ignore = { .sa_handler = SIG_IGN };
+    sigaction(SIGPIPE, &ignore, NULL);
+    struct simulate_terminal terminal = {
+        .out = stdout,
+        .err = stderr,
+        .is_utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8"),
+        .width = terminal_width(),
+        .hetplan = hetplan,
+    };
+    return simulate_main(argc, argv, &terminal);
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_CTYPE, "");
+    json_set_alloc_funcs(xmalloc, free); /* never NULL */
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        fprintf(stderr, "heterotrain-controller: libcurl cannot be set up\n");
+        return EXIT_FAILED;
+    }
+    if (argc > 1 && !strcmp(argv[1], "simulate"))
+        return run_simulation(argc - 1, argv + 1);
+
+    struct options options = { 0 };
+    struct het_error err;
+    switch (read_options(argc, argv, &options, &err)) {
+    case 0:
+        return run_operator(&options);
+    case 1:
+        fputs(help, stdout);
+        return EXIT_DONE;
+    default:
+        fprintf(stderr, "heterotrain-controller: %s\n", err.message);
+        return EXIT_BAD_INPUT;
+    }
+}
