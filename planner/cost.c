@@ -6,6 +6,14 @@
 
 /* ---- one stage ---- */
 
+/* Whether replica `r` takes as long as the one before it, as most do. */
+static bool repeats_previous(const struct het_stage *stage, size_t r)
+{
+    const struct het_replica *a = &stage->replicas[r], *b = a - 1;
+    return r && a->type == b->type && a->tp == b->tp &&
+           a->microbatch_size == b->microbatch_size;
+}
+
 int het_cost_stage(const struct het_problem *problem, const struct het_stage *stage,
                    double *ret_forward_s, double *ret_backward_s, struct het_error *err)
 {
@@ -13,6 +21,8 @@ int het_cost_stage(const struct het_problem *problem, const struct het_stage *st
     for (size_t r = 0; r < stage->replica_count; r++) {
         const struct het_replica *replica = &stage->replicas[r];
         double forward, backward;
+        if (repeats_previous(stage, r))
+            continue;
         if (het_profile_times(problem->profile, problem->profile_type[replica->type],
                               replica->tp, replica->microbatch_size, stage->first_layer,
                               stage->layer_count, &forward, &backward, err) < 0)
@@ -350,6 +360,8 @@ double het_cost_step(const struct het_problem *problem, const struct het_plan *p
             const struct het_stage *stage = &plan->pipelines[p].stages[s];
             for (size_t r = 0; r < stage->replica_count; r++) {
                 const struct het_replica *replica = &stage->replicas[r];
+                if (repeats_previous(stage, r))
+                    continue;
                 slowest = fmax(slowest,
                                het_profile_optimizer_s(
                                    problem->profile, problem->profile_type[replica->type],

@@ -194,6 +194,180 @@ START_TEST(plan_costs_pipelines_then_gradients_then_optimizer)
 }
 END_TEST
 
+/* ---- random plans against the definitions ---- */
+
+static uint32_t next_random(uint64_t *state, uint32_t below)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((*state >> 33) % below);
+}
+
+/* A replica on a random node that has room; tp 0 if none has. */
+static struct het_replica random_replica(struct toy *toy, uint32_t *used, uint64_t *state,
+                                         uint32_t samples)
+{
+    uint32_t node = next_random(state, 3), tp = 1 + next_random(state, 2);
+    if (used[node] + tp > toy->nodes[node].gpu_count)
+        return (struct het_replica){ 0 };
+    used[node] += tp;
+    return toy_replica(toy, node, used[node] - tp, tp, samples);
+}
+
+/* One or two replicas that take `samples` together. */
+static bool random_stage(struct toy *toy, uint32_t *used, uint64_t *state,
+                         uint32_t samples, struct het_stage *stage)
+{
+    struct het_replica *replicas = HET_ARENA_ARRAY(toy->arena, struct het_replica, 2);
+    uint32_t first = samples > 1 && next_random(state, 2)
+                         ? 1 + next_random(state, samples - 1)
+                         : samples;
+    replicas[0] = random_replica(toy, used, state, first);
+    stage->replica_count = 1;
+    if (first < samples)
+        replicas[stage->replica_count++] =
+            random_replica(toy, used, state, samples - first);
+    stage->replicas = replicas;
+    return replicas[0].tp && replicas[stage->replica_count - 1].tp;
+}
+
+/* A valid plan of some pipelines; false when the dice give none. */
+static bool random_plan(struct toy *toy, uint64_t *state, struct het_plan *plan)
+{
+    uint32_t used[3] = { 0 };
+    struct het_pipeline *pipelines = HET_ARENA_ARRAY(toy->arena, struct het_pipeline, 3);
+    size_t count = 1 + next_random(state, 3);
+    toy->workload.global_batch = 0;
+    for (size_t p = 0; p < count; p++) {
+        struct het_stage *stages = HET_ARENA_ARRAY(toy->arena, struct het_stage, 4);
+        uint32_t samples = 1 + next_random(state, 4), layer = 0;
+        for (size_t s = 0; layer < 4; s++) {
+            stages[s].first_layer = layer;
+            stages[s].layer_count = 1 + next_random(state, 4 - layer);
+            layer += stages[s].layer_count;
+            if (!random_stage(toy, used, state, samples, &stages[s]))
+                return false;
+            pipelines[p].stage_count = s + 1;
+        }
+        pipelines[p].stages = stages;
+        pipelines[p].microbatch_count = 1 + next_random(state, 5);
+        toy->workload.global_batch += samples * pipelines[p].microbatch_count;
+    }
+    *plan = (struct het_plan){ .global_batch = toy->workload.global_batch,
+                               .layer_count = 4,
+                               .pipelines = pipelines,
+                               .pipeline_count = count };
+    return true;
+}
+
+/* The definition of het_cost_sync layer by layer and GPU by GPU. */
+static double sync_by_definition(const struct toy *toy, const struct het_plan *plan)
+{
+    double uplink_s[3] = { 0 }, gpu_s[3][4] = { { 0 } }, largest = 0;
+    for (uint32_t l = 0; l < 4; l++) {
+        const struct het_replica *holders[32];
+        size_t n = 0;
+        bool on_node[3] = { false };
+        for (size_t p = 0; p < plan->pipeline_count; p++)
+            for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+                const struct het_stage *stage = &plan->pipelines[p].stages[s];
+                if (l < stage->first_layer ||
+                    l >= stage->first_layer + stage->layer_count)
+                    continue;
+                for (size_t r = 0; r < stage->replica_count; r++)
+                    holders[n++] = &stage->replicas[r];
+            }
+        const double *parameters = toy->profile.bytes[0].parameters;
+        double bytes = (parameters[l + 1] - parameters[l]) * 4;
+        double share = 2.0 * (double)(n - 1) / (double)n;
+        for (size_t i = 0; i < n; i++) {
+            on_node[holders[i]->node] = true;
+            for (uint32_t g = 0; g < holders[i]->tp; g++)
+                gpu_s[holders[i]->node][holders[i]->gpus[g]] +=
+                    share * bytes / holders[i]->tp /
+                    toy->nodes[holders[i]->node].intra_bytes_per_s;
+        }
+        bool leaves = on_node[0] + on_node[1] + on_node[2] > 1;
+        for (size_t node = 0; node < 3; node++)
+            if (on_node[node] && leaves)
+                uplink_s[node] += share * bytes / toy->nodes[node].uplink_bytes_per_s;
+    }
+    for (size_t node = 0; node < 3; node++) {
+        largest = fmax(largest, uplink_s[node]);
+        for (size_t g = 0; g < 4; g++)
+            largest = fmax(largest, gpu_s[node][g]);
+    }
+    return largest;
+}
+
+static const struct het_replica *holder_of(const struct het_stage *stage, uint32_t sample)
+{
+    const struct het_replica *replica = stage->replicas;
+    for (; sample >= replica->microbatch_size; replica++)
+        sample -= replica->microbatch_size;
+    return replica;
+}
+
+/* The definition of het_cost_send sample by sample. */
+static double send_by_definition(const struct toy *toy, const struct het_stage *from,
+                                 const struct het_stage *to)
+{
+    double out[3] = { 0 }, in[3] = { 0 }, gpu = 0, largest = 0;
+    double bytes = toy->profile.boundary_bytes[from->first_layer + from->layer_count - 1];
+    uint32_t samples = 0;
+    for (size_t r = 0; r < from->replica_count; r++)
+        samples += from->replicas[r].microbatch_size;
+    for (uint32_t i = 0; i < samples; i++) {
+        const struct het_replica *sender = holder_of(from, i),
+                                 *receiver = holder_of(to, i);
+        if (sender->node == receiver->node)
+            continue;
+        out[sender->node] += bytes / toy->nodes[sender->node].uplink_bytes_per_s;
+        in[receiver->node] += bytes / toy->nodes[receiver->node].uplink_bytes_per_s;
+    }
+    const struct het_stage *sides[] = { from, to };
+    for (size_t side = 0; side < 2; side++)
+        for (size_t r = 0; r < sides[side]->replica_count; r++) {
+            const struct het_replica *replica = &sides[side]->replicas[r];
+            gpu = fmax(gpu, replica->microbatch_size * bytes / replica->tp /
+                                toy->nodes[replica->node].intra_bytes_per_s);
+        }
+    for (size_t node = 0; node < 3; node++)
+        largest = fmax(largest, fmax(out[node], in[node]));
+    return fmax(largest, gpu);
+}
+
+START_TEST(random_plans_are_priced_as_defined)
+{
+    size_t made = 0;
+    for (uint64_t seed = 1; seed <= 4000; seed++) {
+        struct toy *toy = toy_new();
+        struct het_plan plan;
+        uint64_t state = seed;
+        if (random_plan(toy, &state, &plan)) {
+            made++;
+            struct het_violations violations = { 0 };
+            struct het_error err;
+            struct het_cost cost;
+            ck_assert_msg(!het_plan_check(toy->arena, &toy->problem, &plan, &violations),
+                          "seed %d: %s", (int)seed, violations.messages[0]);
+            ck_assert_msg(!het_cost_plan(&toy->problem, &plan, &cost, &err),
+                          "seed %d: %s", (int)seed, err.message);
+            ck_near(cost.sync_s, sync_by_definition(toy, &plan));
+            for (size_t p = 0; p < plan.pipeline_count; p++)
+                for (size_t s = 0; s + 1 < plan.pipelines[p].stage_count; s++) {
+                    const struct het_stage *stage = &plan.pipelines[p].stages[s];
+                    ck_near(het_cost_send(&toy->problem, stage, stage + 1),
+                            send_by_definition(toy, stage, stage + 1));
+                }
+            ck_assert_msg(het_cost_lower_bound(&toy->problem) <= cost.iteration_s,
+                          "seed %d: the bound is above a plan", (int)seed);
+        }
+        toy_free(toy);
+    }
+    ck_assert_uint_gt(made, 1000);
+}
+END_TEST
+
 /* ---- lower bound ---- */
 
 START_TEST(bound_of_one_type_is_its_compute_floor)
@@ -274,6 +448,7 @@ Suite *test_cost_suite(void)
     tcase_add_test(cases, unequal_degrees_are_limited_by_the_largest_shard);
     tcase_add_test(cases, shared_embedding_is_summed_over_both_ends);
     tcase_add_test(cases, plan_costs_pipelines_then_gradients_then_optimizer);
+    tcase_add_test(cases, random_plans_are_priced_as_defined);
     tcase_add_test(cases, bound_of_one_type_is_its_compute_floor);
     tcase_add_test(cases, bound_of_two_alike_types_adds_their_speeds);
     tcase_add_loop_test(cases, bound_of_unlike_types_solves_the_linear_program, 0, 20);
