@@ -68,12 +68,7 @@ static int check_types(const struct het_cluster *cluster, struct het_error *err)
             return het_fail(err, HET_BAD_INPUT,
                             "cluster: GPU types %s and %s: not sorted, or twice",
                             cluster->types[i - 1].name, type->name);
-        if (!type->memory_bytes)
-            return het_fail(err, HET_BAD_INPUT,
-                            "GPU type %s: memory of one GPU is not known; set memory_gb "
-                            "in the cluster file or memoryGiB in the hardware file",
-                            type->name);
-        if (type->workspace_bytes >= type->memory_bytes)
+        if (type->memory_bytes && type->workspace_bytes >= type->memory_bytes)
             return het_fail(err, HET_BAD_INPUT,
                             "GPU type %s: the workspace takes all of the memory",
                             type->name);

@@ -16,7 +16,7 @@
 struct het_cluster_type {
     const char *name;         /* as in the plan's gpuType */
     const char *profile_name; /* as in the profile; often equal to `name` */
-    uint64_t memory_bytes;    /* of one GPU */
+    uint64_t memory_bytes;    /* of one GPU; 0: unknown */
     uint64_t workspace_bytes; /* framework and communicator, off the memory of each GPU */
     double price_per_hour;    /* 0: unknown */
 };
@@ -54,8 +54,9 @@ uint32_t het_cluster_find_type(const struct het_cluster *cluster, const char *na
 double het_cluster_flow(const struct het_cluster *cluster, uint32_t from, uint32_t to);
 
 /* Refuses (HET_BAD_INPUT, naming the node and field) what no planner can use: no nodes,
- * nodes without GPUs, names twice, bandwidths or memory that are not finite and positive,
- * types that are not sorted by name, more than the limits above. */
+ * nodes without GPUs, names twice, bandwidths that are not finite and positive, types
+ * that are not sorted by name, more than the limits above. That the memory of a type is
+ * known matters only if it is used (het_problem_init). */
 int het_cluster_check(const struct het_cluster *cluster, struct het_error *err);
 
 #endif

@@ -73,6 +73,11 @@ int het_problem_init(struct het_arena *arena, const struct het_cluster *cluster,
     for (size_t i = 0; i < cluster->type_count; i++) {
         types[i] = find_profile_type(&problem, (uint32_t)i);
         any = any || types[i] != HET_NO_TYPE;
+        if (types[i] != HET_NO_TYPE && !cluster->types[i].memory_bytes)
+            return het_fail(err, HET_BAD_INPUT,
+                            "GPU type %s: memory of one GPU is not known; set memory_gb "
+                            "in the cluster file or memoryGiB in the hardware file",
+                            cluster->types[i].name);
     }
     if (!any)
         return fail_no_type(arena, &problem, err);
@@ -397,6 +402,13 @@ static uint32_t check_node_prefix(struct checker *c, size_t node)
     return count;
 }
 
+/* "3 to 4", or "at least 3" when there is no upper limit. */
+static const char *describe_range(struct het_arena *arena, uint32_t least, uint32_t most)
+{
+    return most ? het_arena_printf(arena, "%u to %u", least, most)
+                : het_arena_printf(arena, "at least %u", least);
+}
+
 static void check_type_limits(struct checker *c, const uint64_t *type_used)
 {
     const struct het_workload *workload = c->problem->workload;
@@ -405,9 +417,9 @@ static void check_type_limits(struct checker *c, const uint64_t *type_used)
         uint32_t type = het_cluster_find_type(c->problem->cluster, limit->type);
         uint64_t used = type == HET_NO_TYPE ? 0 : type_used[type];
         if (used < limit->min_gpus || (limit->max_gpus && used > limit->max_gpus))
-            COMPLAIN_PLAN(c, "pipelines: %llu GPUs of type %s, the job wants %u to %u",
-                          (unsigned long long)used, limit->type, limit->min_gpus,
-                          limit->max_gpus ? limit->max_gpus : UINT32_MAX);
+            COMPLAIN_PLAN(c, "pipelines: %llu GPUs of type %s, the job wants %s",
+                          (unsigned long long)used, limit->type,
+                          describe_range(c->arena, limit->min_gpus, limit->max_gpus));
     }
 }
 
@@ -422,9 +434,9 @@ static void check_limits(struct checker *c)
         used += count;
     }
     if (used < workload->min_gpus || (workload->max_gpus && used > workload->max_gpus))
-        COMPLAIN_PLAN(c, "pipelines: %llu GPUs, the job wants %u to %u",
-                      (unsigned long long)used, workload->min_gpus,
-                      workload->max_gpus ? workload->max_gpus : UINT32_MAX);
+        COMPLAIN_PLAN(c, "pipelines: %llu GPUs, the job wants %s",
+                      (unsigned long long)used,
+                      describe_range(c->arena, workload->min_gpus, workload->max_gpus));
     check_type_limits(c, type_used);
     for (uint32_t i = 0; i < c->problem->profile->layer_count; i++) {
         uint32_t holders = c->holders[i];
@@ -434,9 +446,10 @@ static void check_limits(struct checker *c)
         COMPLAIN_PLAN(
             c,
             "pipelines: layer %u is held by %u replicas, the job wants a data-parallel "
-            "degree of %u to %u",
-            i, holders, workload->min_data_parallel,
-            workload->max_data_parallel ? workload->max_data_parallel : UINT32_MAX);
+            "degree of %s",
+            i, holders,
+            describe_range(c->arena, workload->min_data_parallel,
+                           workload->max_data_parallel));
         return;
     }
 }

@@ -67,8 +67,6 @@ START_TEST(what_no_planner_can_use_is_refused)
     node->type = 2;
     refuses(toy, "f1: GPU type is missing");
     *node = good;
-    toy->types[0].memory_bytes = 0;
-    refuses(toy, "GPU type fast: memory of one GPU is not known");
     toy->types[0].memory_bytes = toy->types[0].workspace_bytes;
     refuses(toy, "GPU type fast: the workspace takes all");
     toy->cluster.node_count = 0;

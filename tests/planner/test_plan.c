@@ -77,6 +77,25 @@ START_TEST(types_without_a_limit_are_not_used_when_there_are_limits)
 }
 END_TEST
 
+START_TEST(unknown_memory_matters_only_for_a_type_that_is_used)
+{
+    struct toy *toy = toy_new();
+    struct het_problem problem;
+    struct het_error err;
+    toy->types[1].memory_bytes = toy->types[1].workspace_bytes = 0;
+    ck_assert_int_eq(het_problem_init(toy->arena, &toy->cluster, &toy->profile,
+                                      &toy->workload, &problem, &err),
+                     -1);
+    ck_assert_ptr_nonnull(
+        strstr(err.message, "GPU type slow: memory of one GPU is not known; set"));
+    toy->types[1].name = toy->types[1].profile_name = "unmeasured";
+    ck_assert_int_eq(het_problem_init(toy->arena, &toy->cluster, &toy->profile,
+                                      &toy->workload, &problem, &err),
+                     0);
+    toy_free(toy);
+}
+END_TEST
+
 /* ---- binding ---- */
 
 START_TEST(binding_finds_nodes_and_types_by_name)
@@ -342,6 +361,7 @@ Suite *test_plan_suite(void)
                    type_of_the_cluster_takes_the_profiles_type_of_its_name_or_alias);
     tcase_add_test(cases, no_common_type_is_an_error_that_lists_both_sides);
     tcase_add_test(cases, types_without_a_limit_are_not_used_when_there_are_limits);
+    tcase_add_test(cases, unknown_memory_matters_only_for_a_type_that_is_used);
     tcase_add_test(cases, binding_finds_nodes_and_types_by_name);
     tcase_add_test(cases, sound_plan_has_no_violations);
     tcase_add_test(cases, each_violation_is_named_with_its_path);
