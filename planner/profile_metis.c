@@ -85,7 +85,8 @@ bool het_profile_metis_is_name(const char *file_name)
 /* ---- one file ---- */
 
 /* The list `parent.key`, each entry times `unit`. The first list read decides how many
- * layers there are. */
+ * layers there are, if the file does not say it; one entry more is added to the last
+ * layer. */
 static int read_list(struct het_arena *arena, const struct het_view *parent,
                      const char *key, double unit, double most, size_t *layer_count,
                      double **ret, struct het_error *err)
@@ -93,23 +94,25 @@ static int read_list(struct het_arena *arena, const struct het_view *parent,
     struct het_view list = het_view_get(parent, key);
     size_t count = 0;
     if (het_view_need(&list, err) < 0 ||
-        het_view_array(&list, HET_MAX_LAYERS, &count, err) < 0)
+        het_view_array(&list, HET_MAX_LAYERS + 1, &count, err) < 0)
         return -1;
+    size_t layers = *layer_count ? *layer_count : count;
     if (!count)
         return het_view_fail(&list, err, "must have an entry for each layer");
-    if (*layer_count && count != *layer_count)
+    if (count < layers || count > layers + 1)
         return het_view_fail(&list, err,
                              "has %zu entries, expected %zu, one for each layer", count,
-                             *layer_count);
-    double *values = HET_ARENA_ARRAY(arena, double, count);
+                             layers);
+    double *values = HET_ARENA_ARRAY(arena, double, layers);
     for (size_t i = 0; i < count; i++) {
         struct het_view entry = het_view_at(&list, i);
+        double value = 0;
         if (het_view_need(&entry, err) < 0 ||
-            het_view_number(&entry, 0, most / unit, &values[i], err) < 0)
+            het_view_number(&entry, 0, most / unit, &value, err) < 0)
             return -1;
-        values[i] *= unit;
+        values[i < layers ? i : layers - 1] += value * unit;
     }
-    *layer_count = count;
+    *layer_count = layers;
     *ret = values;
     return 0;
 }
@@ -173,32 +176,49 @@ static int read_file(struct het_arena *arena, const char *name, const json_t *js
 
 /* ---- forward and backward apart ---- */
 
-/* Times of the layers in `{ LAYER: [f, b, u] }` replace those of `file`. */
+/* Adds `[f, b, u]` to the times of `layer`, and u to `update_s`. */
+static int add_layer_times(const struct het_view *times, struct file *file, size_t layer,
+                           double *update_s, struct het_error *err)
+{
+    size_t count = 0;
+    if (het_view_array(times, 3, &count, err) < 0)
+        return -1;
+    if (count < 2)
+        return het_view_fail(times, err, "must be [forward s, backward s, update s]");
+    struct het_view forward = het_view_at(times, 0);
+    struct het_view backward = het_view_at(times, 1);
+    struct het_view update = het_view_at(times, 2);
+    double forward_s = 0, backward_s = 0, seconds = 0;
+    if (het_view_number(&forward, 0, MAX_SECONDS, &forward_s, err) < 0 ||
+        het_view_number(&backward, 0, MAX_SECONDS, &backward_s, err) < 0 ||
+        het_view_number(&update, 0, MAX_SECONDS, &seconds, err) < 0)
+        return -1;
+    file->forward_s[layer] += forward_s;
+    file->backward_s[layer] += backward_s;
+    *update_s += seconds;
+    return 0;
+}
+
+/* Times of the layers in `{ LAYER: [f, b, u] }` replace those of `file`; one layer more
+ * is added to the last, as in its lists. */
 static int apply_layers(const struct het_view *layers, struct file *file,
                         struct het_error *err)
 {
     if (het_view_object(layers, err) < 0)
         return -1;
+    size_t count = file->layer_count;
     double update_s = 0;
-    for (size_t l = 0; l < file->layer_count; l++) {
+    memset(file->forward_s, 0, count * sizeof *file->forward_s);
+    memset(file->backward_s, 0, count * sizeof *file->backward_s);
+    for (size_t l = 0; l <= count; l++) {
         char key[24];
         snprintf(key, sizeof key, "%zu", l);
-        struct het_view layer = het_view_get(layers, key);
-        size_t count = 0;
-        if (het_view_need(&layer, err) < 0 || het_view_array(&layer, 3, &count, err) < 0)
+        struct het_view times = het_view_get(layers, key);
+        if (l == count && !times.json)
+            break;
+        if (het_view_need(&times, err) < 0 ||
+            add_layer_times(&times, file, l < count ? l : count - 1, &update_s, err) < 0)
             return -1;
-        if (count < 2)
-            return het_view_fail(&layer, err,
-                                 "must be [forward s, backward s, update s]");
-        struct het_view forward = het_view_at(&layer, 0);
-        struct het_view backward = het_view_at(&layer, 1);
-        struct het_view update = het_view_at(&layer, 2);
-        double seconds = 0;
-        if (het_view_number(&forward, 0, MAX_SECONDS, &file->forward_s[l], err) < 0 ||
-            het_view_number(&backward, 0, MAX_SECONDS, &file->backward_s[l], err) < 0 ||
-            het_view_number(&update, 0, MAX_SECONDS, &seconds, err) < 0)
-            return -1;
-        update_s += seconds;
     }
     file->optimizer_s = update_s;
     return 0;

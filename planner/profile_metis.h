@@ -8,6 +8,9 @@
  * .optimizer_time_ms, execution_memory.layer_memory_total_mb (MiB of one GPU, optimizer
  * state included)
  *
+ * Each list has an entry a layer. One entry more than model.num_layers (a final norm and
+ * a head that were measured as one) belongs to the last layer.
+ *
  * Times are only forward and backward together: backward is taken as two thirds, unless
  * layerTimes has them apart. Memory is fitted over the micro-batch sizes of a degree,
  * layer by layer, as fixed + samples * slope (least squares, neither below zero): fixed

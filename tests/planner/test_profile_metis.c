@@ -179,6 +179,28 @@ START_TEST(memory_is_fitted_within_reason)
 }
 END_TEST
 
+START_TEST(one_entry_more_belongs_to_the_last_layer)
+{
+    struct het_arena *arena = het_arena_new();
+    json_t *file = small_file(100);
+    json_t *parameters = json_object_get(json_object_get(file, "model"), "parameters");
+    json_array_append_new(json_object_get(parameters, "parameters_per_layer_bytes"),
+                          json_integer(4000));
+    json_auto_t *json =
+        json_pack("{s:{s:o}, s:{s:{s:{s:{s:[f, f, f], s:[f, f, f], s:[f, f]}}}}}",
+                  "files", "DeviceType.B_tp1_bs1.json", file, "layerTimes", "B", "1", "1",
+                  "0", 1.0, 2.0, 0.5, "1", 3.0, 4.0, 0.25, "2", 10.0, 20.0);
+    const struct het_profile *profile = read_profile(arena, json);
+    ck_assert_uint_eq(profile->layer_count, 2);
+    ck_assert_double_eq(profile->bytes[0].parameters[2],
+                        ((4 << 20) + (8 << 20) + 4000) / 4);
+    ck_assert_double_eq(profile->measurements[0].forward_s[2], 1 + 3 + 10);
+    ck_assert_double_eq(profile->measurements[0].backward_s[2], 2 + 4 + 20);
+    ck_assert_double_eq(profile->measurements[0].optimizer_s, 0.75);
+    het_arena_free(arena);
+}
+END_TEST
+
 static void refuses(json_t *files, const char *message)
 {
     struct het_arena *arena = het_arena_new();
@@ -251,6 +273,7 @@ Suite *test_profile_metis_suite(void)
     tcase_add_test(cases, layer_times_replace_the_two_thirds);
     tcase_add_test(cases, type_may_contain_dashes_and_underscores);
     tcase_add_test(cases, memory_is_fitted_within_reason);
+    tcase_add_test(cases, one_entry_more_belongs_to_the_last_layer);
     tcase_add_test(cases, faults_name_file_and_field);
     suite_add_tcase(suite, cases);
     return suite;
