@@ -139,7 +139,7 @@ SCRIPTS = deploy/apt-packages .ci/run tests/run-all tests/lint/purity $(wildcard
           tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
 	@clang-format -i $(C_FILES)
-lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scripts, CRDs
+lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scripts, CRDs, docs
 	@deploy/apt-packages build test lint
 	@clang-format --dry-run -Werror $(C_FILES)
 	@awk -v dir=planner -v order="$(PLANNER)" -f tests/lint/layers.awk \
@@ -160,6 +160,7 @@ lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scri
 	@shellcheck $(SCRIPTS)
 	@python3 tests/lint/crd_bounds.py
 	@python3 tests/lint/examples.py
+	@python3 tests/lint/docs.py build/lint/gcc
 	@echo "lint: clean"
 
 PREFIX ?= /usr/local

@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""Checks that what the documentation says exists: docs.py [--fix] [BUILD]
+
+BUILD is the folder with hetplan and heterotrain-controller (default: build). Every complaint
+goes to standard error; exit 1 if there is one. With --fix the examples are first made to show
+what they print, but for those with `...`. Checked, in every *.md file:
+
+  links      relative links lead to a file, and to a heading where they name one
+  paths      `planner/cost.h` and the like are files or folders of this repository
+  constants  `HET_MAX_NODES` and the like occur in the sources
+  make       `make TARGET`: the Makefile has the target
+  options    `--option` in code: the --help of our programs, or of the command, has it
+  examples   a console block under `<!-- check: run -->` prints what it shows; under
+             `<!-- check: run | FILTER -->` what is left of it by that shell command
+
+and of the sources:
+
+  options    docs/operations.md names every option of heterotrain-controller
+  reasons    docs/api.md or docs/operations.md names every condition reason, event reason and
+             trigger that controller/*.c can write
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ARGUMENTS = [argument for argument in sys.argv[1:] if argument != "--fix"]
+FIX = "--fix" in sys.argv
+BUILD = pathlib.Path(ARGUMENTS[0] if ARGUMENTS else "build")
+PROGRAMS = ("hetplan", "heterotrain-controller")
+# Where reasons, triggers and the like are written, and how to find them there.
+REASONS = {
+    "controller/reconcile.c": r'"([A-Z][a-z]+(?:[A-Z]+[a-z]*)*|[A-Z]+[a-z]+)"',
+    "controller/job_spec.c": r'refuse\([^,]*,\s*"(\w+)"',
+    "controller/capacity.c": r'unusable = (?:\w+\([^"]*)?"(\w+)',
+    "planner/node_list.c": r'(?s)find_reason\(.*?\n}|unusable = "(\w+)"',
+}
+NOT_REASONS = {  # values of conditions, kinds of objects, types of events
+    "True", "False", "Unknown", "Normal", "Warning", "ConfigMap", "Event", "Plan", "ModelProfile",
+    "ClusterModelProfile", "HeteroTrainingJob", "PodScheduled",
+}
+
+complaints = []
+
+
+def complain(where, what):
+    complaints.append(f"{where}: {what}")
+
+
+def git_files(*patterns):
+    listing = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard",
+                              *patterns], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in listing.stdout.split("\n") if name]
+
+
+# ---- what a document holds ----
+
+FENCE = re.compile(r"^(```+)(\S*)\s*$")
+
+
+class Document:
+    """Lines of prose, spans of code and blocks of code of one file, with line numbers."""
+
+    def __init__(self, path):
+        self.path = path
+        self.name = path.relative_to(ROOT)
+        self.prose, self.spans, self.blocks = [], [], []
+        self.read(path.read_text().split("\n"))
+
+    def read(self, lines):
+        i = 0
+        before = ""
+        while i < len(lines):
+            fence = FENCE.match(lines[i])
+            if fence:
+                end = i + 1
+                while end < len(lines) and not lines[end].startswith(fence[1]):
+                    end += 1
+                self.blocks.append((i + 2, lines[i + 1:end], fence[2], before))
+                before = ""
+                i = end + 1
+                continue
+            if lines[i].startswith("    ") and (not before or before.startswith("    ")):
+                self.blocks.append((i + 1, [lines[i][4:]], "", ""))
+            else:
+                self.prose.append((i + 1, lines[i]))
+                self.spans += [(i + 1, s) for s in re.findall(r"`([^`]+)`", lines[i])]
+            before = lines[i] if lines[i].strip() or before.startswith("<!--") else ""
+            i += 1
+
+    def where(self, line):
+        return f"{self.name}:{line}"
+
+    def code(self):
+        """Every piece of code as (line, text), continuation lines joined."""
+        yield from self.spans
+        for first, lines, _, _ in self.blocks:
+            start, text = first, ""
+            for number, line in enumerate(lines, first):
+                if not text:
+                    start = number
+                if line.endswith("\\"):
+                    text += line[:-1] + " "
+                    continue
+                yield start, text + line
+                text = ""
+
+
+def slug(heading):
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").strip().lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def headings(path):
+    found = set()
+    for _, line in Document(path).prose:
+        match = re.match(r"#+ (.*)", line)
+        if match:
+            found.add(slug(match[1]))
+    return found
+
+
+# ---- the checks ----
+
+
+def check_links(document):
+    for line, text in document.prose:
+        text = re.sub(r"`[^`]*`", "", text)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            file, _, anchor = target.partition("#")
+            path = (document.path.parent / file).resolve() if file else document.path
+            if not path.exists():
+                complain(document.where(line), f"no such file: {target}")
+            elif anchor and anchor not in headings(path):
+                complain(document.where(line), f"no such heading: {target}")
+
+
+def check_paths(document):
+    for line, span in document.spans:
+        match = re.fullmatch(r"\.?/?((?:planner|controller|crds|deploy|docs|tests|\.ci)/[\w./-]*)",
+                             span)
+        if match and not (ROOT / match[1]).exists():
+            complain(document.where(line), f"no such file: {span}")
+
+
+def check_constants(document, sources):
+    for line, span in document.spans:
+        if re.fullmatch(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+", span) and span not in sources:
+            complain(document.where(line), f"not in the sources: {span}")
+
+
+def check_make(document, targets):
+    for line, text in document.code():
+        for words in re.findall(r"(?:^|[\s;&|])make((?: +[\w./=\"'-]+)+)", text):
+            for word in re.sub(r"[A-Z_]+=(\"[^\"]*\"|'[^']*'|\S*)", "", words).split():
+                if not word.startswith(("-", '"', "'", "build/")) and word not in targets:
+                    complain(document.where(line), f"no such target: make {word}")
+
+
+def help_of(*command):
+    result = subprocess.run([ROOT / BUILD / command[0], *command[1:], "--help"],
+                            capture_output=True, text=True)
+    return result.stdout + result.stderr
+
+
+class Options:
+    """The options that the --help of each command names."""
+
+    def __init__(self):
+        self.known = {}
+        for program in PROGRAMS:
+            text = help_of(program)
+            self.known[program,] = found = set(re.findall(r"--[a-z][a-z0-9-]*", text))
+            commands = re.findall(rf"^ {{2,4}}([a-z]+) {{2,}}|{program} ([a-z]+) ", text, re.M)
+            for name in {listed or used for listed, used in commands}:
+                self.known[program, name] = set(re.findall(r"--[a-z][a-z0-9-]*",
+                                                           help_of(program, name))) | found
+
+    def of(self, program, command=None):
+        """Those of a command; of a whole program where no command is named."""
+        if (program, command) in self.known:
+            return self.known[program, command]
+        return set().union(*(found for key, found in self.known.items() if key[0] == program))
+
+    def any(self):
+        return set().union(*self.known.values())
+
+
+def check_options(document, options):
+    for line, text in document.code():
+        text = re.sub(r"<!--.*?-->", "", text)
+        used = re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text)
+        ours = re.search(r"(?:^|[\s/$])(hetplan|heterotrain-controller)(?: +([a-z]+))?(?=\s|$)", text)
+        if ours:
+            known = options.of(ours[1], ours[2])
+        elif text.startswith("--"):
+            known = options.any()
+        else:
+            continue
+        for option in used:
+            if option not in known | {"--help"}:
+                complain(document.where(line), f"no such option: {option} ({text.strip()})")
+
+
+def check_controller_options(options):
+    text = (ROOT / "docs/operations.md").read_text()
+    for option in sorted(options.known["heterotrain-controller",] - {"--help"}):
+        if option not in text:
+            complain("docs/operations.md", f"does not name heterotrain-controller {option}")
+
+
+def reasons_of(path, pattern):
+    """Every reason in a source, with its line."""
+    text = path.read_text()
+    for match in re.finditer(pattern, text, re.S):
+        words = [match[1]] if match[1] else re.findall(r'return "([A-Z]\w+)"', match[0])
+        line = text.count("\n", 0, match.start()) + 1
+        yield from ((line, word) for word in words if word not in NOT_REASONS)
+
+
+def check_reasons():
+    text = (ROOT / "docs/api.md").read_text() + (ROOT / "docs/operations.md").read_text()
+    for name, pattern in REASONS.items():
+        path = ROOT / name
+        for line, word in reasons_of(path, pattern) if path.exists() else ():
+            if f"`{word}`" not in text:
+                complain(f"{name}:{line}", f"neither docs/api.md nor docs/operations.md has {word}")
+
+
+def matches(shown, printed):
+    """Whether the printed lines are those shown, where a line `...` stands for any lines."""
+    pattern = "".join("(?:.*\n)*?" if line == "..." else re.escape(line.rstrip()) + "\n"
+                      for line in shown)
+    return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
+
+
+def run(command):
+    """The lines that a command prints, on a terminal of 100 columns."""
+    command = re.sub(r"^make ", f"make B={BUILD} ",
+                     re.sub(r"(?<![\w/])build/", f"{BUILD}/", command))
+    environment = dict(os.environ, LC_ALL="C.UTF-8", COLUMNS="100")
+    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):  # ours may be run by a make
+        environment.pop(name, None)
+    result = subprocess.run(["bash", "-c", command], cwd=ROOT, text=True, env=environment,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, timeout=120, check=False)
+    printed = result.stdout.replace(f"{BUILD}/", "build/").rstrip("\n")
+    return [line.rstrip() for line in printed.split("\n")] if printed else []
+
+
+def examples(lines):
+    """The commands of a console block: each with its line, its own lines, and those shown."""
+    number = 0
+    while number < len(lines):
+        first = number
+        while lines[number].endswith("\\"):
+            number += 1
+        number += 1
+        end = number
+        while end < len(lines) and not lines[end].startswith("$ "):
+            end += 1
+        yield first, lines[first:number], lines[number:end]
+        number = end
+
+
+def check_examples(document):
+    fixed = document.path.read_text().split("\n")
+    for first, lines, _, before in reversed(document.blocks):
+        mark = re.match(r"<!-- check: run( \|.*)? -->", before)
+        if not mark:
+            continue
+        for start, command, shown in reversed(list(examples(lines))):
+            printed = run("\n".join(command).removeprefix("$ ") + (mark[1] or ""))
+            if matches(shown, printed):
+                continue
+            if FIX and "..." not in shown:
+                at = first - 1 + start + len(command)
+                fixed[at:at + len(shown)] = printed
+            else:
+                complain(document.where(first + start), "prints something else:\n"
+                         + "\n".join("    " + text for text in printed))
+    if FIX:
+        document.path.write_text("\n".join(fixed))
+
+
+def main():
+    os.chdir(ROOT)
+    documents = [Document(path) for path in git_files("*.md")]
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(), re.M))
+    sources = "".join(path.read_text() for path in git_files("*.c", "*.h", "Makefile", "tests/**"))
+    sources += (ROOT / "docs/api.md").read_text()
+    for program in PROGRAMS:
+        if not (ROOT / BUILD / program).exists():
+            sys.exit(f"docs.py: {BUILD / program} is missing: make")
+    options = Options()
+    for document in documents:
+        check_links(document)
+        check_paths(document)
+        check_constants(document, sources)
+        check_make(document, targets)
+        check_options(document, options)
+        check_examples(document)
+    check_controller_options(options)
+    check_reasons()
+    for complaint in complaints:
+        print(complaint, file=sys.stderr)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
