@@ -173,28 +173,11 @@ static struct measure measure_cuts(const struct het_balance_space *space,
     return measure;
 }
 
-/* Keeps what solve just found in `cuts` if it is faster. */
-static struct measure keep_better(struct het_balance_space *space,
-                                  const struct het_balance_layers *question,
-                                  const uint32_t *cuts, struct measure best,
-                                  uint32_t *best_cuts)
+/* Seconds of all layers at least, each where it is fastest. */
+static double least_sum(const struct het_balance_space *space,
+                        const struct het_balance_layers *question)
 {
-    struct measure measure = measure_cuts(space, question, cuts);
-    if (measure.total_s < best.total_s) {
-        memcpy(best_cuts, cuts, (question->stage_count + 1) * sizeof *cuts);
-        best = measure;
-    }
-    return best;
-}
-
-/* No split with a larger bottleneck than this is faster than `worth_s`: T_p is at least m
- * bottlenecks, and at least m - 1 of them and every layer once where it is fastest. */
-static double bottleneck_limit(const struct het_balance_space *space,
-                               const struct het_balance_layers *question, double worth_s)
-{
-    if (worth_s == HUGE_VAL)
-        return HUGE_VAL;
-    double more = question->microbatch_count - 1.0, sum_s = 0;
+    double sum_s = 0;
     for (uint32_t l = 0; l < question->layer_count; l++) {
         double least_s = HUGE_VAL;
         for (uint32_t s = 0; s < question->stage_count; s++) {
@@ -203,6 +186,17 @@ static double bottleneck_limit(const struct het_balance_space *space,
         }
         sum_s += least_s;
     }
+    return sum_s;
+}
+
+/* A split with a sum of `sum_s` at least and a larger bottleneck than this is not faster
+ * than `worth_s`: T_p is that sum and m - 1 bottlenecks, and also at least m of them. */
+static double bottleneck_limit(const struct het_balance_layers *question, double worth_s,
+                               double sum_s)
+{
+    double more = question->microbatch_count - 1.0;
+    if (worth_s == HUGE_VAL)
+        return HUGE_VAL;
     double limit_s = worth_s / (more + 1);
     return more > 0 ? smaller(limit_s, (worth_s - sum_s) / more) : limit_s;
 }
@@ -215,38 +209,36 @@ bool het_balance_layers(struct het_balance_space *space,
     assert(question->stage_count <= space->stage_count);
     assert(question->stage_count <= question->layer_count);
     uint32_t *cuts = space->cuts, *best_cuts = space->cuts + space->stage_count + 1;
-    const double more = question->microbatch_count - 1.0;
     fill_sums(space, question);
 
-    double limit_s = bottleneck_limit(space, question, worth_s);
+    double sum_s = least_sum(space, question), best_s = worth_s;
+    double limit_s = bottleneck_limit(question, worth_s, sum_s);
     if (!solve(space, question, true, limit_s, cuts))
         return false;
-    double least_s = measure_cuts(space, question, cuts).bottleneck_s;
-    struct measure best = { .total_s = HUGE_VAL };
-    best = keep_better(space, question, cuts, best, best_cuts);
-    if (solve(space, question, false, least_s, cuts))
-        best = keep_better(space, question, cuts, best, best_cuts);
-
-    /* T_p is at least m bottlenecks, so larger ones than this cannot improve. */
-    limit_s = best.total_s / (more + 1);
-    if (question->stage_count > 1 && solve(space, question, false, limit_s, cuts)) {
-        double sum_s = measure_cuts(space, question, cuts).sum_s;
-        best = keep_better(space, question, cuts, best, best_cuts);
-        limit_s = more > 0 ? (best.total_s - sum_s) / more : 0;
-        for (int round = 0; round < HET_BALANCE_MAX_ROUNDS && limit_s > least_s;
-             round++) {
-            if (!solve(space, question, false, limit_s, cuts))
-                break;
-            struct measure measure = measure_cuts(space, question, cuts);
-            best = keep_better(space, question, cuts, best, best_cuts);
-            limit_s = smaller(nextafter(measure.bottleneck_s, 0),
-                              (best.total_s - sum_s) / more);
+    struct measure measure = measure_cuts(space, question, cuts);
+    double least_s = measure.bottleneck_s;
+    /* Down from the least sum to the least bottleneck. */
+    for (int round = 0;; round++) {
+        if (measure.total_s < best_s) {
+            best_s = measure.total_s;
+            memcpy(best_cuts, cuts, (question->stage_count + 1) * sizeof *cuts);
         }
+        limit_s = bottleneck_limit(question, best_s, sum_s);
+        if (round)
+            limit_s = smaller(limit_s, nextafter(measure.bottleneck_s, 0));
+        if (round == HET_BALANCE_MAX_ROUNDS)
+            limit_s = smaller(limit_s, least_s);
+        if (limit_s < least_s || round > HET_BALANCE_MAX_ROUNDS ||
+            !solve(space, question, false, limit_s, cuts))
+            break;
+        measure = measure_cuts(space, question, cuts);
+        if (!round)
+            sum_s = measure.sum_s;
     }
-    if (best.total_s >= worth_s)
+    if (best_s >= worth_s)
         return false;
     memcpy(ret_cuts, best_cuts, (question->stage_count + 1) * sizeof *ret_cuts);
-    *ret_seconds = best.total_s;
+    *ret_seconds = best_s;
     return true;
 }
 

@@ -49,18 +49,17 @@ void het_balance_space_free(struct het_balance_space *space);
  *   T_p = sum_s (t_s + 2 c_s) + (m - 1) * max_s (t_s + 2 (c_{s-1} + c_s))
  *
  * least (cost.h): stage s has layers ret_cuts[s] .. ret_cuts[s + 1] - 1, with
- * ret_cuts[0] = 0 and ret_cuts[stage_count] = layer_count; T_p into `ret_seconds`. Among
- * equals the one with the smaller bottleneck, then the one found first. Returns false,
- * outputs untouched, when no split fits, or none is faster than `worth_s` (HUGE_VAL: any
- * is worth having).
+ * ret_cuts[0] = 0 and ret_cuts[stage_count] = layer_count; T_p into `ret_seconds`.
+ * Returns false, outputs untouched, when no split fits, or none is faster than `worth_s`
+ * (HUGE_VAL: any is worth having).
  *
  * Method: a dynamic program over (stage, cut) finds the least bottleneck; a second one,
- * with a limit on the bottleneck, the least sum. With m - 1 bottlenecks in T_p, only
- * limits between the least bottleneck and (best T_p - least sum) / (m - 1) can improve;
- * they are walked down one Pareto point at a time, at most HET_BALANCE_MAX_ROUNDS.
- * Source: the question is Metis, section 4.2.2, part 3, which fills stages in proportion
- * to their speed; the dynamic program is AMP's (section 3.6) with the cut costs counted
- * in both the sum and the bottleneck. Work: O(rounds * stages * layers^2). */
+ * with a limit on the bottleneck, the least sum. Only limits from (best T_p - least sum)
+ * / (m - 1) down to the least bottleneck can improve; they are walked down one Pareto
+ * point at a time, at most HET_BALANCE_MAX_ROUNDS. Source: the question is Metis,
+ * section 4.2.2, part 3, which fills stages in proportion to their speed; the dynamic
+ * program is AMP's (section 3.6) with the cut costs counted in both the sum and the
+ * bottleneck. Work: O(rounds * stages * layers^2). */
 #define HET_BALANCE_MAX_ROUNDS 64
 bool het_balance_layers(struct het_balance_space *space,
                         const struct het_balance_layers *question, double worth_s,

@@ -20,6 +20,16 @@ struct memo {
     size_t count, capacity;
 };
 
+static bool is_key(const struct memo_entry *entry, const uint32_t *key, uint32_t length)
+{
+    if (entry->length != length)
+        return false;
+    for (uint32_t i = 0; i < length; i++)
+        if (entry->key[i] != key[i])
+            return false;
+    return true;
+}
+
 static size_t memo_slot(const struct memo *memo, const uint32_t *key, uint32_t length)
 {
     uint64_t hash = 14695981039346656037u;
@@ -27,9 +37,7 @@ static size_t memo_slot(const struct memo *memo, const uint32_t *key, uint32_t l
         hash = (hash ^ key[i]) * 1099511628211u;
     hash ^= hash >> 32;
     size_t slot = hash & (memo->capacity - 1);
-    while (memo->entries[slot].key &&
-           (memo->entries[slot].length != length ||
-            memcmp(memo->entries[slot].key, key, length * sizeof *key) != 0))
+    while (memo->entries[slot].key && !is_key(&memo->entries[slot], key, length))
         slot = (slot + 1) & (memo->capacity - 1);
     return slot;
 }
@@ -63,6 +71,9 @@ static void **memo_at(struct memo *memo, struct het_arena *arena, const uint32_t
     }
     return &entry->value;
 }
+
+/* Clusters up to this many GPUs have tables of uniform stages. */
+#define MAX_UNIFORM_GPUS 1024u
 
 static void memo_clear(struct memo *memo)
 {
@@ -106,11 +117,20 @@ struct stage {
     uint32_t start, size; /* in the row */
     const struct het_group_slot *slots;
     size_t slot_count;
-    uint32_t *tp;   /* [type] */
-    bool *has_type; /* [type] */
+    uint32_t *tp;      /* [type] */
+    bool *has_type;    /* [type] */
+    bool is_like_last; /* the stage before has as many GPUs of the same types on as many
+                          nodes, in the same order */
+    bool is_uneven;    /* some degree does not divide the GPUs of some slot */
+    bool trim;         /* rather leaves GPUs idle */
+    double uplink_bytes_per_s, link_bytes_per_s; /* the least of its nodes */
     const struct sharing *sharing;
     double sync_s_per_byte; /* of the gradients of its layers */
 };
+
+/* Classes of layers that are looked for; further unlike layers are classes by themselves.
+ */
+#define MAX_CLASSES 16u
 
 /* Caches are emptied when they hold this much. */
 #define CACHE_BYTES ((size_t)96 << 20)
@@ -118,16 +138,26 @@ struct stage {
 struct het_draft {
     const struct het_problem *problem;
     const struct het_cluster *cluster;
-    uint32_t layer_count, type_count, stage_limit;
+    uint32_t layer_count, type_count, stage_limit, gpu_count;
     uint32_t *degrees;
     size_t degree_count;
     struct degree *table; /* [type][degree] */
     uint32_t max_samples;
     double *gradient_bytes; /* [layer_count + 1]: of a whole layer, prefix sums */
+    /* Layers that cost alike: one of them, and how many they are. */
+    struct layer_class {
+        uint32_t layer, count;
+    } * classes;
+    size_t class_count;
 
     struct het_arena *arena; /* as long as the draft */
     struct het_arena *cache; /* what the memos hold */
     struct memo sharings, sends;
+    /* Sharings of replicas of one kind, at [type][degree][replicas], for the samples at
+     * hand; NULL on clusters that are too large for it. One table for each number of
+     * samples, in a memo of their own. */
+    struct sharing **uniform;
+    struct memo uniform_tables;
     uint32_t next_sharing;
 
     const struct het_group_row *row;
@@ -137,7 +167,7 @@ struct het_draft {
     struct het_group_slot *slots;
     struct kind *kinds; /* scratch [type * degree] */
     uint32_t *key;      /* scratch */
-    uint32_t *taken;    /* scratch [type * degree] */
+    uint32_t *left;     /* scratch [type * degree] */
 
     struct het_balance_space *space;
     struct het_balance_stage *balance; /* [stage_limit] */
@@ -151,6 +181,7 @@ struct het_draft {
     struct het_stage *plan_stages;
     struct het_replica *replicas; /* [GPUs] */
     uint32_t *gpus;               /* 0, 1, 2, ... */
+    uint32_t *node_used;          /* [node]: GPUs given out */
 };
 
 /* ---- tables ---- */
@@ -254,11 +285,50 @@ static void fill_gradients(struct het_draft *draft)
     }
 }
 
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
+}
+
+static bool cost_alike(const struct het_draft *draft, uint32_t a, uint32_t b)
+{
+    const struct het_profile *profile = draft->problem->profile;
+    const double *bytes = draft->gradient_bytes;
+    if (!is_near(bytes[a + 1] - bytes[a], bytes[b + 1] - bytes[b]))
+        return false;
+    for (size_t i = 0; i < profile->measurement_count; i++) {
+        const struct het_measurement *point = &profile->measurements[i];
+        if (!is_near(point->forward_s[a + 1] - point->forward_s[a],
+                     point->forward_s[b + 1] - point->forward_s[b]) ||
+            !is_near(point->backward_s[a + 1] - point->backward_s[a],
+                     point->backward_s[b + 1] - point->backward_s[b]))
+            return false;
+    }
+    return true;
+}
+
+static void fill_classes(struct het_draft *draft)
+{
+    draft->classes =
+        HET_ARENA_ARRAY(draft->arena, struct layer_class, draft->layer_count);
+    for (uint32_t l = 0; l < draft->layer_count; l++) {
+        size_t c = 0;
+        while (c < draft->class_count && c < MAX_CLASSES &&
+               !cost_alike(draft, draft->classes[c].layer, l))
+            c++;
+        if (c == draft->class_count || c == MAX_CLASSES) {
+            c = draft->class_count++;
+            draft->classes[c].layer = l;
+        }
+        draft->classes[c].count++;
+    }
+}
+
 struct het_draft *het_draft_new(const struct het_problem *problem,
                                 const struct het_cluster *cluster, uint32_t stage_limit)
 {
     struct het_draft *draft = xcalloc(1, sizeof *draft);
-    uint32_t gpu_count = het_cluster_gpu_count(cluster);
+    draft->gpu_count = het_cluster_gpu_count(cluster);
     draft->problem = problem;
     draft->cluster = cluster;
     draft->layer_count = problem->profile->layer_count;
@@ -268,6 +338,7 @@ struct het_draft *het_draft_new(const struct het_problem *problem,
     draft->cache = het_arena_new();
     fill_tables(draft);
     fill_gradients(draft);
+    fill_classes(draft);
     draft->stages = HET_ARENA_ARRAY(draft->arena, struct stage, stage_limit);
     for (uint32_t s = 0; s < stage_limit; s++) {
         draft->stages[s].tp = HET_ARENA_ARRAY(draft->arena, uint32_t, draft->type_count);
@@ -279,8 +350,9 @@ struct het_draft *het_draft_new(const struct het_problem *problem,
                                    cluster->node_count + stage_limit);
     size_t kind_count = draft->type_count * draft->degree_count;
     draft->kinds = HET_ARENA_ARRAY(draft->arena, struct kind, kind_count);
-    draft->taken = HET_ARENA_ARRAY(draft->arena, uint32_t, kind_count);
-    draft->key = HET_ARENA_ARRAY(draft->arena, uint32_t, 3 * kind_count + 8);
+    draft->left = HET_ARENA_ARRAY(draft->arena, uint32_t, kind_count);
+    draft->key = HET_ARENA_ARRAY(draft->arena, uint32_t,
+                                 3 * kind_count + 2 * (size_t)draft->type_count + 8);
     draft->space = het_balance_space_new(draft->layer_count, stage_limit);
     draft->balance = HET_ARENA_ARRAY(draft->arena, struct het_balance_stage, stage_limit);
     draft->cuts = HET_ARENA_ARRAY(draft->arena, uint32_t, (size_t)stage_limit + 1);
@@ -288,7 +360,8 @@ struct het_draft *het_draft_new(const struct het_problem *problem,
     draft->ends =
         HET_ARENA_ARRAY(draft->arena, uint32_t, (size_t)stage_limit * draft->layer_count);
     draft->plan_stages = HET_ARENA_ARRAY(draft->arena, struct het_stage, stage_limit);
-    draft->replicas = HET_ARENA_ARRAY(draft->arena, struct het_replica, gpu_count);
+    draft->replicas = HET_ARENA_ARRAY(draft->arena, struct het_replica, draft->gpu_count);
+    draft->node_used = HET_ARENA_ARRAY(draft->arena, uint32_t, cluster->node_count);
     uint32_t largest = 0;
     for (size_t n = 0; n < cluster->node_count; n++)
         if (cluster->nodes[n].gpu_count > largest)
@@ -305,6 +378,7 @@ void het_draft_free(struct het_draft *draft)
         return;
     memo_clear(&draft->sharings);
     memo_clear(&draft->sends);
+    memo_clear(&draft->uniform_tables);
     het_balance_space_free(draft->space);
     het_arena_free(draft->cache);
     het_arena_free(draft->arena);
@@ -324,6 +398,25 @@ uint32_t het_draft_max_samples(const struct het_draft *draft)
 
 /* ---- what is drafted ---- */
 
+static bool has_like_slots(const struct stage *a, const struct stage *b)
+{
+    if (a->slot_count != b->slot_count)
+        return false;
+    for (size_t i = 0; i < a->slot_count; i++)
+        if (a->slots[i].type != b->slots[i].type ||
+            a->slots[i].gpu_count != b->slots[i].gpu_count)
+            return false;
+    return true;
+}
+
+static bool is_uneven(const struct het_draft *draft, uint32_t gpus)
+{
+    for (size_t i = 0; i < draft->degree_count && draft->degrees[i] <= gpus; i++)
+        if (gpus % draft->degrees[i])
+            return true;
+    return false;
+}
+
 void het_draft_groups(struct het_draft *draft, const struct het_group_row *row,
                       uint32_t row_id, const uint32_t *sizes, uint32_t stage_count)
 {
@@ -331,6 +424,7 @@ void het_draft_groups(struct het_draft *draft, const struct het_group_row *row,
     if (het_arena_bytes(draft->cache) > CACHE_BYTES) {
         memo_clear(&draft->sharings);
         memo_clear(&draft->sends);
+        memo_clear(&draft->uniform_tables);
         het_arena_free(draft->cache);
         draft->cache = het_arena_new();
     }
@@ -346,10 +440,21 @@ void het_draft_groups(struct het_draft *draft, const struct het_group_row *row,
         stage->slots = slots;
         stage->slot_count = het_group_cut(row, start, sizes[s], slots);
         stage->sharing = NULL;
+        stage->trim = false;
         memset(stage->tp, 0, draft->type_count * sizeof *stage->tp);
         memset(stage->has_type, false, draft->type_count * sizeof *stage->has_type);
-        for (size_t i = 0; i < stage->slot_count; i++)
+        stage->is_like_last = s && has_like_slots(stage, stage - 1);
+        stage->is_uneven = false;
+        stage->uplink_bytes_per_s = stage->link_bytes_per_s = HUGE_VAL;
+        for (size_t i = 0; i < stage->slot_count; i++) {
+            const struct het_node *node = &draft->cluster->nodes[slots[i].node];
+            stage->uplink_bytes_per_s =
+                lesser(stage->uplink_bytes_per_s, node->uplink_bytes_per_s);
+            stage->link_bytes_per_s =
+                lesser(stage->link_bytes_per_s, node->intra_bytes_per_s);
             stage->has_type[slots[i].type] = true;
+            stage->is_uneven |= is_uneven(draft, slots[i].gpu_count);
+        }
         slots += stage->slot_count;
         start += sizes[s];
     }
@@ -364,18 +469,30 @@ void het_draft_batch(struct het_draft *draft, uint32_t microbatch_count)
     draft->samples = draft->problem->workload->global_batch / microbatch_count;
     for (uint32_t s = 0; s < draft->stage_count; s++)
         draft->stages[s].sharing = NULL;
+    draft->uniform = NULL;
+    if (draft->gpu_count > MAX_UNIFORM_GPUS)
+        return;
+    void **found = memo_at(&draft->uniform_tables, draft->cache, &draft->samples, 1);
+    if (!*found)
+        *found = HET_ARENA_ARRAY(draft->cache, struct sharing *,
+                                 draft->type_count * draft->degree_count *
+                                     ((size_t)draft->gpu_count + 1));
+    draft->uniform = *found;
 }
 
-/* Index of the largest degree up to `limit` that `type` has and that divides `gpus`;
- * degree_count if there is none. */
-static size_t find_degree(const struct het_draft *draft, uint32_t type, uint32_t limit,
-                          uint32_t gpus)
+/* Index of the degree of replicas in `slot` when the stage's is `limit`: the largest up
+ * to it that `type` has and that divides the GPUs (trimmed stages: that is not above
+ * them); degree_count if there is none. */
+static uint32_t find_degree(const struct het_draft *draft, const struct stage *stage,
+                            const struct het_group_slot *slot, uint32_t limit)
 {
-    for (size_t i = draft->degree_count; i-- > 0;)
-        if (draft->degrees[i] <= limit && gpus % draft->degrees[i] == 0 &&
-            degree_at(draft, type, (uint32_t)i)->max_samples)
+    for (uint32_t i = (uint32_t)draft->degree_count; i-- > 0;) {
+        uint32_t tp = draft->degrees[i];
+        bool matches = stage->trim ? tp <= slot->gpu_count : slot->gpu_count % tp == 0;
+        if (tp <= limit && matches && degree_at(draft, slot->type, i)->max_samples)
             return i;
-    return draft->degree_count;
+    }
+    return (uint32_t)draft->degree_count;
 }
 
 void het_draft_set_tp(struct het_draft *draft, uint32_t stage, uint32_t type, uint32_t tp)
@@ -411,9 +528,8 @@ bool het_draft_raise_tp(struct het_draft *draft, uint32_t stage, uint32_t type)
             continue;
         for (size_t i = 0; i < at->slot_count; i++) {
             const struct het_group_slot *slot = &at->slots[i];
-            if (slot->type == type &&
-                find_degree(draft, type, tp, slot->gpu_count) !=
-                    find_degree(draft, type, at->tp[type], slot->gpu_count)) {
+            if (slot->type == type && find_degree(draft, at, slot, tp) !=
+                                          find_degree(draft, at, slot, at->tp[type])) {
                 het_draft_set_tp(draft, stage, type, tp);
                 return true;
             }
@@ -424,32 +540,91 @@ bool het_draft_raise_tp(struct het_draft *draft, uint32_t stage, uint32_t type)
 
 /* ---- samples ---- */
 
+static uint32_t most_replicas(const struct het_draft *draft)
+{
+    uint32_t most = draft->problem->workload->max_data_parallel;
+    return most && most < draft->samples ? most : draft->samples;
+}
+
+/* Seconds of one sample on a replica of the kind, in the largest micro-batch. */
+static double kind_seconds(const struct het_draft *draft, const struct kind *kind)
+{
+    const struct degree *degree = degree_at(draft, kind->type, kind->degree);
+    return degree->seconds[degree->max_samples] / degree->max_samples;
+}
+
+/* Leaves out replicas of the slowest kinds until there are not too many. Returns how many
+ * kinds are left. */
+static size_t trim_kinds(struct het_draft *draft, size_t count)
+{
+    uint64_t replicas = 0, most = most_replicas(draft);
+    for (size_t k = 0; k < count; k++)
+        replicas += draft->kinds[k].count;
+    while (replicas > most) {
+        size_t slowest = 0;
+        for (size_t k = 1; k < count; k++)
+            if (kind_seconds(draft, &draft->kinds[k]) >
+                kind_seconds(draft, &draft->kinds[slowest]))
+                slowest = k;
+        struct kind *kind = &draft->kinds[slowest];
+        uint64_t over = replicas - most;
+        if (kind->count > over) {
+            kind->count -= (uint32_t)over;
+            break;
+        }
+        replicas -= kind->count;
+        count--;
+        memmove(kind, kind + 1, (count - slowest) * sizeof *kind);
+    }
+    return count;
+}
+
 /* Kinds of replicas of the stage, by type and degree, into draft->kinds; returns how
- * many. SIZE_MAX if some GPUs have no degree. */
+ * many. 0 if some GPUs have no degree, or all are left out. */
 static size_t find_kinds(struct het_draft *draft, const struct stage *stage)
 {
     size_t count = 0, at = 0;
+    const struct het_group_slot *last = NULL;
     for (size_t i = 0; i < stage->slot_count; i++) {
         const struct het_group_slot *slot = &stage->slots[i];
-        if (i && slot->type == slot[-1].type && slot->gpu_count == slot[-1].gpu_count) {
+        if (last && slot->type == last->type && slot->gpu_count == last->gpu_count) {
             draft->kinds[at].count += slot->gpu_count /
                                       draft->degrees[draft->kinds[at].degree];
             continue; /* most nodes are like the one before */
         }
-        uint32_t degree = (uint32_t)find_degree(draft, slot->type, stage->tp[slot->type],
-                                                slot->gpu_count);
-        if (degree == draft->degree_count)
-            return SIZE_MAX;
-        uint32_t replicas = slot->gpu_count / draft->degrees[degree];
+        uint32_t degree = find_degree(draft, stage, slot, stage->tp[slot->type]);
+        if (degree == draft->degree_count) {
+            if (stage->trim)
+                continue;
+            return 0;
+        }
         at = 0;
         while (at < count &&
                (draft->kinds[at].type != slot->type || draft->kinds[at].degree != degree))
             at++;
         if (at == count)
             draft->kinds[count++] = (struct kind){ slot->type, degree, 0 };
-        draft->kinds[at].count += replicas;
+        draft->kinds[at].count += slot->gpu_count / draft->degrees[degree];
+        last = slot;
     }
-    return count;
+    return stage->trim ? trim_kinds(draft, count) : count;
+}
+
+void het_draft_set_trim(struct het_draft *draft, bool trim)
+{
+    for (uint32_t s = 0; s < draft->stage_count; s++) {
+        if (draft->stages[s].trim != trim)
+            draft->stages[s].sharing = NULL;
+        draft->stages[s].trim = trim;
+    }
+}
+
+bool het_draft_can_trim(struct het_draft *draft)
+{
+    for (uint32_t s = 0; s < draft->stage_count; s++)
+        if (draft->stages[s].is_uneven || het_draft_share(draft, s) == HET_DRAFT_CROWDED)
+            return true;
+    return false;
 }
 
 static const struct het_balance_times *part_times(struct het_draft *draft,
@@ -507,15 +682,12 @@ static void find_parts(struct het_draft *draft, struct sharing *sharing)
 
 static void share_samples(struct het_draft *draft, struct sharing *sharing)
 {
-    const struct het_workload *workload = draft->problem->workload;
-    uint32_t most = workload->max_data_parallel ? workload->max_data_parallel
-                                                : UINT32_MAX;
-    if (sharing->replica_count > draft->samples || sharing->replica_count > most) {
+    if (sharing->replica_count > most_replicas(draft)) {
         sharing->state = HET_DRAFT_CROWDED;
         return;
     }
     sharing->state = HET_DRAFT_OVERFULL;
-    if (sharing->replica_count < workload->min_data_parallel)
+    if (sharing->replica_count < draft->problem->workload->min_data_parallel)
         return;
     auto_free struct het_balance_replicas *kinds =
         xcalloc(sharing->kind_count, sizeof *kinds);
@@ -537,23 +709,108 @@ static void share_samples(struct het_draft *draft, struct sharing *sharing)
         HET_ARENA_ARRAY(draft->cache, const uint32_t *, (size_t)draft->stage_limit + 1);
 }
 
+/* Index of the kind that the slot's replicas belong to; kind_count if it has none. */
+static uint32_t slot_kind(const struct het_draft *draft, const struct stage *stage,
+                          const struct het_group_slot *slot)
+{
+    const struct sharing *sharing = stage->sharing;
+    uint32_t degree = find_degree(draft, stage, slot, stage->tp[slot->type]), k = 0;
+    while (k < sharing->kind_count &&
+           (sharing->kinds[k].type != slot->type || sharing->kinds[k].degree != degree))
+        k++;
+    return k;
+}
+
+/* How many of its nodes a stage uses, and what the slowest of them have. */
+static size_t used_nodes(const struct het_draft *draft, const struct stage *stage,
+                         double *ret_uplink, double *ret_link)
+{
+    *ret_uplink = stage->uplink_bytes_per_s;
+    *ret_link = stage->link_bytes_per_s;
+    if (!stage->trim)
+        return stage->slot_count;
+    const struct sharing *sharing = stage->sharing;
+    uint32_t *left = draft->left;
+    for (uint32_t k = 0; k < sharing->kind_count; k++)
+        left[k] = sharing->kinds[k].count;
+    *ret_uplink = *ret_link = HUGE_VAL;
+    size_t nodes = 0;
+    for (size_t i = 0; i < stage->slot_count; i++) {
+        const struct het_group_slot *slot = &stage->slots[i];
+        uint32_t k = slot_kind(draft, stage, slot);
+        if (k == sharing->kind_count || !left[k])
+            continue;
+        uint32_t room = slot->gpu_count / draft->degrees[sharing->kinds[k].degree];
+        left[k] -= left[k] < room ? left[k] : room;
+        const struct het_node *node = &draft->cluster->nodes[slot->node];
+        *ret_uplink = lesser(*ret_uplink, node->uplink_bytes_per_s);
+        *ret_link = lesser(*ret_link, node->intra_bytes_per_s);
+        nodes++;
+    }
+    return nodes;
+}
+
 /* Ring all-reduce over the replicas of a stage, seconds for each byte of its layers: each
  * node's uplink, or each GPU's link, carries 2 (n - 1) / n of it (cost.h). */
 static double find_sync(const struct het_draft *draft, const struct stage *stage)
 {
-    double n = stage->sharing->replica_count, slowest = HUGE_VAL;
+    const struct sharing *sharing = stage->sharing;
+    double n = sharing->replica_count, uplink, link;
+    if (sharing->replica_count == 1)
+        return 0;
+    if (used_nodes(draft, stage, &uplink, &link) > 1)
+        return 2 * (n - 1) / (n * uplink);
     uint32_t largest_tp = 1;
-    for (uint32_t k = 0; k < stage->sharing->kind_count; k++) {
-        uint32_t tp = draft->degrees[stage->sharing->kinds[k].degree];
+    for (uint32_t k = 0; k < sharing->kind_count; k++) {
+        uint32_t tp = draft->degrees[sharing->kinds[k].degree];
         largest_tp = tp > largest_tp ? tp : largest_tp;
     }
-    for (size_t i = 0; i < stage->slot_count; i++) {
-        const struct het_node *node = &draft->cluster->nodes[stage->slots[i].node];
-        slowest = lesser(slowest, stage->slot_count > 1
-                                      ? node->uplink_bytes_per_s
-                                      : node->intra_bytes_per_s * largest_tp);
+    return 2 * (n - 1) / (n * link * largest_tp);
+}
+
+static bool is_used_alike(const struct het_draft *draft, const struct stage *a,
+                          const struct stage *b)
+{
+    for (uint32_t type = 0; type < draft->type_count; type++)
+        if (a->tp[type] != b->tp[type])
+            return false;
+    return b->sharing && a->trim == b->trim;
+}
+
+/* The place of the sharing of draft->kinds. */
+static struct sharing **sharing_at(struct het_draft *draft, size_t kind_count)
+{
+    const struct kind *kinds = draft->kinds;
+    if (kind_count == 1 && draft->uniform)
+        return &draft->uniform[((size_t)kinds->type * draft->degree_count +
+                                kinds->degree) *
+                                   ((size_t)draft->gpu_count + 1) +
+                               kinds->count];
+    uint32_t length = 0, *key = draft->key;
+    key[length++] = draft->samples;
+    for (size_t k = 0; k < kind_count; k++) {
+        key[length++] = kinds[k].type;
+        key[length++] = kinds[k].degree;
+        key[length++] = kinds[k].count;
     }
-    return 2 * (n - 1) / n / slowest;
+    void **found = memo_at(&draft->sharings, draft->cache, key, length);
+    if (!*found)
+        *found = het_arena_alloc(draft->cache, sizeof(struct sharing *));
+    return *found;
+}
+
+static struct sharing *make_sharing(struct het_draft *draft, size_t kind_count)
+{
+    struct sharing *sharing = het_arena_alloc(draft->cache, sizeof *sharing);
+    struct kind *kinds = HET_ARENA_ARRAY(draft->cache, struct kind, kind_count);
+    memcpy(kinds, draft->kinds, kind_count * sizeof *kinds);
+    sharing->id = draft->next_sharing++;
+    sharing->kinds = kinds;
+    sharing->kind_count = (uint32_t)kind_count;
+    for (size_t k = 0; k < kind_count; k++)
+        sharing->replica_count += kinds[k].count;
+    share_samples(draft, sharing);
+    return sharing;
 }
 
 enum het_draft_share het_draft_share(struct het_draft *draft, uint32_t stage)
@@ -561,30 +818,17 @@ enum het_draft_share het_draft_share(struct het_draft *draft, uint32_t stage)
     struct stage *at = &draft->stages[stage];
     if (at->sharing)
         return at->sharing->state;
-    size_t kind_count = find_kinds(draft, at);
-    if (kind_count == SIZE_MAX)
-        return HET_DRAFT_UNUSABLE;
-    uint32_t length = 0, *key = draft->key;
-    key[length++] = draft->samples;
-    for (size_t k = 0; k < kind_count; k++) {
-        key[length++] = draft->kinds[k].type;
-        key[length++] = draft->kinds[k].degree;
-        key[length++] = draft->kinds[k].count;
+    if (at->is_like_last && is_used_alike(draft, at, at - 1)) {
+        at->sharing = at[-1].sharing;
+    } else {
+        size_t kind_count = find_kinds(draft, at);
+        if (!kind_count)
+            return HET_DRAFT_UNUSABLE;
+        struct sharing **sharing = sharing_at(draft, kind_count);
+        if (!*sharing)
+            *sharing = make_sharing(draft, kind_count);
+        at->sharing = *sharing;
     }
-    void **found = memo_at(&draft->sharings, draft->cache, key, length);
-    if (!*found) {
-        struct sharing *sharing = het_arena_alloc(draft->cache, sizeof *sharing);
-        struct kind *kinds = HET_ARENA_ARRAY(draft->cache, struct kind, kind_count);
-        memcpy(kinds, draft->kinds, kind_count * sizeof *kinds);
-        sharing->id = draft->next_sharing++;
-        sharing->kinds = kinds;
-        sharing->kind_count = (uint32_t)kind_count;
-        for (size_t k = 0; k < kind_count; k++)
-            sharing->replica_count += kinds[k].count;
-        *found = sharing;
-        share_samples(draft, sharing);
-    }
-    at->sharing = *found;
     if (at->sharing->state == HET_DRAFT_SHARED)
         at->sync_s_per_byte = find_sync(draft, at);
     return at->sharing->state;
@@ -645,35 +889,61 @@ static const uint32_t *stage_ends(struct het_draft *draft, uint32_t stage)
 
 /* ---- replicas and sends ---- */
 
-/* Writes the replicas of a stage, slot by slot; a kind's shares fall in this order. */
+/* Writes the replicas of a stage, slot by slot; a kind's shares fall in this order. Their
+ * GPUs are given out later (assign_gpus). */
 static void write_replicas(const struct het_draft *draft, const struct stage *stage,
                            struct het_replica *replicas)
 {
     const struct sharing *sharing = stage->sharing;
-    uint32_t written = 0, *taken = draft->taken;
-    memset(taken, 0, sharing->kind_count * sizeof *taken);
+    uint32_t written = 0, *left = draft->left;
+    for (uint32_t k = 0; k < sharing->kind_count; k++)
+        left[k] = sharing->kinds[k].count;
     for (size_t i = 0; i < stage->slot_count; i++) {
         const struct het_group_slot *slot = &stage->slots[i];
-        uint32_t degree = (uint32_t)find_degree(draft, slot->type, stage->tp[slot->type],
-                                                slot->gpu_count);
-        const uint32_t *samples = sharing->samples;
-        uint32_t k = 0;
-        for (; sharing->kinds[k].type != slot->type || sharing->kinds[k].degree != degree;
-             k++)
-            samples += sharing->kinds[k].count;
-        uint32_t tp = draft->degrees[degree];
-        for (uint32_t gpu = 0; gpu < slot->gpu_count; gpu += tp)
+        uint32_t kind = slot_kind(draft, stage, slot);
+        if (kind == sharing->kind_count)
+            continue;
+        const uint32_t *samples_end = sharing->samples;
+        for (uint32_t k = 0; k <= kind; k++)
+            samples_end += sharing->kinds[k].count;
+        uint32_t tp = draft->degrees[sharing->kinds[kind].degree];
+        for (uint32_t gpu = 0; gpu + tp <= slot->gpu_count && left[kind]; gpu += tp) {
             replicas[written++] = (struct het_replica){
                 .node_name = draft->cluster->nodes[slot->node].name,
                 .type_name = draft->cluster->types[slot->type].name,
                 .node = slot->node,
                 .type = slot->type,
-                .gpus = draft->gpus + slot->first_gpu + gpu,
                 .tp = tp,
-                .microbatch_size = samples[taken[k]++],
+                .microbatch_size = samples_end[-(ptrdiff_t)left[kind]],
             };
+            left[kind]--;
+        }
     }
     assert(written == sharing->replica_count);
+}
+
+/* A node's GPUs are used from 0 on, in the order of the plan, also where a stage left
+ * some out. */
+static void assign_gpus(struct het_draft *draft, uint32_t replica_count)
+{
+    memset(draft->node_used, 0, draft->cluster->node_count * sizeof *draft->node_used);
+    for (uint32_t r = 0; r < replica_count; r++) {
+        struct het_replica *replica = &draft->replicas[r];
+        replica->gpus = draft->gpus + draft->node_used[replica->node];
+        draft->node_used[replica->node] += replica->tp;
+    }
+}
+
+/* What, besides its place, says which replicas a stage has. */
+static uint32_t add_stage_key(const struct het_draft *draft, const struct stage *stage,
+                              uint32_t *key, uint32_t length)
+{
+    key[length++] = stage->sharing->id;
+    /* Untrimmed stages of equal kinds have equal degrees on every node. */
+    key[length++] = stage->trim;
+    for (uint32_t type = 0; stage->trim && type < draft->type_count; type++)
+        key[length++] = stage->tp[type];
+    return length;
 }
 
 /* Seconds to send to stage + 1, by the layer that it starts with (balance.h, send_s).
@@ -681,9 +951,14 @@ static void write_replicas(const struct het_draft *draft, const struct stage *st
 static const double *stage_sends(struct het_draft *draft, uint32_t stage)
 {
     const struct stage *from = &draft->stages[stage], *to = from + 1;
-    const uint32_t key[] = { draft->row_id, from->start,       from->size,
-                             to->size,      from->sharing->id, to->sharing->id };
-    void **found = memo_at(&draft->sends, draft->cache, key, sizeof key / sizeof *key);
+    uint32_t length = 0, *key = draft->key;
+    key[length++] = draft->row_id;
+    key[length++] = from->start;
+    key[length++] = from->size;
+    key[length++] = to->size;
+    length = add_stage_key(draft, from, key, length);
+    length = add_stage_key(draft, to, key, length);
+    void **found = memo_at(&draft->sends, draft->cache, key, length);
     const double *known = *found;
     if (known)
         return known;
@@ -747,11 +1022,15 @@ double het_draft_bound(struct het_draft *draft, double worth_s)
     double speed = 0, compute_s = 0, joint_s = 0, sum_s = 0;
     for (uint32_t s = 0; s < draft->stage_count; s++)
         speed += 1 / draft->stages[s].sharing->seconds;
-    for (uint32_t l = 0; l < draft->layer_count; l++) {
+    for (size_t c = 0; c < draft->class_count; c++) {
+        uint32_t l = draft->classes[c].layer, layers = draft->classes[c].count;
         double bytes = draft->gradient_bytes[l + 1] - draft->gradient_bytes[l];
         double least_s = HUGE_VAL, least_compute = HUGE_VAL, least_joint = HUGE_VAL;
         for (uint32_t s = 0; s < draft->stage_count; s++) {
             const struct sharing *sharing = draft->stages[s].sharing;
+            if (s && sharing == draft->stages[s - 1].sharing &&
+                draft->stages[s].sync_s_per_byte == draft->stages[s - 1].sync_s_per_byte)
+                continue;
             const struct het_balance_times *times = sharing->slowest;
             double layer_s = times->forward_s[l + 1] - times->forward_s[l] +
                              times->backward_s[l + 1] - times->backward_s[l];
@@ -761,9 +1040,9 @@ double het_draft_bound(struct het_draft *draft, double worth_s)
             least_joint =
                 lesser(least_joint, (more * layer_s + sync_s) / sharing->seconds);
         }
-        sum_s += least_s;
-        compute_s += least_compute;
-        joint_s += least_joint;
+        sum_s += layers * least_s;
+        compute_s += layers * least_compute;
+        joint_s += layers * least_joint;
     }
     double bound_s = sum_s +
                      fmax(more * compute_s / speed + sync_bound(draft), joint_s / speed);
@@ -800,9 +1079,9 @@ static const uint32_t *sync_ends(struct het_draft *draft, uint32_t stage, double
 }
 
 /* The best split by T_p with gradients of at most `sync_limit_s` a stage (HUGE_VAL: any)
- * into tried_cuts; T_p and gradients together into `ret_seconds`. */
+ * into tried_cuts. */
 static bool try_split(struct het_draft *draft, const bool *limited, double sync_limit_s,
-                      double worth_s, double *ret_seconds)
+                      double worth_s, double *ret_pipeline_s)
 {
     for (uint32_t s = 0; s < draft->stage_count; s++) {
         const struct sharing *sharing = draft->stages[s].sharing;
@@ -822,39 +1101,28 @@ static bool try_split(struct het_draft *draft, const bool *limited, double sync_
         .stage_count = draft->stage_count,
         .microbatch_count = draft->microbatch_count,
     };
-    if (!het_balance_layers(draft->space, &question, worth_s, draft->tried_cuts,
-                            ret_seconds))
-        return false;
-    *ret_seconds += cuts_sync(draft, draft->tried_cuts);
-    return true;
+    return het_balance_layers(draft->space, &question, worth_s, draft->tried_cuts,
+                              ret_pipeline_s);
 }
 
+/* Less room for gradients can only raise T_p. So once T_p is known for some room, only
+ * splits whose gradients take less than what T_p leaves of the best time can be better,
+ * and that is the next room. */
 bool het_draft_balance(struct het_draft *draft, const bool *limited, double worth_s,
                        double *ret_seconds)
 {
-    /* How much less the gradients may take than in the best split by T_p. */
-    static const double shares[] = { HUGE_VAL, 0.8, 0.6, 0.4, 0.2 };
-    double floor_s = draft->stage_count > 1 ? sync_bound(draft) : 0;
-    double pipeline_s = 0, sync_s = 0, best_s = worth_s;
-    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-        double limit_s = i ? floor_s + (sync_s - floor_s) * shares[i] : HUGE_VAL;
-        double seconds;
-        if (i && (draft->stage_count == 1 || pipeline_s + floor_s >= best_s))
+    double floor_s = sync_bound(draft), limit_s = HUGE_VAL, best_s = worth_s, pipeline_s;
+    for (int round = 0; round < HET_DRAFT_MAX_ROUNDS; round++) {
+        if (limit_s < floor_s ||
+            !try_split(draft, limited, limit_s, best_s - floor_s, &pipeline_s))
             break;
-        if (!try_split(draft, limited, limit_s, best_s - floor_s, &seconds)) {
-            if (!i)
-                return false;
-            continue;
-        }
-        if (!i) {
-            sync_s = cuts_sync(draft, draft->tried_cuts);
-            pipeline_s = seconds - sync_s;
-        }
-        if (seconds < best_s) {
-            best_s = seconds;
+        double sync_s = cuts_sync(draft, draft->tried_cuts);
+        if (pipeline_s + sync_s < best_s) {
+            best_s = pipeline_s + sync_s;
             memcpy(draft->cuts, draft->tried_cuts,
                    (draft->stage_count + 1) * sizeof *draft->cuts);
         }
+        limit_s = nextafter(fmin(sync_s, best_s - pipeline_s), 0);
     }
     *ret_seconds = best_s;
     return best_s < worth_s;
@@ -935,6 +1203,7 @@ const struct het_plan *het_draft_plan(struct het_draft *draft)
         };
         replicas += sharing->replica_count;
     }
+    assign_gpus(draft, (uint32_t)(replicas - draft->replicas));
     draft->pipeline = (struct het_pipeline){
         .microbatch_count = draft->microbatch_count,
         .stages = draft->plan_stages,

@@ -48,6 +48,14 @@ uint32_t het_draft_tp(const struct het_draft *draft, uint32_t stage, uint32_t ty
 bool het_draft_raise_tp(struct het_draft *draft, uint32_t stage, uint32_t type);
 bool het_draft_has_type(const struct het_draft *draft, uint32_t stage, uint32_t type);
 
+/* Whether the stages rather leave GPUs idle: then their replicas all have the largest
+ * degree that is not above the one set, whatever is left over on a node, and there are no
+ * more of them than samples and than the job allows; the slowest kinds are left out
+ * first. Off after het_draft_groups. */
+void het_draft_set_trim(struct het_draft *draft, bool trim);
+/* Whether that would make a difference in any stage. */
+bool het_draft_can_trim(struct het_draft *draft);
+
 enum het_draft_share {
     HET_DRAFT_SHARED,   /* every replica has its samples */
     HET_DRAFT_CROWDED,  /* more replicas than samples, or than the job allows */
@@ -77,10 +85,12 @@ enum het_draft_share het_draft_share(struct het_draft *draft, uint32_t stage);
  * never above the maximum. Sends are looked at only if the rest is below `worth_s`. */
 double het_draft_bound(struct het_draft *draft, double worth_s);
 
-/* A split of the layers where stages with `limited[stage]` must fit in memory, kept in
- * the draft: of the best by T_p (het_balance_layers), and the best with less and less
- * room for gradients in a stage, the one with the least T_p + max_s Y_s. False if that is
- * not below `worth_s`. Sharing of an uplink by stages is left to het_cost_plan. */
+/* The split of the layers with the least T_p + max_s Y_s, where stages with
+ * `limited[stage]` must fit in memory; it is kept in the draft. False, and the one kept
+ * before stays, if there is none below `worth_s`. T_p is het_balance_layers'; the room
+ * for gradients is narrowed for at most HET_DRAFT_MAX_ROUNDS splits. That stages share
+ * uplinks is left to het_cost_plan. */
+#define HET_DRAFT_MAX_ROUNDS 16
 bool het_draft_balance(struct het_draft *draft, const bool *limited, double worth_s,
                        double *ret_seconds);
 /* Of the split kept: the first stage that does not fit in memory, and the type of its

@@ -45,6 +45,9 @@ static int choose_algorithms(const char *name, const struct het_algorithm **ret,
 
 /* ---- parts of the cluster ---- */
 
+/* Up to this many nodes of a type, every number of them is a choice. */
+#define MAX_COUNTED_NODES 8u
+
 /* How much of one type a part takes. */
 struct share {
     uint32_t gpus, trim; /* nodes give multiples of `trim` */
@@ -54,6 +57,8 @@ struct part {
     struct share *shares; /* [type] */
     uint64_t gpus;
     double speed; /* samples a second, roughly: for the order */
+    bool is_done; /* searched to the end, or cannot win */
+    bool is_winner;
 };
 
 /* Shares of one type that are tried. */
@@ -108,6 +113,52 @@ static double gpu_speed(const struct het_problem *problem, uint32_t type)
     return best;
 }
 
+/* A node of the type at hand, as a part may use it. */
+struct ranked_node {
+    const struct het_node *node;
+    uint32_t index, gpus;
+};
+
+/* The larger first, then the better connected, then input order. */
+static int compare_nodes(const void *left, const void *right)
+{
+    const struct ranked_node *a = left, *b = right;
+    if (a->gpus != b->gpus)
+        return a->gpus > b->gpus ? -1 : 1;
+    if (a->node->uplink_bytes_per_s != b->node->uplink_bytes_per_s)
+        return a->node->uplink_bytes_per_s > b->node->uplink_bytes_per_s ? -1 : 1;
+    return a->index < b->index ? -1 : 1;
+}
+
+static struct ranked_node *rank_nodes(const struct het_cluster *cluster, uint32_t type,
+                                      uint32_t trim, size_t *ret_count)
+{
+    struct ranked_node *ranked = xcalloc(cluster->node_count, sizeof *ranked);
+    *ret_count = 0;
+    for (uint32_t n = 0; n < cluster->node_count; n++)
+        if (cluster->nodes[n].type == type)
+            ranked[(*ret_count)++] =
+                (struct ranked_node){ .node = &cluster->nodes[n],
+                                      .index = n,
+                                      .gpus = cluster->nodes[n].gpu_count / trim * trim };
+    qsort(ranked, *ret_count, sizeof *ranked, compare_nodes);
+    return ranked;
+}
+
+/* The GPUs of the first one, two, ... nodes as they will be taken, where nodes are few.
+ */
+static void add_node_choices(const struct het_cluster *cluster, uint32_t type,
+                             struct choices *choices)
+{
+    size_t count;
+    auto_free struct ranked_node *ranked = rank_nodes(cluster, type, 1, &count);
+    uint32_t gpus = 0;
+    for (size_t i = 0; i < count && count <= MAX_COUNTED_NODES; i++) {
+        gpus += ranked[i].gpus;
+        add_choice(choices, gpus, 1);
+    }
+}
+
 static void fill_choices(struct parts *parts, uint32_t type)
 {
     const struct het_problem *problem = parts->problem;
@@ -135,6 +186,8 @@ static void fill_choices(struct parts *parts, uint32_t type)
         add_choice(choices, gpus, 1);
     for (uint32_t gpus = choices->most / 2; gpus; gpus /= 2)
         add_choice(choices, gpus, 1);
+    if (choices->most)
+        add_node_choices(cluster, type, choices);
     for (size_t i = 0; usable && i < problem->profile->bytes_count; i++) {
         uint32_t trim = problem->profile->bytes[i].tp;
         uint32_t gpus = trim ? trimmed(cluster, type, trim) : have;
@@ -239,42 +292,26 @@ static void find_parts(struct parts *parts)
     sort_parts(parts);
 }
 
-struct ranked_node {
-    uint32_t node, gpus;
-};
-
-static int compare_nodes(const void *left, const void *right)
-{
-    const struct ranked_node *a = left, *b = right;
-    if (a->gpus != b->gpus)
-        return a->gpus > b->gpus ? -1 : 1;
-    return a->node < b->node ? -1 : 1;
-}
-
-/* Gives `share` of `type` to nodes: whole ones, the larger first, then the rest from the
- * smallest that has it. */
+/* Gives `share` of `type` to nodes: whole ones as long as one is not enough, then the
+ * smallest that has the rest. */
 static void place_share(const struct het_cluster *cluster, uint32_t type,
                         struct share share, struct het_node *nodes)
 {
-    auto_free struct ranked_node *ranked = xcalloc(cluster->node_count, sizeof *ranked);
-    size_t count = 0;
-    for (uint32_t n = 0; n < cluster->node_count; n++)
-        if (cluster->nodes[n].type == type)
-            ranked[count++] = (struct ranked_node){ n, cluster->nodes[n].gpu_count /
-                                                           share.trim * share.trim };
-    qsort(ranked, count, sizeof *ranked, compare_nodes);
+    size_t count, next = 0;
+    auto_free struct ranked_node *ranked = rank_nodes(cluster, type, share.trim, &count);
     uint32_t rest = share.gpus;
-    const struct ranked_node *partial = NULL;
-    for (size_t i = 0; i < count; i++) {
-        if (ranked[i].gpus <= rest) {
-            nodes[ranked[i].node].gpu_count = ranked[i].gpus;
-            rest -= ranked[i].gpus;
-        } else {
-            partial = &ranked[i];
-        }
+    for (; next < count && ranked[next].gpus <= rest; next++) {
+        nodes[ranked[next].index].gpu_count = ranked[next].gpus;
+        rest -= ranked[next].gpus;
     }
-    if (rest && partial)
-        nodes[partial->node].gpu_count = rest;
+    if (!rest || next == count)
+        return;
+    size_t last = next;
+    while (last + 1 < count && ranked[last + 1].gpus >= rest)
+        last++;
+    while (last > next && ranked[last - 1].gpus == ranked[last].gpus)
+        last--; /* the best connected of them */
+    nodes[ranked[last].index].gpu_count = rest;
 }
 
 static const struct het_cluster *part_cluster(struct het_arena *arena,
@@ -306,35 +343,76 @@ static bool can_win(const struct het_search *search)
     return het_cost_lower_bound(&problem) < search->incumbent_cost.iteration_s;
 }
 
+/* Of the effort for a first look, each part may use this fraction of what is left, so
+ * that the parts that can compute most are looked at longest. */
+#define LOOK_SHARES 16u
+
+static int run_part(struct het_search *search, struct part *part, uint64_t effort,
+                    struct het_error *err)
+{
+    struct het_arena *arena = het_arena_new();
+    const struct het_plan *before = search->incumbent;
+    search->available = part_cluster(arena, search->problem->cluster, part);
+    search->scratch = arena;
+    search->effort_left = effort;
+    int result = 0;
+    part->is_done = !can_win(search);
+    if (!part->is_done) {
+        result = search->algorithm->run(search, err);
+        part->is_done = search->effort_left > 0;
+        part->is_winner = search->incumbent != before;
+    }
+    search->available = search->problem->cluster;
+    search->scratch = NULL;
+    het_arena_free(arena);
+    return result;
+}
+
+/* The part to go on with: the one that the incumbent is of, else the first. */
+static struct part *next_part(struct parts *parts)
+{
+    struct part *next = NULL;
+    for (size_t i = 0; i < parts->count; i++) {
+        struct part *part = &parts->items[i];
+        if (!part->is_done && (!next || part->is_winner))
+            next = part;
+    }
+    return next;
+}
+
 /* One algorithm on all parts. It starts without an incumbent, so that what it finds does
  * not depend on the others. */
-static int run_algorithm(struct het_search *search, const struct parts *parts,
+static int run_algorithm(struct het_search *search, struct parts *parts,
                          const struct het_algorithm *algorithm, uint64_t effort,
                          struct het_error *err)
 {
     search->algorithm = algorithm;
     search->incumbent = NULL;
     search->effort_spent = 0;
-    for (size_t i = 0; i < parts->count && search->effort_spent < effort; i++) {
-        struct het_arena *arena = het_arena_new();
-        search->available =
-            part_cluster(arena, search->problem->cluster, &parts->items[i]);
-        search->scratch = arena;
-        uint64_t left = effort - search->effort_spent;
-        uint64_t share = left / (parts->count - i);
-        search->effort_left = share > left / 2 ? share : (left + 1) / 2;
-        int result = can_win(search) ? algorithm->run(search, err) : 0;
-        het_arena_free(arena);
-        if (result < 0)
-            return het_wrap(err, "algorithm %s", algorithm->name);
+    int result = 0;
+    for (size_t i = 0; i < parts->count; i++)
+        parts->items[i].is_done = parts->items[i].is_winner = false;
+    for (size_t i = 0; i < parts->count && result == 0; i++) {
+        size_t rest = parts->count - i;
+        uint64_t look = effort / 2 - search->effort_spent;
+        uint64_t share = i ? look / (rest < LOOK_SHARES ? rest : LOOK_SHARES) : look / 2;
+        result = run_part(search, &parts->items[i], share ? share : 1, err);
+        for (size_t j = 0; j < i && parts->items[i].is_winner; j++)
+            parts->items[j].is_winner = false;
+        if (search->effort_spent >= effort / 2)
+            break;
     }
-    search->available = search->problem->cluster;
-    search->scratch = NULL;
-    return 0;
+    struct part *part;
+    while (result == 0 && search->effort_spent < effort && (part = next_part(parts))) {
+        uint64_t left = effort - search->effort_spent;
+        result = run_part(search, part, (left + 1) / 2, err);
+        part->is_done = true;
+    }
+    return result == 0 ? 0 : het_wrap(err, "algorithm %s", algorithm->name);
 }
 
 /* All algorithms; the best plan is the incumbent in the end, the first of equal ones. */
-static int run_algorithms(struct het_search *search, const struct parts *parts,
+static int run_algorithms(struct het_search *search, struct parts *parts,
                           const struct het_algorithm **algorithms, uint64_t effort,
                           struct het_error *err)
 {

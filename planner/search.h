@@ -18,13 +18,16 @@ const struct het_algorithm *const *het_search_algorithms(void);
  *
  * Plans may leave GPUs idle: besides the whole cluster, parts of it are searched. For
  * each type a part takes all its GPUs (as many as the job's limits allow), a power of
- * two, half as many and so on down to none, or trims its nodes to a multiple of a
- * tensor-parallel degree; whole nodes first, the larger ones before the smaller. Parts go
+ * two, half as many and so on down to none, those of its first one, two, ... nodes if
+ * they are few, or trims its nodes to a multiple of a tensor-parallel degree. Nodes are
+ * taken whole, the larger ones before the smaller, then the better connected. Parts go
  * from the one that can compute most to the least, and are left out once their lower
  * bound shows that they cannot win.
  *
- * Effort: a part may use half of what is left, or its even share if that is more. Same
- * input, same result.
+ * Effort: half of it is for a first look at every part, half of that for the first, then
+ * a sixteenth of what is left for each, or an even share among the last sixteen; the
+ * parts that were not searched to their end then get half of what is left each, the one
+ * that the best plan is of before the others. Same input, same result.
  *
  * Errors: HET_NO_PLAN with the reason and the nearest miss; HET_BAD_INPUT for an unknown
  * algorithm (all names listed). */

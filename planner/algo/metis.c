@@ -14,6 +14,10 @@
 /* What a look at a candidate costs beyond one unit: groups are walked node by node. */
 #define GPUS_A_UNIT 256u
 
+/* Higher degrees are not tried where the bound with lower ones is this many times the
+ * best plan's time: they would have to be that much faster. */
+#define REACH 1.25
+
 struct metis {
     struct het_search *search;
     struct het_draft *draft;
@@ -29,6 +33,9 @@ struct metis {
     bool *limited;     /* [stage]: must fit in memory */
     bool *all_limited; /* [stage]: true */
     uint32_t *best_tp; /* [stage][type] of the plan kept last */
+    uint32_t *last_tp; /* [stage][type] of the start tried last, trimmed or not */
+    bool last_trim;
+    double bound_s; /* of the candidate looked at last */
     uint32_t branches_left;
     uint64_t cells; /* of one split, for the effort */
 };
@@ -49,22 +56,33 @@ static void note_miss(struct metis *metis)
                     miss.samples, miss.in_flight);
 }
 
+/* The degrees of all stages into `ret_tp`; whether they differ from what was there. */
+static bool copy_tp(struct metis *metis, uint32_t *ret_tp)
+{
+    bool differs = false;
+    for (uint32_t stage = 0; stage < metis->stage_count; stage++)
+        for (uint32_t type = 0; type < metis->type_count; type++, ret_tp++) {
+            uint32_t tp = het_draft_tp(metis->draft, stage, type);
+            differs |= *ret_tp != tp;
+            *ret_tp = tp;
+        }
+    return differs;
+}
+
 static bool offer(struct metis *metis)
 {
     het_search_spend(metis->search, metis->gpu_count / HET_EFFORT_REPLICAS_A_UNIT + 1);
     if (!het_search_offer(metis->search, het_draft_plan(metis->draft)))
         return false;
-    for (uint32_t stage = 0; stage < metis->stage_count; stage++)
-        for (uint32_t type = 0; type < metis->type_count; type++)
-            metis->best_tp[stage * metis->type_count + type] =
-                het_draft_tp(metis->draft, stage, type);
+    copy_tp(metis, metis->best_tp);
     return true;
 }
 
 static bool is_promising(struct metis *metis)
 {
     double worth_s = het_search_worth(metis->search);
-    return het_draft_bound(metis->draft, worth_s) < worth_s;
+    metis->bound_s = het_draft_bound(metis->draft, worth_s);
+    return metis->bound_s < worth_s;
 }
 
 /* Splits the layers with the memory limits of `limited`. */
@@ -181,11 +199,27 @@ static void climb(struct metis *metis)
 }
 
 /* All stages at degree `tp` at least. */
-static void set_start(struct metis *metis, uint32_t tp)
+static void set_start(struct metis *metis, uint32_t tp, bool trim)
 {
+    het_draft_set_trim(metis->draft, trim);
     for (uint32_t stage = 0; stage < metis->stage_count; stage++)
         for (uint32_t type = 0; type < metis->type_count; type++)
             het_draft_set_tp(metis->draft, stage, type, tp);
+}
+
+/* Follows one start to its plans, unless it settled where the last one did. */
+static void try_start(struct metis *metis, bool trim)
+{
+    if (!settle(metis))
+        return;
+    bool differs = copy_tp(metis, metis->last_tp) || trim != metis->last_trim;
+    metis->last_trim = trim;
+    if (!differs || !is_promising(metis))
+        return;
+    metis->branches_left = HET_METIS_MAX_BRANCHES;
+    memset(metis->limited, 0, metis->stage_count * sizeof *metis->limited);
+    if (branch(metis))
+        climb(metis);
 }
 
 static bool try_batch(struct metis *metis, uint32_t microbatch_count)
@@ -193,19 +227,21 @@ static bool try_batch(struct metis *metis, uint32_t microbatch_count)
     size_t degree_count;
     const uint32_t *degrees = het_draft_degrees(metis->draft, &degree_count);
     het_draft_batch(metis->draft, microbatch_count);
-    bool kept = false;
+    metis->last_tp[0] = 0; /* no start yet */
+    metis->bound_s = 0;
     for (size_t d = 0; d < degree_count; d++) {
+        if (metis->bound_s > REACH * het_search_worth(metis->search))
+            break;
         if (!het_search_spend(metis->search, 1 + metis->gpu_count / GPUS_A_UNIT))
             return false;
-        set_start(metis, degrees[d]);
-        if (!settle(metis) || !is_promising(metis))
-            continue;
-        metis->branches_left = HET_METIS_MAX_BRANCHES;
-        memset(metis->limited, 0, metis->stage_count * sizeof *metis->limited);
-        kept = branch(metis) || kept;
+        set_start(metis, degrees[d], false);
+        bool can_trim = het_draft_can_trim(metis->draft);
+        try_start(metis, false);
+        if (can_trim) {
+            set_start(metis, degrees[d], true);
+            try_start(metis, true);
+        }
     }
-    if (kept)
-        climb(metis);
     return metis->search->effort_left > 0;
 }
 
@@ -274,6 +310,8 @@ static void enumerate(struct metis *metis)
     metis->all_limited = HET_ARENA_ARRAY(metis->arena, bool, stage_limit);
     memset(metis->all_limited, true, stage_limit * sizeof *metis->all_limited);
     metis->best_tp =
+        HET_ARENA_ARRAY(metis->arena, uint32_t, stage_limit * metis->type_count);
+    metis->last_tp =
         HET_ARENA_ARRAY(metis->arena, uint32_t, stage_limit * metis->type_count);
     metis->draft =
         het_draft_new(metis->search->problem, metis->search->available, stage_limit);
