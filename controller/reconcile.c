@@ -720,7 +720,16 @@ static void restart(struct pass *pass, const char *trigger, const char *message,
     const struct snapshot_plan *current = pass->current;
     set(pass, "Running", "False", trigger, message);
     set(pass, "Placed", "False", trigger, message);
-    if (current->plan && fits_now(pass, current->plan)) {
+    bool fits = current->plan && fits_now(pass, current->plan);
+    if (fits && *current->retired && pass->snapshot->blocked_by) {
+        /* A retired plan holds no GPUs: to take them again is to take them anew. */
+        pass->decision->is_unanswered = true;
+        wait_for_planner(
+            pass, text(pass, "job %s is planned first", pass->snapshot->blocked_by));
+        stop_current(pass, trigger);
+        return;
+    }
+    if (fits) {
         commit(pass, current->plan, trigger, restarts, current->replans, "Restarting",
                text(pass, "%s; the same plan starts again", message));
         return;
