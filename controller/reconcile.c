@@ -178,6 +178,19 @@ static void announce(struct pass *pass, int phase)
     }
 }
 
+/* `status` is taken. */
+static void add_status(struct pass *pass, int phase, json_t *status)
+{
+    const struct job_spec *spec = &pass->snapshot->spec;
+    struct action *action = add_action(pass, ACTION_STATUS, phase);
+    action->resource = &kube_job;
+    action->name = spec->name;
+    action->object = json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:o}", "apiVersion",
+                               "heterotrain.io/v1alpha1", "kind", "HeteroTrainingJob",
+                               "metadata", "name", spec->name, "namespace", spec->ns,
+                               "uid", spec->uid, "status", status);
+}
+
 /* Writes the status if it says something new; last, after the actions that it reports. */
 static void write_status(struct pass *pass, int phase)
 {
@@ -186,15 +199,8 @@ static void write_status(struct pass *pass, int phase)
         json_decref(status);
         return;
     }
-    const struct job_spec *spec = &pass->snapshot->spec;
     announce(pass, phase);
-    struct action *action = add_action(pass, ACTION_STATUS, phase + 1);
-    action->resource = &kube_job;
-    action->name = spec->name;
-    action->object = json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:o}", "apiVersion",
-                               "heterotrain.io/v1alpha1", "kind", "HeteroTrainingJob",
-                               "metadata", "name", spec->name, "namespace", spec->ns,
-                               "uid", spec->uid, "status", status);
+    add_status(pass, phase + 1, status);
 }
 
 enum {
@@ -1119,6 +1125,11 @@ static void clean_finished(struct pass *pass)
     for (size_t i = 0; i < snapshot->pod_count; i++)
         if (!snapshot->pods[i].is_gone)
             delete_pod(pass, &snapshot->pods[i]);
+    json_t *status = status_recount(snapshot);
+    if (status_differs(snapshot->job, status))
+        add_status(pass, PHASE_EVENTS, status);
+    else
+        json_decref(status);
     pass->decision->summary = "finished";
 }
 

@@ -345,6 +345,19 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
     return status;
 }
 
+json_t *status_recount(const struct snapshot *snapshot)
+{
+    json_t *status = json_deep_copy(json_object_get(snapshot->job, "status"));
+    json_t *pods = json_object_get(status, "pods");
+    /* What has ended stays counted when somebody tidies the pods away. */
+    if (json_integer_value(json_object_get(pods, "pending")) ||
+        json_integer_value(json_object_get(pods, "running")))
+        json_object_set_new(
+            status, "pods",
+            pods_json(snapshot, snapshot->plan_count ? &snapshot->plans[0] : NULL));
+    return status;
+}
+
 /* A copy of `status` whose lists with keys are objects by key: the server may keep them
  * in another order. */
 static json_t *without_order(const json_t *status)

@@ -30,6 +30,9 @@ void status_set(struct status_facts *facts, const char *type, const char *status
  * job's present status, others are snapshot->wall_ms. A new reference. */
 json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
                      const struct status_facts *facts);
+/* The present status of a finished job with its pods counted anew: they end after it. A
+ * new reference. */
+json_t *status_recount(const struct snapshot *snapshot);
 /* Whether writing `status` over the job's present status would change anything. */
 bool status_differs(const json_t *job, const json_t *status);
 
