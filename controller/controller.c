@@ -60,6 +60,7 @@ struct controller {
     struct capacity *capacity;
     struct apply *apply;
     struct planner *planner;
+    size_t planners; /* at most so many at a time */
     int64_t now_ms, wall_ms;
     uint64_t seed;
 
@@ -548,7 +549,7 @@ static void start_planner(struct controller *controller, struct job *job)
 static void start_planners(struct controller *controller)
 {
     for (size_t i = 0; i < controller->job_count; i++) {
-        if (planner_running(controller->planner) >= CONTROLLER_PLANNERS ||
+        if (planner_running(controller->planner) >= controller->planners ||
             !planner_has_room(controller->planner))
             return;
         if (controller->jobs[i]->question)
@@ -709,6 +710,7 @@ struct controller *controller_new(struct transport *transport,
     controller->ns = config->ns ? config->ns : "";
     controller->transport = transport;
     controller->seed = config->seed;
+    controller->planners = config->planners ? config->planners : CONTROLLER_PLANNERS;
     controller->kube = kube_new(transport, "heterotrain-controller");
     if (config->requests_per_s > 0)
         kube_set_rate(controller->kube, config->requests_per_s, config->burst);
@@ -822,6 +824,14 @@ void controller_poll(struct controller *controller, int64_t timeout_ms)
         timeout_ms = 0;
     transport_poll(controller->transport, fds, count,
                    least(timeout_ms, CONTROLLER_MAX_POLL_MS));
+}
+
+void controller_poll_planners(struct controller *controller, int64_t timeout_ms)
+{
+    struct pollfd fds[3 * PLANNER_MAX_CHILDREN];
+    size_t count = planner_poll_list(controller->planner, fds, sizeof fds / sizeof *fds);
+    poll(fds, (nfds_t)count, (int)least(timeout_ms, CONTROLLER_MAX_POLL_MS));
+    planner_step(controller->planner, controller->now_ms);
 }
 
 bool controller_is_busy(const struct controller *controller)

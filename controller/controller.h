@@ -30,6 +30,7 @@ struct controller_config {
     const json_t *hardware;      /* the admin's hardware file, may be NULL */
     const char *hardware_map_ns; /* ConfigMap that has it under "hardware.json"; NULL: */
     const char *hardware_map;    /*   none. While it is there it wins over `hardware` */
+    size_t planners;             /* children at the same time; 0: CONTROLLER_PLANNERS */
     double requests_per_s;       /* to the API server; 0: kube.h's own */
     int burst;
     uint64_t seed; /* of jitter */
@@ -54,11 +55,15 @@ int64_t controller_next_ms(const struct controller *controller);
 /* Waits for network and planners, at most `timeout_ms` (what is negative is none). */
 void controller_poll(struct controller *controller, int64_t timeout_ms);
 
+/* Waits for planners alone, at most `timeout_ms`, and takes their answers; for whoever
+ * has another clock than they. */
+void controller_poll_planners(struct controller *controller, int64_t timeout_ms);
+
 /* Whether all that is watched has been listed; nothing is decided before. */
 bool controller_is_synced(const struct controller *controller);
 /* Whether requests (other than watches) or planners are under way. */
 bool controller_is_busy(const struct controller *controller);
-/* Planners under way: they take real time, whatever the clock of the caller says. */
+/* Planners under way. */
 size_t controller_planners(const struct controller *controller);
 
 struct controller_statistics {

@@ -30,6 +30,7 @@ struct simulation *simulation_new(const struct simulation_config *config,
         simulation->hardware = json_deep_copy(config->hardware);
     simulation->controller_config = (struct controller_config){
         .planner = config->planner,
+        .planners = 1,
         .hardware = simulation->hardware,
         .seed = config->seed,
     };
@@ -95,27 +96,35 @@ static bool is_due(const struct simulation *simulation)
            embedded_next_ms(simulation->server) <= now_ms;
 }
 
-/* Does all that is due now. Planners run in real time, and the clock waits for them. */
+/* Planners run in real time, and all else waits for them: else the order of things would
+ * depend on how quick they are. */
+static int await_planners(struct simulation *simulation, struct het_error *err)
+{
+    for (int64_t waited_ms = 0; controller_planners(simulation->controller);
+         waited_ms += PLANNER_WAIT_MS) {
+        if (waited_ms > simulation->planner_timeout_ms)
+            return het_fail(err, HET_IO, "a planner has not answered for %" PRId64 " s",
+                            simulation->planner_timeout_ms / 1000);
+        controller_poll_planners(simulation->controller, PLANNER_WAIT_MS);
+    }
+    return 0;
+}
+
+/* Does all that is due now. */
 static int settle(struct simulation *simulation, struct het_error *err)
 {
     uint64_t rounds = 0;
-    int64_t waited_ms = 0;
-    size_t planners;
     do {
         if (simulation->before_round)
             simulation->before_round(simulation->before_context, simulation);
         int64_t now_ms = embedded_now_ms(simulation->server);
         controller_step(simulation->controller, now_ms, now_ms);
-        planners = controller_planners(simulation->controller);
-        int64_t wait_ms = !planners ? 0 : is_due(simulation) ? 1 : PLANNER_WAIT_MS;
-        controller_poll(simulation->controller, wait_ms);
-        waited_ms += wait_ms;
-        if (!planners && ++rounds > simulation->max_rounds)
+        if (await_planners(simulation, err) < 0)
+            return -1;
+        controller_poll(simulation->controller, 0);
+        if (++rounds > simulation->max_rounds)
             return het_fail(err, HET_IO, "the controller does not come to rest");
-        if (waited_ms > simulation->planner_timeout_ms)
-            return het_fail(err, HET_IO, "planners have not answered for %" PRId64 " s",
-                            simulation->planner_timeout_ms / 1000);
-    } while (is_due(simulation) || planners);
+    } while (is_due(simulation));
     return 0;
 }
 
