@@ -72,6 +72,14 @@ static const char *cell(const json_t *rows, size_t row, size_t column)
     return text ? text : "";
 }
 
+/* Takes blanks off the end. */
+static void end_line(char *text)
+{
+    size_t length = strlen(text);
+    while (length && text[length - 1] == ' ')
+        text[--length] = '\0';
+}
+
 /* A table of texts, an array of rows of which the first has the headings. Columns of
  * numbers stand to the right. */
 static char *draw_table(const json_t *rows)
@@ -98,8 +106,11 @@ static char *draw_table(const json_t *rows)
             bool is_last = k + 1 == columns;
             text = xasprintf("%s%*s%s%*s%s", before, right[k] ? fill : 0, "",
                              cell(rows, i, k), right[k] || is_last ? 0 : fill, "",
-                             is_last ? "\n" : "  ");
+                             is_last ? "" : "  ");
         }
+        end_line(text);
+        auto_free char *before = text;
+        text = xasprintf("%s\n", before);
     }
     return text;
 }
