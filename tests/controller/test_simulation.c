@@ -1,0 +1,914 @@
+/* The real controller on the embedded server: scenarios, and what must hold after every
+ * step of every run whatever happens. Plans come from the real hetplan ($HETPLAN). */
+#include "controller/simulation.h"
+
+#include "controller/embedded/object.h"
+#include "controller/snapshot.h"
+#include "controller/timestamp.h"
+#include "tests/controller/api.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct simulation *simulation;
+static struct embedded *server;
+static uint64_t seed; /* of this run */
+static bool is_late;  /* the controller hears of changes late */
+
+/* What must hold; says which run broke it, and when. */
+#define hold(condition, format, ...)                                                     \
+    ck_assert_msg(condition, "SEED=%llu, after %.1f s: " format,                         \
+                  (unsigned long long)seed,                                              \
+                  (double)simulation_now_ms(simulation) / 1000, ##__VA_ARGS__)
+
+/* ---- the world ---- */
+
+static void put(json_t *object)
+{
+    struct het_error err = { 0 };
+    ck_assert_msg(embedded_put(server, object, &err) == 0, "%s", err.message);
+}
+
+static void put_node(const char *name, const char *type, int gpus)
+{
+    put(quoted("{'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': '%s', 'labels':"
+               " {'nvidia.com/gpu.product': '%s'}}, 'status': {'capacity': "
+               "{'nvidia.com/gpu': '%d', 'cpu': '64', 'memory': '256Gi', 'pods': '110'}, "
+               "'allocatable': {'nvidia.com/gpu': '%d', 'cpu': '64', 'memory': '256Gi', "
+               "'pods': '110'}, 'conditions': [{'type': 'Ready', 'status': 'True'}]}}",
+               name, type, gpus, gpus));
+}
+
+/* Three layers; a V100 takes twice as long as an A100. */
+static json_t *measurements(int factor)
+{
+    json_t *list = json_array();
+    static const char *const groups[] = { "embedding", "decoder", "head" };
+    for (int group = 0; group < 3; group++)
+        for (int tp = 1; tp <= 2; tp++)
+            for (int batch = 1; batch <= 4; batch *= 2)
+                json_array_append_new(
+                    list,
+                    json_pack("{s:s, s:i, s:i, s:i, s:i, s:I}", "layerGroup",
+                              groups[group], "tensorParallel", tp, "microBatchSize",
+                              batch, "forwardMicroseconds", factor * 1000 * batch / tp,
+                              "backwardMicroseconds", factor * 2000 * batch / tp,
+                              "activationBytes", (json_int_t)100000000 * batch / tp));
+    return list;
+}
+
+static void put_profile(void)
+{
+    json_t *profile = quoted(
+        "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'ModelProfile', 'metadata': "
+        "{'name': 'small'}, 'spec': {'model': {'name': 'small', 'precision': 'BF16', "
+        "'optimizer': 'Adam', 'sequenceLength': 128}, 'layerGroups': [{'name': "
+        "'embedding', 'count': 1, 'parameterBytes': 1000000, 'activationOutputBytes': "
+        "1000000}, {'name': 'decoder', 'count': 4, 'parameterBytes': 1000000, "
+        "'activationOutputBytes': 1000000}, {'name': 'head', 'count': 1, "
+        "'parameterBytes': 1000000, 'activationOutputBytes': 1000000}], 'gpuTypes': "
+        "[{'name': 'A100-SXM4-40GB', 'memoryMiB': 40960}, {'name': 'V100-SXM2-16GB', "
+        "'memoryMiB': 16384}]}}");
+    json_t *types = object_at(profile, "spec.gpuTypes");
+    object_set(json_array_get(types, 0), "measurements", measurements(1));
+    object_set(json_array_get(types, 1), "measurements", measurements(2));
+    put(profile);
+}
+
+static void put_job(const char *name, int max_gpus)
+{
+    put(quoted(
+        "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
+        "'metadata': {'name': '%s'}, 'spec': {'model': {'profileRef': {'kind': "
+        "'ModelProfile', 'name': 'small'}}, 'training': {'globalBatchSize': 32}, "
+        "'resources': {'minGPUs': 2, 'maxGPUs': %d}, 'replanPolicy': {'debounceSeconds': "
+        "10, 'cooldownSeconds': 60, 'minImprovementPercent': 10}, 'failurePolicy': "
+        "{'maxRestarts': 2, 'backoffSeconds': 10, 'backoffMaxSeconds': 60}, "
+        "'podTemplate': {'spec': {'terminationGracePeriodSeconds': 30, 'containers': "
+        "[{'name': 'trainer', 'image': 'train:1', 'command': ['torchrun']}]}}}}",
+        name, max_gpus));
+}
+
+static const char *hetplan(void)
+{
+    const char *path = getenv("HETPLAN");
+    return path ? path : "build/hetplan";
+}
+
+/* ---- what must always hold ---- */
+
+static const char *label(const json_t *object, const char *key)
+{
+    const char *text =
+        json_string_value(json_object_get(object_at(object, "metadata.labels"), key));
+    return text ? text : "";
+}
+
+static int64_t generation_of(const json_t *object)
+{
+    return atoll(label(object, LABEL_PLAN_GENERATION));
+}
+
+static bool is_finished_pod(const json_t *pod)
+{
+    const char *phase = object_text(pod, "status.phase");
+    return !strcmp(phase, "Succeeded") || !strcmp(phase, "Failed");
+}
+
+static int64_t gpus_of_pod(const json_t *pod)
+{
+    const json_t *container = json_array_get(object_at(pod, "spec.containers"), 0);
+    const char *text = json_string_value(
+        json_object_get(object_at(container, "resources.limits"), JOB_SPEC_GPU_RESOURCE));
+    return text ? atoll(text)
+                : json_integer_value(json_object_get(
+                      object_at(container, "resources.limits"), JOB_SPEC_GPU_RESOURCE));
+}
+
+/* What the node has; under faults what it ever had, as nobody knows of a loss at once. */
+static int64_t gpus_of_node(const char *name)
+{
+    const json_t *node = embedded_find(server, "nodes", "", name);
+    const char *path = is_late ? "status.capacity" : "status.allocatable";
+    const char *text =
+        json_string_value(json_object_get(object_at(node, path), JOB_SPEC_GPU_RESOURCE));
+    return text ? atoll(text) : 0;
+}
+
+static json_t *find_plan(const char *uid, int64_t generation)
+{
+    for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
+        json_t *map = embedded_at(server, "configmaps", i);
+        if (!strcmp(label(map, LABEL_JOB_UID), uid) && generation_of(map) == generation)
+            return map;
+    }
+    return NULL;
+}
+
+static int64_t newest_generation(const char *uid)
+{
+    int64_t newest = 0;
+    for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
+        const json_t *map = embedded_at(server, "configmaps", i);
+        if (!strcmp(label(map, LABEL_JOB_UID), uid) && generation_of(map) > newest)
+            newest = generation_of(map);
+    }
+    return newest;
+}
+
+/* A pod of the new generation is created only when no older one can hold a GPU or run a
+ * rank, and after the plan that it is of. */
+static void check_new_pod(const json_t *pod)
+{
+    const char *uid = label(pod, LABEL_JOB_UID);
+    const char *name = object_text(pod, "metadata.name");
+    int64_t generation = generation_of(pod);
+    hold(find_plan(uid, generation) != NULL, "%s has no plan", name);
+    hold(generation == newest_generation(uid), "%s is of an old plan", name);
+    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
+        const json_t *other = embedded_at(server, "pods", i);
+        const char *node = object_text(other, "spec.nodeName");
+        bool node_is_gone = *node && !embedded_find(server, "nodes", "", node);
+        if (strcmp(label(other, LABEL_JOB_UID), uid) != 0 || is_finished_pod(other) ||
+            node_is_gone)
+            continue;
+        hold(generation_of(other) == generation, "%s is created while %s is alive", name,
+             object_text(other, "metadata.name"));
+    }
+}
+
+/* GPUs that the plan in `map` takes of node `name`. */
+static int64_t planned_on(const json_t *map, const char *name)
+{
+    struct het_arena *arena = het_arena_new();
+    const char *text =
+        json_string_value(json_object_get(object_at(map, "data"), "plan.json"));
+    json_auto_t *json = json_loads(text ? text : "", 0, NULL);
+    const struct het_plan *plan = NULL;
+    int64_t gpus = 0;
+    if (json && !het_codec_plan(arena, json, &plan, NULL)) {
+        struct het_rank_node *nodes;
+        size_t count = het_plan_rank_nodes(arena, plan, &nodes);
+        for (size_t i = 0; i < count; i++)
+            if (!strcmp(nodes[i].node_name, name))
+                gpus += nodes[i].gpu_count;
+    }
+    het_arena_free(arena);
+    return gpus;
+}
+
+static json_t *job_of(const json_t *child)
+{
+    json_t *job = embedded_find(server, "heterotrainingjobs",
+                                object_text(child, "metadata.namespace"),
+                                label(child, LABEL_JOB_NAME));
+    return job && !strcmp(object_text(job, "metadata.uid"), label(child, LABEL_JOB_UID))
+               ? job
+               : NULL;
+}
+
+static bool is_retired(const json_t *map)
+{
+    return json_object_get(object_at(map, "metadata.annotations"), ANNOTATION_RETIRED);
+}
+
+/* No GPU twice: the plans that hold now, of all jobs, fit every node. Looked at when a
+ * plan is decided; a node that loses GPUs afterwards is another story. */
+static void check_new_plan(const json_t *made)
+{
+    for (size_t n = 0; n < embedded_count(server, "nodes"); n++) {
+        const char *node = object_text(embedded_at(server, "nodes", n), "metadata.name");
+        if (!planned_on(made, node))
+            continue;
+        int64_t taken = 0;
+        for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
+            const json_t *map = embedded_at(server, "configmaps", i);
+            const json_t *job = job_of(map);
+            if (job && !snapshot_job_is_finished(job) && !is_retired(map) &&
+                generation_of(map) == newest_generation(label(map, LABEL_JOB_UID)))
+                taken += planned_on(map, node);
+        }
+        hold(taken <= gpus_of_node(node), "%lld of %lld GPUs of %s are planned",
+             (long long)taken, (long long)gpus_of_node(node), node);
+    }
+}
+
+static bool is_condition(const json_t *job, const char *type, const char *status)
+{
+    return !strcmp(snapshot_condition(job, type), status);
+}
+
+/* What was said once is not taken back. */
+static void check_job_change(const json_t *before, const json_t *after)
+{
+    static const char *const final[] = { "Complete", "Failed" };
+    for (size_t i = 0; i < 2; i++)
+        hold(!is_condition(before, final[i], "True") ||
+                 is_condition(after, final[i], "True"),
+             "%s is taken back", final[i]);
+    static const char *const rising[] = { "status.observedGeneration",
+                                          "status.plan.generation", "status.replans" };
+    for (size_t i = 0; i < 3; i++)
+        hold(object_integer(after, rising[i], 0) >= object_integer(before, rising[i], 0),
+             "%s falls", rising[i]);
+}
+
+static void on_change(void *context, const struct embedded_change *change)
+{
+    (void)context;
+    bool is_ours = *label(change->after, LABEL_JOB_UID);
+    if (is_ours && !change->before && !strcmp(change->plural, "pods"))
+        check_new_pod(change->after);
+    if (is_ours && !change->before && !strcmp(change->plural, "configmaps"))
+        check_new_plan(change->after);
+    if (!strcmp(change->plural, "heterotrainingjobs") && change->before && change->after)
+        check_job_change(change->before, change->after);
+}
+
+/* After every step: the scheduler, too, sees no GPU twice. */
+static void check_bound_pods(void)
+{
+    for (size_t n = 0; n < embedded_count(server, "nodes"); n++) {
+        const char *node = object_text(embedded_at(server, "nodes", n), "metadata.name");
+        int64_t used = 0;
+        for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
+            const json_t *pod = embedded_at(server, "pods", i);
+            if (!strcmp(object_text(pod, "spec.nodeName"), node) && !is_finished_pod(pod))
+                used += gpus_of_pod(pod);
+        }
+        const json_t *capacity =
+            object_at(embedded_at(server, "nodes", n), "status.capacity");
+        int64_t has =
+            atoll(json_string_value(json_object_get(capacity, JOB_SPEC_GPU_RESOURCE)));
+        hold(used <= has, "%lld of %lld GPUs of %s are used", (long long)used,
+             (long long)has, node);
+    }
+}
+
+static bool after_step(void *context, struct simulation *at)
+{
+    (void)context;
+    (void)at;
+    check_bound_pods();
+    return true;
+}
+
+/* ---- what must hold at rest ---- */
+
+static int64_t count_pods(const json_t *job, const char *phase)
+{
+    int64_t count = 0;
+    int64_t generation = newest_generation(object_text(job, "metadata.uid"));
+    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
+        const json_t *pod = embedded_at(server, "pods", i);
+        count += !strcmp(label(pod, LABEL_JOB_UID), object_text(job, "metadata.uid")) &&
+                 generation_of(pod) == generation &&
+                 !strcmp(object_text(pod, "status.phase"), phase);
+    }
+    return count;
+}
+
+static void check_status(const json_t *job)
+{
+    const char *name = object_text(job, "metadata.name");
+    hold(object_integer(job, "status.observedGeneration", 0) ==
+             object_integer(job, "metadata.generation", 0),
+         "%s: observedGeneration", name);
+    hold(object_integer(job, "status.pods.running", 0) == count_pods(job, "Running"),
+         "%s: %lld pods run, status says %lld", name,
+         (long long)count_pods(job, "Running"),
+         (long long)object_integer(job, "status.pods.running", 0));
+    /* Ranks may end one by one. The other way round need not be: a pod that runs on a
+     * silent node is not ready. */
+    if (is_condition(job, "Running", "True"))
+        hold(count_pods(job, "Running") + count_pods(job, "Succeeded") ==
+                 object_integer(job, "status.pods.desired", -1),
+             "%s: Running is True", name);
+}
+
+/* Every object of ours has its job. */
+static void check_no_orphans(void)
+{
+    static const char *const plurals[] = { "pods", "configmaps", "services" };
+    for (size_t k = 0; k < 3; k++) {
+        for (size_t i = 0; i < embedded_count(server, plurals[k]); i++) {
+            const json_t *object = embedded_at(server, plurals[k], i);
+            if (*label(object, LABEL_JOB_UID))
+                hold(job_of(object) != NULL, "%s %s is an orphan", plurals[k],
+                     object_text(object, "metadata.name"));
+        }
+    }
+}
+
+static void check_rest(void)
+{
+    check_no_orphans();
+    for (size_t i = 0; i < embedded_count(server, "heterotrainingjobs"); i++)
+        check_status(embedded_at(server, "heterotrainingjobs", i));
+}
+
+/* ---- running ---- */
+
+static void run_s(int64_t seconds)
+{
+    struct het_error err = { 0 };
+    int64_t until_ms = simulation_now_ms(simulation) + seconds * 1000;
+    hold(simulation_run(simulation, until_ms, after_step, NULL, &err) == 0, "%s",
+         err.message);
+}
+
+/* Nothing happens: nothing is written. */
+static void check_quiet(void)
+{
+    uint64_t writes = embedded_statistics(server).writes;
+    run_s(700); /* more than a resync */
+    ck_assert_uint_eq(embedded_statistics(server).writes, writes);
+    check_rest();
+}
+
+static json_t *no_file(const char *path, struct het_error *err)
+{
+    het_fail(err, HET_IO, "%s", path);
+    return NULL;
+}
+
+static int try_event(const char *text)
+{
+    struct embedded_event event;
+    struct het_error err = { 0 };
+    auto_free char *full = xasprintf("0s %s", text);
+    ck_assert_msg(embedded_event_parse(full, no_file, &event, &err) == 0, "%s",
+                  err.message);
+    int status = embedded_cluster_do(simulation_cluster(simulation), &event, &err);
+    embedded_event_fini(&event);
+    return status;
+}
+
+static void do_event(const char *text)
+{
+    ck_assert_msg(try_event(text) == 0, "%s", text);
+}
+
+static void begin(uint64_t with_seed, bool heartbeats)
+{
+    seed = with_seed;
+    is_late = false;
+    struct simulation_config config = { .planner = hetplan(),
+                                        .seed = seed,
+                                        .cluster = embedded_cluster_defaults };
+    config.cluster.heartbeat_ms = heartbeats ? 10000 : 0;
+    struct het_error err = { 0 };
+    signal(SIGPIPE, SIG_IGN); /* as main does: a planner may end early */
+    simulation = simulation_new(&config, &err);
+    ck_assert_msg(simulation != NULL, "%s", err.message);
+    server = simulation_server(simulation);
+    embedded_observe(server, on_change, NULL);
+    put_node("a-0", "NVIDIA-A100-SXM4-40GB", 4);
+    put_node("a-1", "NVIDIA-A100-SXM4-40GB", 4);
+    put_node("v-0", "Tesla-V100-SXM2-16GB", 4);
+    put_node("v-1", "Tesla-V100-SXM2-16GB", 2);
+    put_profile();
+}
+
+static void setup(void)
+{
+    begin(1, true);
+}
+
+static void teardown(void)
+{
+    simulation_free(simulation);
+}
+
+static json_t *job(const char *name)
+{
+    return embedded_find(server, "heterotrainingjobs", "default", name);
+}
+
+#define check_condition(name, type, status, reason)                                      \
+    do {                                                                                 \
+        const json_t *is_ =                                                              \
+            object_find(object_at(job(name), "status.conditions"), "type", type);        \
+        ck_assert_msg(!strcmp(object_text(is_, "status"), status) &&                     \
+                          !strcmp(object_text(is_, "reason"), reason),                   \
+                      "%s %s is %s %s: %s", name, type, object_text(is_, "status"),      \
+                      object_text(is_, "reason"), object_text(is_, "message"));          \
+    } while (0)
+
+static bool runs(const char *name)
+{
+    return is_condition(job(name), "Running", "True");
+}
+
+/* The nodes of the running pods of a job, in the order of its ranks: "a-0 a-1 " */
+static char *nodes_of(const char *name)
+{
+    char *text = xstrdup("");
+    const char *uid = object_text(job(name), "metadata.uid");
+    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
+        const json_t *pod = embedded_at(server, "pods", i);
+        auto_free char *before = text;
+        bool shown = !strcmp(label(pod, LABEL_JOB_UID), uid) &&
+                     !strcmp(object_text(pod, "status.phase"), "Running");
+        text = xasprintf("%s%s%s", before, shown ? object_text(pod, "spec.nodeName") : "",
+                         shown ? " " : "");
+    }
+    return text;
+}
+
+/* ---- scenarios ---- */
+
+START_TEST(job_is_planned_placed_and_runs)
+{
+    put_job("j", 8);
+    run_s(30);
+    ck_assert(runs("j"));
+    check_condition("j", "PlanFeasible", "True", "PlanComputed");
+    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 1);
+    const json_t *service = embedded_find(server, "services", "default", "j");
+    ck_assert_str_eq(object_text(service, "spec.clusterIP"), "None");
+    check_rest();
+    check_quiet();
+}
+END_TEST
+
+START_TEST(heartbeats_of_nodes_cause_nothing)
+{
+    put_job("j", 8);
+    run_s(60);
+    struct controller_statistics before =
+        controller_statistics(simulation_controller(simulation));
+    run_s(300); /* 30 heartbeats of 4 nodes */
+    struct controller_statistics after =
+        controller_statistics(simulation_controller(simulation));
+    ck_assert_uint_eq(after.passes, before.passes);
+    ck_assert_uint_eq(after.plans, before.plans);
+}
+END_TEST
+
+START_TEST(job_moves_when_its_node_is_lost_and_stays_when_that_returns)
+{
+    put_job("j", 8);
+    run_s(30);
+    auto_free char *before = nodes_of("j");
+    ck_assert_str_eq(before, "a-0 a-1 ");
+    do_event("delete node/a-1");
+    run_s(60);
+    ck_assert(runs("j"));
+    auto_free char *after = nodes_of("j");
+    ck_assert_ptr_null(strstr(after, "a-1"));
+    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 2);
+    ck_assert_int_eq(object_integer(job("j"), "status.replans", 0), 1);
+    ck_assert_int_eq(object_integer(job("j"), "status.restarts", 0), 0);
+    do_event("restore node/a-1");
+    run_s(200);
+    ck_assert(runs("j")); /* on the better plan: two A100 nodes again */
+    auto_free char *again = nodes_of("j");
+    ck_assert_str_eq(again, "a-0 a-1 ");
+    check_quiet();
+}
+END_TEST
+
+START_TEST(job_waits_for_gpus_and_starts_by_itself)
+{
+    static const char *const nodes[] = { "a-0", "a-1", "v-0", "v-1" };
+    for (size_t i = 0; i < 4; i++) {
+        auto_free char *event = xasprintf("cordon node/%s", nodes[i]);
+        do_event(event);
+    }
+    put_job("j", 8);
+    run_s(60);
+    check_condition("j", "PlanFeasible", "False", "NoUsableGPUs");
+    ck_assert_uint_eq(embedded_count(server, "pods"), 0);
+    check_quiet();
+    do_event("uncordon node/v-0");
+    run_s(60);
+    ck_assert(runs("j"));
+    auto_free char *now = nodes_of("j");
+    ck_assert_str_eq(now, "v-0 ");
+    check_quiet();
+}
+END_TEST
+
+START_TEST(two_jobs_share_the_cluster_and_the_older_comes_first)
+{
+    put_job("old", 8);
+    run_s(1);
+    put_job("new", 8);
+    run_s(60);
+    ck_assert(runs("old"));
+    ck_assert(runs("new"));
+    auto_free char *of_old = nodes_of("old");
+    auto_free char *of_new = nodes_of("new");
+    ck_assert_str_eq(of_old, "a-0 a-1 ");
+    ck_assert_str_eq(of_new, "v-0 v-1 ");
+    do_event("delete job/old");
+    run_s(300);
+    ck_assert_ptr_null(job("old"));
+    auto_free char *moved = nodes_of("new");
+    ck_assert_str_eq(moved, "a-0 a-1 "); /* twice as fast there */
+    check_quiet();
+}
+END_TEST
+
+START_TEST(two_jobs_of_one_second_do_not_take_the_same_gpus)
+{
+    put_job("a", 14);
+    put_job("b", 14);
+    run_s(60); /* on_change has looked at each plan */
+    ck_assert(runs("a"));
+    check_rest();
+    check_quiet();
+}
+END_TEST
+
+START_TEST(deleted_job_leaves_nothing)
+{
+    put_job("j", 8);
+    run_s(30);
+    do_event("delete job/j");
+    run_s(60);
+    ck_assert_uint_eq(embedded_count(server, "pods"), 0);
+    ck_assert_uint_eq(embedded_count(server, "configmaps"), 0);
+    ck_assert_uint_eq(embedded_count(server, "services"), 0);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(failed_pod_restarts_all_until_the_limit)
+{
+    put_job("j", 8);
+    run_s(30);
+    for (int restart = 1; restart <= 2; restart++) {
+        auto_free char *event = xasprintf("fail pod/j-%d-0 3", restart);
+        do_event(event);
+        run_s(120);
+        ck_assert(runs("j"));
+        ck_assert_int_eq(object_integer(job("j"), "status.restarts", 0), restart);
+        ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0),
+                         restart + 1);
+    }
+    do_event("fail pod/j-3-0 3");
+    run_s(120);
+    check_condition("j", "Failed", "True", "RestartLimitReached");
+    check_quiet();
+    for (size_t i = 0; i < embedded_count(server, "pods"); i++)
+        ck_assert(is_finished_pod(embedded_at(server, "pods", i)));
+}
+END_TEST
+
+START_TEST(job_is_complete_when_all_its_pods_succeed)
+{
+    put_job("j", 8);
+    put_job("waits", 8);
+    run_s(30);
+    do_event("succeed job/j");
+    run_s(300);
+    check_condition("j", "Complete", "True", "AllPodsSucceeded");
+    ck_assert(runs("waits")); /* has moved to what is free now */
+    auto_free char *nodes = nodes_of("waits");
+    ck_assert_str_eq(nodes, "a-0 a-1 ");
+    check_quiet();
+}
+END_TEST
+
+START_TEST(silent_node_is_left_after_its_grace)
+{
+    put_job("j", 8);
+    run_s(30);
+    do_event("notready node/a-0");
+    run_s(20);
+    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 1);
+    run_s(60); /* nodeFailureGraceSeconds is 30 */
+    ck_assert(runs("j"));
+    auto_free char *nodes = nodes_of("j");
+    ck_assert_ptr_null(strstr(nodes, "a-0"));
+    check_quiet();
+}
+END_TEST
+
+START_TEST(node_that_speaks_again_within_its_grace_is_not_left)
+{
+    put_job("j", 8);
+    run_s(30);
+    do_event("notready node/a-0");
+    run_s(20);
+    do_event("ready node/a-0");
+    run_s(120);
+    ck_assert(runs("j"));
+    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 1);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(cordoned_node_is_left_when_there_is_a_place_to_go)
+{
+    put_job("j", 4);
+    run_s(30);
+    auto_free char *before = nodes_of("j");
+    auto_free char *event = xasprintf("cordon node/%.3s", before);
+    do_event(event);
+    run_s(200);
+    ck_assert(runs("j"));
+    auto_free char *after = nodes_of("j");
+    ck_assert_str_ne(before, after);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(lost_gpu_leads_to_a_new_plan)
+{
+    put_job("j", 8);
+    run_s(30);
+    do_event("gpus node/a-1 3");
+    run_s(200);
+    ck_assert(runs("j"));
+    ck_assert_int_ge(object_integer(job("j"), "status.plan.generation", 0), 2);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(gpus_that_somebody_else_takes_are_counted)
+{
+    put(quoted(
+        "{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'other'}, 'spec':"
+        " {'nodeName': 'a-0', 'containers': [{'name': 'c', 'image': 'i', "
+        "'resources': {'limits': {'nvidia.com/gpu': '3'}}}]}}"));
+    put_job("j", 14);
+    run_s(60);
+    ck_assert(runs("j"));
+    const json_t *plan = find_plan(object_text(job("j"), "metadata.uid"), 1);
+    ck_assert_int_le(planned_on(plan, "a-0"), 1);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(job_waits_for_its_profile)
+{
+    embedded_drop(server, "modelprofiles", "default", "small");
+    put_job("j", 8);
+    run_s(30);
+    check_condition("j", "Accepted", "False", "ProfileNotFound");
+    put_profile();
+    run_s(60);
+    ck_assert(runs("j"));
+}
+END_TEST
+
+START_TEST(job_made_again_under_its_name_is_another)
+{
+    put_job("j", 8);
+    run_s(30);
+    auto_free char *uid = xstrdup(object_text(job("j"), "metadata.uid"));
+    do_event("delete job/j");
+    put_job("j", 4);
+    run_s(120);
+    ck_assert(runs("j"));
+    ck_assert_str_ne(object_text(job("j"), "metadata.uid"), uid);
+    check_quiet();
+}
+END_TEST
+
+/* ---- any order of things ---- */
+
+struct shaker {
+    uint64_t random;
+    unsigned restart_per_mille;
+    uint64_t restarts;
+};
+
+static uint64_t draw(struct shaker *shaker, uint64_t below)
+{
+    shaker->random ^= shaker->random << 13;
+    shaker->random ^= shaker->random >> 7;
+    shaker->random ^= shaker->random << 17;
+    return shaker->random % below;
+}
+
+static void maybe_restart(void *context, struct simulation *at)
+{
+    struct shaker *shaker = context;
+    if (draw(shaker, 1000) >= shaker->restart_per_mille)
+        return;
+    shaker->restarts++;
+    simulation_restart_controller(at);
+}
+
+static void random_event(struct shaker *shaker)
+{
+    static const char *const nodes[] = { "a-0", "a-1", "v-0", "v-1" };
+    static const char *const verbs[] = { "delete",   "restore", "cordon", "uncordon",
+                                         "notready", "ready",   "gpus" };
+    static const char *const jobs[] = { "j", "k" };
+    const char *name = jobs[draw(shaker, 2)];
+    auto_free char *event = NULL;
+    switch (draw(shaker, 10)) {
+    case 0:
+        if (job(name))
+            event = xasprintf("delete job/%s", name);
+        else
+            put_job(name, 2 + (int)draw(shaker, 12));
+        break;
+    case 1:
+        if (embedded_count(server, "pods"))
+            event = xasprintf(
+                "fail pod/%s",
+                object_text(embedded_at(server, "pods",
+                                        draw(shaker, embedded_count(server, "pods"))),
+                            "metadata.name"));
+        break;
+    case 2:
+        if (draw(shaker, 4) == 0)
+            event = xasprintf("succeed job/%s", name);
+        break;
+    default:
+        event = xasprintf("%s node/%s", verbs[draw(shaker, 7)], nodes[draw(shaker, 4)]);
+        if (!strncmp(event, "gpus", 4)) {
+            auto_free char *before = event;
+            event = xasprintf("%s %d", before, (int)draw(shaker, 5));
+        }
+    }
+    if (event)
+        try_event(event); /* some cannot be: no such node, pod or job */
+}
+
+/* All nodes are there and well, with all their GPUs. */
+static void heal(void)
+{
+    static const struct {
+        const char *name;
+        int gpus;
+    } nodes[] = { { "a-0", 4 }, { "a-1", 4 }, { "v-0", 4 }, { "v-1", 2 } };
+    for (size_t i = 0; i < 4; i++) {
+        static const char *const cures[] = { "restore node/%s", "ready node/%s",
+                                             "uncordon node/%s" };
+        for (size_t k = 0; k < 3; k++) {
+            auto_free char *event = NULL;
+            ck_assert_int_gt(asprintf(&event, cures[k], nodes[i].name), 0);
+            try_event(event);
+        }
+        auto_free char *gpus = xasprintf("gpus node/%s %d", nodes[i].name, nodes[i].gpus);
+        do_event(gpus);
+    }
+}
+
+/* Jobs of at most 14 GPUs: whoever comes first runs, or both. */
+static void check_somebody_runs(void)
+{
+    bool any = false;
+    bool anybody = false;
+    for (size_t i = 0; i < embedded_count(server, "heterotrainingjobs"); i++) {
+        const json_t *one = embedded_at(server, "heterotrainingjobs", i);
+        if (snapshot_job_is_finished(one))
+            continue;
+        anybody = true;
+        any = any || is_condition(one, "Running", "True");
+    }
+    hold(any || !anybody, "no job runs");
+}
+
+static void shake(uint64_t with_seed, unsigned faults, unsigned restarts)
+{
+    begin(with_seed, false);
+    is_late = faults > 0;
+    struct shaker shaker = { .random = seed * 0x9e3779b97f4a7c15u + 1,
+                             .restart_per_mille = restarts };
+    put_job("j", 8);
+    simulation_before_round(simulation, maybe_restart, &shaker);
+    embedded_set_random_faults(server, seed, faults, faults ? 300 : 0);
+    for (int i = 0; i < 12; i++) {
+        run_s((int64_t)draw(&shaker, 60));
+        random_event(&shaker);
+    }
+    embedded_set_random_faults(server, seed, 0, 0);
+    simulation_before_round(simulation, NULL, NULL);
+    heal();
+    run_s(1200); /* restart back-offs, cooldowns, planner back-offs */
+    check_rest();
+    check_somebody_runs();
+    uint64_t writes = embedded_statistics(server).writes;
+    run_s(120);
+    ck_assert_msg(embedded_statistics(server).writes == writes, "seed %llu: not quiet",
+                  (unsigned long long)seed);
+    teardown();
+}
+
+/* SEEDS=n runs more of them, SEED=n that one alone. */
+static void for_seeds(unsigned faults, unsigned restarts)
+{
+    const char *one = getenv("SEED");
+    const char *many = getenv("SEEDS");
+    uint64_t count = many ? strtoull(many, NULL, 10) : 12;
+    if (one) {
+        shake(strtoull(one, NULL, 10), faults, restarts);
+        return;
+    }
+    for (uint64_t each = 1; each <= count; each++)
+        shake(each, faults, restarts);
+}
+
+START_TEST(whatever_happens_to_the_cluster_jobs_come_to_rest)
+{
+    for_seeds(0, 0);
+}
+END_TEST
+
+START_TEST(controller_may_die_at_any_moment)
+{
+    for_seeds(0, 30);
+}
+END_TEST
+
+START_TEST(requests_may_fail_in_any_way)
+{
+    for_seeds(50, 0);
+}
+END_TEST
+
+START_TEST(all_of_that_together)
+{
+    for_seeds(50, 20);
+}
+END_TEST
+
+static void add_shaken(Suite *suite, const char *name, const TTest *test)
+{
+    TCase *shaken = tcase_create(name);
+    tcase_set_timeout(shaken, 600);
+    tcase_add_test(shaken, test);
+    suite_add_tcase(suite, shaken);
+}
+
+Suite *test_simulation_suite(void)
+{
+    Suite *suite = suite_create("simulation");
+    TCase *scenarios = tcase_create("scenarios");
+    tcase_set_timeout(scenarios, 60);
+    tcase_add_checked_fixture(scenarios, setup, teardown);
+    tcase_add_test(scenarios, job_is_planned_placed_and_runs);
+    tcase_add_test(scenarios, heartbeats_of_nodes_cause_nothing);
+    tcase_add_test(scenarios,
+                   job_moves_when_its_node_is_lost_and_stays_when_that_returns);
+    tcase_add_test(scenarios, job_waits_for_gpus_and_starts_by_itself);
+    tcase_add_test(scenarios, two_jobs_share_the_cluster_and_the_older_comes_first);
+    tcase_add_test(scenarios, two_jobs_of_one_second_do_not_take_the_same_gpus);
+    tcase_add_test(scenarios, deleted_job_leaves_nothing);
+    tcase_add_test(scenarios, failed_pod_restarts_all_until_the_limit);
+    tcase_add_test(scenarios, job_is_complete_when_all_its_pods_succeed);
+    tcase_add_test(scenarios, silent_node_is_left_after_its_grace);
+    tcase_add_test(scenarios, node_that_speaks_again_within_its_grace_is_not_left);
+    tcase_add_test(scenarios, cordoned_node_is_left_when_there_is_a_place_to_go);
+    tcase_add_test(scenarios, lost_gpu_leads_to_a_new_plan);
+    tcase_add_test(scenarios, gpus_that_somebody_else_takes_are_counted);
+    tcase_add_test(scenarios, job_waits_for_its_profile);
+    tcase_add_test(scenarios, job_made_again_under_its_name_is_another);
+    suite_add_tcase(suite, scenarios);
+    /* CK_RUN_CASE=faults SEED=17 runs one of them again. */
+    add_shaken(suite, "events", whatever_happens_to_the_cluster_jobs_come_to_rest);
+    add_shaken(suite, "deaths", controller_may_die_at_any_moment);
+    add_shaken(suite, "faults", requests_may_fail_in_any_way);
+    add_shaken(suite, "everything", all_of_that_together);
+    return suite;
+}
