@@ -90,7 +90,7 @@ $(B)/run-tests: $(call obj,tests/main.c $(TEST_SRC) $(TEST_HELP_SRC)) $(B)/libco
 # Every suite runs here; `make unit T="cost memory"` runs those named.
 unit: all $(B)/run-tests ## unit tests and simulation, once (T=suite)
 	@HETPLAN=$(abspath $(B)/hetplan) CONTROLLER=$(abspath $(B)/heterotrain-controller) \
-	    $(B)/run-tests $(T)
+	    $(B)/run-tests -j $(shell nproc) $(T)
 
 check: ## the fast part: unit tests and simulation, plain and under sanitizers
 	@tests/run-all unit sanitized

@@ -2,6 +2,8 @@
 
 #include "tests/controller/objects.h"
 
+#include "tests/scale.h"
+
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,10 +231,10 @@ END_TEST
 
 START_TEST(fifty_thousand_objects_in_any_order_take_moments)
 {
-    enum { COUNT = 50000 };
+    enum { COUNT = SCALED(50000) };
     char name[16], uid[16], owner[16];
     for (int i = 0; i < COUNT; i++) {
-        int n = (int)(i * 7919L % COUNT); /* coprime to 50000 */
+        int n = (int)(i * 7919L % COUNT); /* coprime to COUNT */
         snprintf(name, sizeof name, "%d", n);
         snprintf(uid, sizeof uid, "u%d", n);
         snprintf(owner, sizeof owner, "job%d", n % 100);
@@ -244,7 +246,8 @@ START_TEST(fifty_thousand_objects_in_any_order_take_moments)
     json_t **owned;
     for (int i = 0; i < 100; i++) {
         snprintf(owner, sizeof owner, "job%d", i);
-        ck_assert_uint_eq(store_find_owned(store, &kube_pod, owner, arena, &owned), 500);
+        ck_assert_uint_eq(store_find_owned(store, &kube_pod, owner, arena, &owned),
+                          COUNT / 100);
     }
     het_arena_free(arena);
     for (int i = 0; i < COUNT; i++) {

@@ -4,6 +4,8 @@
 #include "tests/controller/objects.h"
 #include "tests/controller/script_transport.h"
 
+#include "tests/scale.h"
+
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1388,7 +1390,8 @@ Suite *test_watch_suite(void)
     ADD_TABLE(cases, odd_object_changes_nothing, odd_objects);
     tcase_add_test(cases, unknown_types_and_kinds_are_ignored);
     tcase_add_test(cases, what_is_kept_is_trimmed_or_refused);
-    tcase_add_loop_test(cases, store_becomes_what_the_server_has_whatever_fails, 0, 100);
+    tcase_add_loop_test(cases, store_becomes_what_the_server_has_whatever_fails, 0,
+                        SCALED(100));
     suite_add_tcase(suite, cases);
     return suite;
 }

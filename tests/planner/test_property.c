@@ -3,11 +3,13 @@
 #include "planner/search.h"
 #include "tests/planner/random_problem.h"
 
+#include "tests/scale.h"
+
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define INSTANCES 1200u
+#define INSTANCES SCALED(1200u)
 #define EFFORT    1500u
 
 #define CLAIM(seed, what, condition)                                                     \
