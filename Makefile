@@ -133,9 +133,16 @@ $(B)/bench-controller: $(call obj,tests/bench/controller.c) $(B)/libcontroller.a
 bench: all $(B)/bench ## planning and re-planning times, memory; prints a table, writes bench.json
 	@$(B)/bench $(BENCH_ARGS)
 
+golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the difference
+	@for folder in tests/golden/*/*/; do \
+	    for form in json:json table:txt; do \
+	        HETPLAN=$(abspath $<) tests/golden/plan $$folder $${form%:*} >$${folder}plan.$${form#*:}; \
+	    done; done
+	@git status --short tests/golden
+
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
-SCRIPTS = deploy/apt-packages .ci/run tests/run-all tests/lint/purity $(wildcard tests/e2e/run \
+SCRIPTS = deploy/apt-packages .ci/run tests/run-all tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
           tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
 	@clang-format -i $(C_FILES)
