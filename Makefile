@@ -130,8 +130,9 @@ run-demo: all
 $(B)/bench-controller: $(call obj,tests/bench/controller.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
-bench: all $(B)/bench ## planning and re-planning times, memory; prints a table, writes bench.json
-	@$(B)/bench $(BENCH_ARGS)
+bench: packages ## planning and re-planning: time, memory, plan quality; writes bench.json
+	@$(MAKE) --no-print-directory -s -j2 all $(B)/bench-controller
+	@tests/bench/run $(BENCH_ARGS) $(B)
 
 golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the difference
 	@for folder in tests/golden/*/*/; do \
