@@ -117,7 +117,7 @@ demo: ## install what is missing, build, and show a job planned, placed and move
 	@$(MAKE) --no-print-directory -j2 all
 	@$(MAKE) --no-print-directory run-demo
 run-demo: all
-	@$(DEMO) --event "120s delete node/v100-1" --event "600s restore node/v100-1" \
+	@$(DEMO) --event "120s delete node/a100-2" --event "600s restore node/a100-2" \
 	    --until 1800s
 	@echo
 	@echo "The same on your own cluster:"
