@@ -51,7 +51,7 @@ static int fail_no_type(struct het_arena *arena, const struct het_problem *probl
     for (size_t i = 0; i < problem->profile->type_count; i++)
         profile_names = het_arena_printf(arena, "%s%s%s", profile_names, i ? ", " : "",
                                          problem->profile->type_names[i]);
-    return het_fail(err, HET_BAD_INPUT,
+    return het_fail(err, HET_NO_PLAN,
                     "no GPU type of the cluster is in the profile%s: the cluster has "
                     "%.300s; the profile has %.300s; add an alias to the hardware file, "
                     "or measure the profile on these GPUs",

@@ -22,9 +22,9 @@ struct het_problem {
 /* Binds the three (profile_type in `arena`): a cluster type takes the profile's type of
  * its name, else of its profile_name, else one that the aliases of cluster->hardware say
  * is the same part. Types that the workload's type limits leave out get none. Errors:
- * HET_BAD_INPUT when any of the three fails its check, when the memory of a type that is
- * in the profile is unknown, or when no type of the cluster is in the profile (both lists
- * are in the message). */
+ * HET_BAD_INPUT when any of the three fails its check, or when the memory of a type that
+ * is in the profile is unknown; HET_NO_PLAN when no type of the cluster is in the profile
+ * (both lists are in the message). */
 int het_problem_init(struct het_arena *arena, const struct het_cluster *cluster,
                      const struct het_profile *profile,
                      const struct het_workload *workload, struct het_problem *ret,

@@ -54,7 +54,7 @@ START_TEST(no_common_type_is_an_error_that_lists_both_sides)
     ck_assert_int_eq(het_problem_init(toy->arena, &toy->cluster, &toy->profile,
                                       &toy->workload, &problem, &err),
                      -1);
-    ck_assert_int_eq(err.code, HET_BAD_INPUT);
+    ck_assert_int_eq(err.code, HET_NO_PLAN);
     ck_assert_ptr_nonnull(strstr(err.message, "the cluster has g1, g2; the profile has "
                                               "fast, slow"));
     toy_free(toy);
