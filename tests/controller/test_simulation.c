@@ -711,6 +711,125 @@ START_TEST(job_made_again_under_its_name_is_another)
 }
 END_TEST
 
+START_TEST(work_for_a_plan_is_bounded)
+{
+    put_job("j", 14);
+    run_s(60);
+    ck_assert(runs("j"));
+    /* I8: at most 4 writes a rank and 20 more. */
+    int64_t ranks = object_integer(job("j"), "status.allocatedGPUs", 0);
+    ck_assert_int_le((int64_t)embedded_statistics(server).writes, 4 * ranks + 20);
+    ck_assert_uint_eq(embedded_statistics(server).refused, 0);
+}
+END_TEST
+
+/* ---- each write, one by one ---- */
+
+struct one_fault {
+    uint64_t at; /* which write */
+    enum embedded_fault fault;
+    bool dies; /* the controller, too */
+    bool has_struck, has_died;
+};
+
+static enum embedded_fault strike(void *context, const struct embedded_call *call)
+{
+    struct one_fault *one = context;
+    if (call->write_ordinal != one->at)
+        return EMBEDDED_NO_FAULT;
+    one->has_struck = true;
+    return one->fault;
+}
+
+static void die_once(void *context, struct simulation *at)
+{
+    struct one_fault *one = context;
+    if (!one->dies || !one->has_struck || one->has_died)
+        return;
+    one->has_died = true;
+    simulation_restart_controller(at);
+}
+
+/* A job from its creation over the loss of a node to its end; returns the number of
+ * writes. */
+static uint64_t live_through(struct one_fault *one)
+{
+    begin(one->at, false);
+    embedded_set_faults(server, strike, one);
+    simulation_before_round(simulation, die_once, one);
+    put_job("j", 8);
+    run_s(120);
+    hold(runs("j"), "write %llu, fault %d: the job does not run",
+         (unsigned long long)one->at, one->fault);
+    do_event("delete node/a-1");
+    run_s(200);
+    hold(runs("j"), "write %llu, fault %d: the job does not run again",
+         (unsigned long long)one->at, one->fault);
+    auto_free char *nodes = nodes_of("j");
+    hold(!strstr(nodes, "a-1"), "%s", nodes);
+    check_rest();
+    do_event("delete job/j");
+    run_s(120);
+    check_no_orphans();
+    uint64_t writes = embedded_statistics(server).writes;
+    teardown();
+    return writes;
+}
+
+/* Each write with SEEDS=n; without it every third, another third for each fault. */
+static void strike_each_write(enum embedded_fault fault, bool dies)
+{
+    struct one_fault none = { 0 };
+    uint64_t writes = live_through(&none);
+    uint64_t step = getenv("SEEDS") ? 1 : 3;
+    for (uint64_t at = 1 + fault % step; at <= writes; at += step) {
+        struct one_fault one = { .at = at, .fault = fault, .dies = dies };
+        live_through(&one);
+    }
+}
+
+START_TEST(controller_dies_before_a_write)
+{
+    strike_each_write(EMBEDDED_LOSE_REQUEST, true);
+}
+END_TEST
+
+START_TEST(controller_dies_after_a_write)
+{
+    strike_each_write(EMBEDDED_LOSE_REPLY, true);
+}
+END_TEST
+
+START_TEST(reply_to_a_write_is_lost)
+{
+    strike_each_write(EMBEDDED_LOSE_REPLY, false);
+}
+END_TEST
+
+START_TEST(write_is_not_answered)
+{
+    strike_each_write(EMBEDDED_HANG, false);
+}
+END_TEST
+
+START_TEST(write_meets_a_conflict)
+{
+    strike_each_write(EMBEDDED_ANSWER_409, false);
+}
+END_TEST
+
+START_TEST(server_fails_at_a_write)
+{
+    strike_each_write(EMBEDDED_ANSWER_500, false);
+}
+END_TEST
+
+START_TEST(server_is_too_busy_for_a_write)
+{
+    strike_each_write(EMBEDDED_ANSWER_429, false);
+}
+END_TEST
+
 /* ---- any order of things ---- */
 
 struct shaker {
@@ -840,7 +959,7 @@ static void for_seeds(unsigned faults, unsigned restarts)
 {
     const char *one = getenv("SEED");
     const char *many = getenv("SEEDS");
-    uint64_t count = many ? strtoull(many, NULL, 10) : 12;
+    uint64_t count = many ? strtoull(many, NULL, 10) : 6;
     if (one) {
         shake(strtoull(one, NULL, 10), faults, restarts);
         return;
@@ -904,7 +1023,18 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, gpus_that_somebody_else_takes_are_counted);
     tcase_add_test(scenarios, job_waits_for_its_profile);
     tcase_add_test(scenarios, job_made_again_under_its_name_is_another);
+    tcase_add_test(scenarios, work_for_a_plan_is_bounded);
     suite_add_tcase(suite, scenarios);
+    TCase *writes = tcase_create("writes");
+    tcase_set_timeout(writes, 300);
+    tcase_add_test(writes, controller_dies_before_a_write);
+    tcase_add_test(writes, controller_dies_after_a_write);
+    tcase_add_test(writes, reply_to_a_write_is_lost);
+    tcase_add_test(writes, write_is_not_answered);
+    tcase_add_test(writes, write_meets_a_conflict);
+    tcase_add_test(writes, server_fails_at_a_write);
+    tcase_add_test(writes, server_is_too_busy_for_a_write);
+    suite_add_tcase(suite, writes);
     /* CK_RUN_CASE=faults SEED=17 runs one of them again. */
     add_shaken(suite, "events", whatever_happens_to_the_cluster_jobs_come_to_rest);
     add_shaken(suite, "deaths", controller_may_die_at_any_moment);
