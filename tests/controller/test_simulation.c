@@ -158,27 +158,6 @@ static int64_t newest_generation(const char *uid)
     return newest;
 }
 
-/* A pod of the new generation is created only when no older one can hold a GPU or run a
- * rank, and after the plan that it is of. */
-static void check_new_pod(const json_t *pod)
-{
-    const char *uid = label(pod, LABEL_JOB_UID);
-    const char *name = object_text(pod, "metadata.name");
-    int64_t generation = generation_of(pod);
-    hold(find_plan(uid, generation) != NULL, "%s has no plan", name);
-    hold(generation == newest_generation(uid), "%s is of an old plan", name);
-    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
-        const json_t *other = embedded_at(server, "pods", i);
-        const char *node = object_text(other, "spec.nodeName");
-        bool node_is_gone = *node && !embedded_find(server, "nodes", "", node);
-        if (strcmp(label(other, LABEL_JOB_UID), uid) != 0 || is_finished_pod(other) ||
-            node_is_gone)
-            continue;
-        hold(generation_of(other) == generation, "%s is created while %s is alive", name,
-             object_text(other, "metadata.name"));
-    }
-}
-
 /* GPUs that the plan in `map` takes of node `name`. */
 static int64_t planned_on(const json_t *map, const char *name)
 {
@@ -199,6 +178,37 @@ static int64_t planned_on(const json_t *map, const char *name)
     return gpus;
 }
 
+/* A pod of the new generation is created only when no older one can hold a GPU or run a
+ * rank, and after the plan that it is of. */
+static void check_new_pod(const json_t *pod)
+{
+    const char *uid = label(pod, LABEL_JOB_UID);
+    const char *name = object_text(pod, "metadata.name");
+    int64_t generation = generation_of(pod);
+    hold(find_plan(uid, generation) != NULL, "%s has no plan", name);
+    hold(generation == newest_generation(uid), "%s is of an old plan", name);
+    const json_t *term =
+        json_array_get(object_at(pod, "spec.affinity.nodeAffinity."
+                                      "requiredDuringSchedulingIgnoredDuringExecution."
+                                      "nodeSelectorTerms"),
+                       0);
+    const json_t *pin = json_array_get(object_at(term, "matchFields"), 0);
+    const char *pinned = json_string_value(json_array_get(object_at(pin, "values"), 0));
+    hold(pinned && planned_on(find_plan(uid, generation), pinned) == gpus_of_pod(pod),
+         "%s has %lld GPUs on %s, not as planned", name, (long long)gpus_of_pod(pod),
+         pinned ? pinned : "?");
+    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
+        const json_t *other = embedded_at(server, "pods", i);
+        const char *node = object_text(other, "spec.nodeName");
+        bool node_is_gone = *node && !embedded_find(server, "nodes", "", node);
+        if (strcmp(label(other, LABEL_JOB_UID), uid) != 0 || is_finished_pod(other) ||
+            node_is_gone)
+            continue;
+        hold(generation_of(other) == generation, "%s is created while %s is alive", name,
+             object_text(other, "metadata.name"));
+    }
+}
+
 static json_t *job_of(const json_t *child)
 {
     json_t *job = embedded_find(server, "heterotrainingjobs",
@@ -214,22 +224,27 @@ static bool is_retired(const json_t *map)
     return json_object_get(object_at(map, "metadata.annotations"), ANNOTATION_RETIRED);
 }
 
-/* No GPU twice: the plans that hold now, of all jobs, fit every node. Looked at when a
- * plan is decided; a node that loses GPUs afterwards is another story. */
+/* GPUs of a node that the plans which hold now take, of all jobs. */
+static int64_t planned_gpus(const char *node)
+{
+    int64_t taken = 0;
+    for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
+        const json_t *map = embedded_at(server, "configmaps", i);
+        const json_t *job = job_of(map);
+        if (job && !snapshot_job_is_finished(job) && !is_retired(map) &&
+            generation_of(map) == newest_generation(label(map, LABEL_JOB_UID)))
+            taken += planned_on(map, node);
+    }
+    return taken;
+}
+
+/* No GPU twice. Looked at when a plan is decided; a node that loses GPUs afterwards is
+ * another story. */
 static void check_new_plan(const json_t *made)
 {
     for (size_t n = 0; n < embedded_count(server, "nodes"); n++) {
         const char *node = object_text(embedded_at(server, "nodes", n), "metadata.name");
-        if (!planned_on(made, node))
-            continue;
-        int64_t taken = 0;
-        for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
-            const json_t *map = embedded_at(server, "configmaps", i);
-            const json_t *job = job_of(map);
-            if (job && !snapshot_job_is_finished(job) && !is_retired(map) &&
-                generation_of(map) == newest_generation(label(map, LABEL_JOB_UID)))
-                taken += planned_on(map, node);
-        }
+        int64_t taken = planned_on(made, node) ? planned_gpus(node) : 0;
         hold(taken <= gpus_of_node(node), "%lld of %lld GPUs of %s are planned",
              (long long)taken, (long long)gpus_of_node(node), node);
     }
@@ -320,6 +335,16 @@ static void check_status(const json_t *job)
          "%s: %lld pods run, status says %lld", name,
          (long long)count_pods(job, "Running"),
          (long long)object_integer(job, "status.pods.running", 0));
+    const json_t *plan = find_plan(object_text(job, "metadata.uid"),
+                                   object_integer(job, "status.plan.generation", 0));
+    int64_t planned = 0;
+    for (size_t n = 0; plan && n < embedded_count(server, "nodes"); n++)
+        planned += planned_on(
+            plan, object_text(embedded_at(server, "nodes", n), "metadata.name"));
+    int64_t allocated = object_integer(job, "status.allocatedGPUs", 0);
+    if (is_condition(job, "Running", "True"))
+        hold(allocated == planned, "%s: %lld GPUs are allocated, %lld planned", name,
+             (long long)allocated, (long long)planned);
     /* Ranks may end one by one. The other way round need not be: a pod that runs on a
      * silent node is not ready. */
     if (is_condition(job, "Running", "True"))
@@ -913,19 +938,32 @@ static void heal(void)
     }
 }
 
-/* Jobs of at most 14 GPUs: whoever comes first runs, or both. */
-static void check_somebody_runs(void)
+/* GPUs of the cluster that no plan takes. */
+static int64_t unplanned_gpus(void)
 {
-    bool any = false;
-    bool anybody = false;
+    int64_t gpus = 0;
+    for (size_t n = 0; n < embedded_count(server, "nodes"); n++) {
+        const char *node = object_text(embedded_at(server, "nodes", n), "metadata.name");
+        gpus += gpus_of_node(node) - planned_gpus(node);
+    }
+    return gpus;
+}
+
+/* The cluster is well: a job runs, is over, or no plan fits what others leave. */
+static void check_all_is_done(void)
+{
     for (size_t i = 0; i < embedded_count(server, "heterotrainingjobs"); i++) {
         const json_t *one = embedded_at(server, "heterotrainingjobs", i);
-        if (snapshot_job_is_finished(one))
+        const json_t *feasible =
+            object_find(object_at(one, "status.conditions"), "type", "PlanFeasible");
+        const char *reason = object_text(feasible, "reason");
+        if (snapshot_job_is_finished(one) || is_condition(one, "Running", "True") ||
+            !strcmp(reason, "NoPlanFits"))
             continue;
-        anybody = true;
-        any = any || is_condition(one, "Running", "True");
+        hold(!strcmp(reason, "NoUsableGPUs") && !unplanned_gpus(),
+             "%s does not run: %s, %lld GPUs are free", object_text(one, "metadata.name"),
+             reason, (long long)unplanned_gpus());
     }
-    hold(any || !anybody, "no job runs");
 }
 
 static void shake(uint64_t with_seed, unsigned faults, unsigned restarts)
@@ -946,7 +984,7 @@ static void shake(uint64_t with_seed, unsigned faults, unsigned restarts)
     heal();
     run_s(1200); /* restart back-offs, cooldowns, planner back-offs */
     check_rest();
-    check_somebody_runs();
+    check_all_is_done();
     uint64_t writes = embedded_statistics(server).writes;
     run_s(120);
     ck_assert_msg(embedded_statistics(server).writes == writes, "seed %llu: not quiet",
