@@ -82,6 +82,80 @@ START_TEST(given_fields_are_read)
 }
 END_TEST
 
+/* Fills `value` with the defaults that `schema` gives below it, in objects that it makes
+ * where it must. Returns whether there was any. */
+static bool fill_defaults(const json_t *schema, json_t *value)
+{
+    const char *name;
+    json_t *property;
+    bool any = false;
+    json_object_foreach (json_object_get(schema, "properties"), name, property) {
+        json_t *fallback = json_object_get(property, "default");
+        json_t *present = json_object_get(value, name);
+        if (json_object_get(property, "properties")) {
+            json_t *child = present ? json_incref(present) : json_object();
+            if (fill_defaults(property, child)) {
+                json_object_set(value, name, child);
+                any = true;
+            }
+            json_decref(child);
+        } else if (fallback && !present) {
+            json_object_set(value, name, fallback);
+            any = true;
+        }
+    }
+    return any;
+}
+
+START_TEST(defaults_are_those_of_the_schema)
+{
+    FILE *file = fopen("crds/heterotrain.io_heterotrainingjobs.yaml", "r");
+    ck_assert_ptr_nonnull(file);
+    static char text[400000];
+    size_t length = fread(text, 1, sizeof text, file);
+    fclose(file);
+    json_t *crd;
+    struct het_error err;
+    ck_assert_int_eq(het_yaml_parse_one(text, length, &crd, &err), 0);
+    const json_t *schema = NULL;
+    ck_assert_int_eq(json_unpack(crd, "{s:{s:[{s:{s:{s:{s:o}}}}]}}", "spec", "versions",
+                                 "schema", "openAPIV3Schema", "properties", "spec",
+                                 &schema),
+                     0);
+    json_auto_t *bare = job_with("{}");
+    json_auto_t *filled = job_with("{}");
+    ck_assert(fill_defaults(schema, json_object_get(filled, "spec")));
+    /* A member of a group of which only one may be there. */
+    json_object_del(json_object_get(json_object_get(filled, "spec"), "model"),
+                    "architecture");
+    struct job_spec ours, theirs;
+    const char *reason;
+    ck_assert_int_eq(job_spec_parse(arena, bare, &ours, &reason, &err), 0);
+    ck_assert_msg(job_spec_parse(arena, filled, &theirs, &reason, &err) == 0, "%s",
+                  err.message);
+    ck_assert_int_eq(theirs.profile_is_cluster, ours.profile_is_cluster);
+    ck_assert_int_eq(theirs.min_gpus, ours.min_gpus);
+    ck_assert_int_eq(theirs.max_gpus, ours.max_gpus);
+    ck_assert_str_eq(theirs.algorithm, ours.algorithm);
+    ck_assert_int_eq(theirs.seed, ours.seed);
+    ck_assert_int_eq(theirs.effort, ours.effort);
+    ck_assert_int_eq(theirs.planner_timeout_ms, ours.planner_timeout_ms);
+    ck_assert_int_eq(theirs.memory_headroom_percent, ours.memory_headroom_percent);
+    ck_assert_int_eq(theirs.replan_mode, ours.replan_mode);
+    ck_assert_int_eq(theirs.debounce_ms, ours.debounce_ms);
+    ck_assert_int_eq(theirs.cooldown_ms, ours.cooldown_ms);
+    ck_assert_int_eq(theirs.node_failure_grace_ms, ours.node_failure_grace_ms);
+    ck_assert_int_eq(theirs.min_improvement_percent, ours.min_improvement_percent);
+    ck_assert_str_eq(theirs.runtime, ours.runtime);
+    ck_assert_int_eq(theirs.master_port, ours.master_port);
+    ck_assert_str_eq(theirs.plan_mount_path, ours.plan_mount_path);
+    ck_assert_int_eq(theirs.max_restarts, ours.max_restarts);
+    ck_assert_int_eq(theirs.backoff_ms, ours.backoff_ms);
+    ck_assert_int_eq(theirs.backoff_max_ms, ours.backoff_max_ms);
+    json_decref(crd);
+}
+END_TEST
+
 static const struct {
     const char *spec, *reason, *message;
 } refused[] = {
@@ -186,6 +260,7 @@ Suite *test_job_spec_suite(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, absent_fields_take_the_defaults);
     tcase_add_test(cases, given_fields_are_read);
+    tcase_add_test(cases, defaults_are_those_of_the_schema);
     tcase_add_loop_test(cases, what_cannot_be_is_refused_by_field, 0,
                         sizeof refused / sizeof *refused);
     tcase_add_test(cases, names_that_would_not_make_pod_names_are_refused);
