@@ -728,11 +728,8 @@ static int serve_patch(struct embedded *embedded, const struct exchange *exchang
 static void options_from_query(const struct route *route, json_t *options)
 {
     const char *grace = route_query(route, "gracePeriodSeconds");
-    const char *policy = route_query(route, "propagationPolicy");
     if (*grace)
         object_default(options, "gracePeriodSeconds", json_integer(atoll(grace)));
-    if (*policy)
-        object_default(options, "propagationPolicy", json_string(policy));
 }
 
 static json_t *method_not_allowed(void)

@@ -6,8 +6,8 @@
  * 410, create, update, merge patch, server-side apply, status subresource, graceful
  * deletion, finalizers, and the Status bodies of a real server. Departures: custom
  * resources are not checked against their schemas; managedFields only knows managers that
- * apply; there is no authentication; JSON patch, eviction and deletion of collections are
- * not served.
+ * apply; every propagationPolicy is Background; there is no authentication; JSON patch,
+ * eviction and deletion of collections are not served.
  *
  * Time is what embedded_advance was last told, in milliseconds since 1970. Requests are
  * acted on and answered inside transport_poll, one after the other in the order in which

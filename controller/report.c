@@ -224,24 +224,30 @@ static void entry_fini(struct entry *entry)
     json_decref(entry->data);
 }
 
-/* Prints or keeps what happened in this moment. */
-static void flush(struct report *report)
+static void tell(struct report *report, struct entry *entry)
 {
     int64_t now_ms = simulation_now_ms(report->simulation);
-    for (size_t i = 0; i < report->entry_count; i++) {
-        struct entry *entry = &report->entries[i];
-        if (report->options.is_json) {
-            object_set(entry->data, "atSeconds", json_real((double)now_ms / 1000));
-            object_set(entry->data, "what", json_string(entry->what));
-            json_array_append(report->timeline, entry->data);
-        } else if (!report->options.is_quiet) {
-            auto_free char *line = entry->names ? pods_line(report, entry)
-                                                : xstrdup(entry->text);
-            print_time(report, now_ms);
-            print_indented(report, line);
-        }
-        entry_fini(entry);
+    if (report->options.is_json) {
+        object_set(entry->data, "atSeconds", json_real((double)now_ms / 1000));
+        object_set(entry->data, "what", json_string(entry->what));
+        json_array_append(report->timeline, entry->data);
+    } else if (!report->options.is_quiet) {
+        auto_free char *line = entry->names ? pods_line(report, entry)
+                                            : xstrdup(entry->text);
+        print_time(report, now_ms);
+        print_indented(report, line);
     }
+}
+
+/* Prints or keeps what happened in this moment: first what the script did. */
+static void flush(struct report *report)
+{
+    for (int script = 1; script >= 0; script--)
+        for (size_t i = 0; i < report->entry_count; i++)
+            if (!strcmp(report->entries[i].what, "script") == script)
+                tell(report, &report->entries[i]);
+    for (size_t i = 0; i < report->entry_count; i++)
+        entry_fini(&report->entries[i]);
     report->entry_count = 0;
 }
 

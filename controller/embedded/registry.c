@@ -474,29 +474,6 @@ static void mark_deleted(struct registry *registry, const struct target *target,
         object_set(object, "status.phase", json_string("Terminating"));
 }
 
-/* propagationPolicy: the garbage collector acts on these finalizers. */
-static void add_propagation(json_t *object, const json_t *options)
-{
-    static const char *const policies[][2] = { { "Foreground", "foregroundDeletion" },
-                                               { "Orphan", "orphan" } };
-    for (size_t i = 0; i < 2; i++) {
-        if (strcmp(object_text(options, "propagationPolicy"), policies[i][0]) != 0)
-            continue;
-        json_t *name = json_string(policies[i][1]);
-        json_t *finalizers = object_list(object, "metadata.finalizers");
-        size_t k;
-        json_t *held;
-        bool has = false;
-        json_array_foreach (finalizers, k, held) {
-            has = has || json_equal(held, name);
-        }
-        if (has)
-            json_decref(name);
-        else
-            json_array_append_new(finalizers, name);
-    }
-}
-
 static int removed(struct registry *registry, const struct target *target, json_t *object,
                    json_t **ret_body)
 {
@@ -522,7 +499,6 @@ int registry_delete(struct registry *registry, const struct target *target,
     json_auto_t *object = json_deep_copy(before);
     int64_t grace_s = grace_of(target, object, options);
     bool again = object_at(before, "metadata.deletionTimestamp");
-    add_propagation(object, options);
     if (!again ||
         grace_s < object_integer(before, "metadata.deletionGracePeriodSeconds", 0))
         mark_deleted(registry, target, object, grace_s);
