@@ -242,10 +242,12 @@ static void tell(struct report *report, struct entry *entry)
 /* Prints or keeps what happened in this moment: first what the script did. */
 static void flush(struct report *report)
 {
-    for (int script = 1; script >= 0; script--)
-        for (size_t i = 0; i < report->entry_count; i++)
-            if (!strcmp(report->entries[i].what, "script") == script)
-                tell(report, &report->entries[i]);
+    for (size_t i = 0; i < report->entry_count; i++)
+        if (!strcmp(report->entries[i].what, "script"))
+            tell(report, &report->entries[i]);
+    for (size_t i = 0; i < report->entry_count; i++)
+        if (strcmp(report->entries[i].what, "script") != 0)
+            tell(report, &report->entries[i]);
     for (size_t i = 0; i < report->entry_count; i++)
         entry_fini(&report->entries[i]);
     report->entry_count = 0;
