@@ -553,8 +553,27 @@ static double kind_seconds(const struct het_draft *draft, const struct kind *kin
     return degree->seconds[degree->max_samples] / degree->max_samples;
 }
 
-/* Leaves out replicas of the slowest kinds until there are not too many. Returns how many
- * kinds are left. */
+/* Replicas of one kind, at most `most`, that share the samples evenly and are done first;
+ * `most` if no number of them can. */
+static uint32_t even_replicas(const struct het_draft *draft, const struct kind *kind,
+                              uint32_t most)
+{
+    const struct degree *degree = degree_at(draft, kind->type, kind->degree);
+    uint32_t best = most;
+    double best_s = HUGE_VAL;
+    for (uint32_t n = 1; n <= most; n++) {
+        uint32_t share = draft->samples / n;
+        if (draft->samples % n == 0 && share <= degree->max_samples &&
+            degree->seconds[share] < best_s) {
+            best_s = degree->seconds[share];
+            best = n;
+        }
+    }
+    return best;
+}
+
+/* Leaves out replicas of the slowest kinds until there are not too many; of a single kind
+ * so many that the rest share the samples evenly. Returns how many kinds are left. */
 static size_t trim_kinds(struct het_draft *draft, size_t count)
 {
     uint64_t replicas = 0, most = most_replicas(draft);
@@ -576,6 +595,8 @@ static size_t trim_kinds(struct het_draft *draft, size_t count)
         count--;
         memmove(kind, kind + 1, (count - slowest) * sizeof *kind);
     }
+    if (count == 1)
+        draft->kinds->count = even_replicas(draft, draft->kinds, draft->kinds->count);
     return count;
 }
 

@@ -256,6 +256,37 @@ static int compare_parts(const void *left, const void *right)
     return 0;
 }
 
+static uint32_t largest_node(const struct het_cluster *cluster, uint32_t type)
+{
+    uint32_t largest = 0;
+    for (size_t n = 0; n < cluster->node_count; n++)
+        if (cluster->nodes[n].type == type && cluster->nodes[n].gpu_count > largest)
+            largest = cluster->nodes[n].gpu_count;
+    return largest;
+}
+
+static bool is_inside_a_node(const struct parts *parts, const struct part *part)
+{
+    for (uint32_t t = 0; t < parts->type_count; t++)
+        if (part->shares[t].gpus == part->gpus)
+            return part->gpus <= largest_node(parts->problem->cluster, t);
+    return false;
+}
+
+/* Moves the parts inside a node right behind the first part, in the order they have. */
+static void advance_single_nodes(struct parts *parts)
+{
+    size_t to = 1;
+    for (size_t i = 1; i < parts->count; i++) {
+        struct part part = parts->items[i];
+        if (!is_inside_a_node(parts, &part))
+            continue;
+        memmove(parts->items + to + 1, parts->items + to,
+                (i - to) * sizeof *parts->items);
+        parts->items[to++] = part;
+    }
+}
+
 /* Insertion keeps equal parts in the order they were found. */
 static void sort_parts(struct parts *parts)
 {
@@ -268,6 +299,7 @@ static void sort_parts(struct parts *parts)
     }
     if (parts->count > HET_SEARCH_MAX_PARTS)
         parts->count = HET_SEARCH_MAX_PARTS;
+    advance_single_nodes(parts);
 }
 
 static void find_parts(struct parts *parts)
@@ -394,12 +426,12 @@ static int run_algorithm(struct het_search *search, struct parts *parts,
         parts->items[i].is_done = parts->items[i].is_winner = false;
     for (size_t i = 0; i < parts->count && result == 0; i++) {
         size_t rest = parts->count - i;
-        uint64_t look = effort / 2 - search->effort_spent;
+        uint64_t look = effort / 4 * 3 - search->effort_spent;
         uint64_t share = i ? look / (rest < LOOK_SHARES ? rest : LOOK_SHARES) : look / 2;
         result = run_part(search, &parts->items[i], share ? share : 1, err);
         for (size_t j = 0; j < i && parts->items[i].is_winner; j++)
             parts->items[j].is_winner = false;
-        if (search->effort_spent >= effort / 2)
+        if (search->effort_spent >= effort / 4 * 3)
             break;
     }
     struct part *part;

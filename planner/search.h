@@ -20,14 +20,15 @@ const struct het_algorithm *const *het_search_algorithms(void);
  * each type a part takes all its GPUs (as many as the job's limits allow), a power of
  * two, half as many and so on down to none, those of its first one, two, ... nodes if
  * they are few, or trims its nodes to a multiple of a tensor-parallel degree. Nodes are
- * taken whole, the larger ones before the smaller, then the better connected. Parts go
- * from the one that can compute most to the least, and are left out once their lower
- * bound shows that they cannot win.
+ * taken whole, the larger ones before the smaller, then the better connected. The whole
+ * comes first, then parts inside a node, where nothing crosses a link between nodes, then
+ * the others, from the one that can compute most to the least; parts are left out once
+ * their lower bound shows that they cannot win.
  *
- * Effort: half of it is for a first look at every part, half of that for the first, then
- * a sixteenth of what is left for each, or an even share among the last sixteen; the
- * parts that were not searched to their end then get half of what is left each, the one
- * that the best plan is of before the others. Same input, same result.
+ * Effort: three quarters of it are for a first look at every part, half of that for the
+ * first, then a sixteenth of what is left for each, or an even share among the last
+ * sixteen; the parts that were not searched to their end then get half of what is left
+ * each, the one that the best plan is of before the others. Same input, same result.
  *
  * Errors: HET_NO_PLAN with the reason and the nearest miss; HET_BAD_INPUT for an unknown
  * algorithm (all names listed). */

@@ -14,9 +14,10 @@
 /* What a look at a candidate costs beyond one unit: groups are walked node by node. */
 #define GPUS_A_UNIT 256u
 
-/* Higher degrees are not tried where the bound with lower ones is this many times the
- * best plan's time: they would have to be that much faster. */
-#define REACH 1.25
+/* With more GPUs than this, higher degrees are not tried where the bound with lower ones
+ * is REACH times the best plan's time: they would have to be that much faster. */
+#define REACH_GPUS 32u
+#define REACH      2.0
 
 struct metis {
     struct het_search *search;
@@ -230,7 +231,8 @@ static bool try_batch(struct metis *metis, uint32_t microbatch_count)
     metis->last_tp[0] = 0; /* no start yet */
     metis->bound_s = 0;
     for (size_t d = 0; d < degree_count; d++) {
-        if (metis->bound_s > REACH * het_search_worth(metis->search))
+        if (metis->gpu_count > REACH_GPUS &&
+            metis->bound_s > REACH * het_search_worth(metis->search))
             break;
         if (!het_search_spend(metis->search, 1 + metis->gpu_count / GPUS_A_UNIT))
             return false;
