@@ -79,6 +79,23 @@ static void rename_limits(struct het_arena *arena, const struct het_cluster *clu
     workload->type_limits = limits;
 }
 
+/* A plan file, unbound; what it does not say is as in `workload`. */
+static int decode_plan(struct het_arena *arena, const struct het_workload *workload,
+                       const json_t *json, const struct het_plan **ret,
+                       struct het_error *err)
+{
+    const struct het_plan *read;
+    if (het_codec_plan(arena, json, &read, err) < 0)
+        return -1;
+    struct het_plan *plan = het_plan_copy(arena, read);
+    if (!json_object_get(json, "precision"))
+        plan->precision = workload->precision;
+    if (!json_object_get(json, "optimizer"))
+        plan->optimizer = workload->optimizer;
+    *ret = plan;
+    return 0;
+}
+
 static int read_job(struct het_arena *arena, const json_t *document,
                     const struct het_profile *profile, struct het_workload *workload,
                     struct het_question *question, struct het_error *err)
@@ -90,7 +107,7 @@ static int read_job(struct het_arena *arena, const json_t *document,
         return fail_in_part(document, "job", err);
     const json_t *from = json_object_get(job, "from");
     if (from && !json_is_null(from) &&
-        het_codec_plan(arena, from, &question->from, err) < 0)
+        decode_plan(arena, workload, from, &question->from, err) < 0)
         return het_wrap(err, "%s: from", part_name(document, "job"));
     return 0;
 }
@@ -123,28 +140,41 @@ int het_question_read(struct het_arena *arena, const json_t *document,
 
 /* ---- answers ---- */
 
+/* Seconds an iteration of the running plan takes for this question's cluster, profile and
+ * limits; 0 if it cannot run there. */
+static double from_iteration_s(struct het_arena *arena,
+                               const struct het_question *question)
+{
+    const struct het_problem *problem = &question->problem;
+    const struct het_plan *bound;
+    struct het_peak_memory *peaks;
+    struct het_cost cost;
+    size_t count;
+    if (!question->from ||
+        het_plan_bind(arena, question->from, problem->cluster, &bound, NULL) < 0)
+        return 0;
+    struct het_plan plan = *bound;
+    plan.idle_count = 0; /* what the plan left idle then; the cluster may have grown */
+    struct het_violations violations = { 0 };
+    if (het_plan_check(arena, problem, &plan, &violations) ||
+        het_memory_plan(arena, problem, &plan, &peaks, &count, NULL) ||
+        het_cost_plan(problem, &plan, &cost, NULL) < 0)
+        return 0;
+    return cost.iteration_s;
+}
+
 int het_question_plan(struct het_arena *arena, const struct het_question *question,
                       const struct het_plan **ret, struct het_error *err)
 {
     struct het_search_statistics statistics;
-    return het_search_run(arena, &question->problem, &question->options, ret, &statistics,
-                          err);
-}
-
-/* Decodes and binds; -1 with a violation. */
-static int read_plan(struct het_arena *arena, const struct het_problem *problem,
-                     const json_t *json, const struct het_plan **ret,
-                     struct het_error *err)
-{
-    const struct het_plan *read;
-    if (het_codec_plan(arena, json, &read, err) < 0)
+    const struct het_plan *found;
+    if (het_search_run(arena, &question->problem, &question->options, &found, &statistics,
+                       err) < 0)
         return -1;
-    struct het_plan plan = *read;
-    if (!json_object_get(json, "precision"))
-        plan.precision = problem->workload->precision;
-    if (!json_object_get(json, "optimizer"))
-        plan.optimizer = problem->workload->optimizer;
-    return het_plan_bind(arena, &plan, problem->cluster, ret, err);
+    struct het_plan *plan = het_plan_copy(arena, found);
+    plan->predicted.from_iteration_s = from_iteration_s(arena, question);
+    *ret = plan;
+    return 0;
 }
 
 /* Price and memory of a well-formed plan. */
@@ -177,7 +207,8 @@ json_t *het_question_judge(struct het_arena *arena, const struct het_question *q
     struct het_error err;
     const struct het_plan *plan;
     json_t *verdict = json_object();
-    if (read_plan(arena, problem, plan_json, &plan, &err) < 0)
+    if (decode_plan(arena, problem->workload, plan_json, &plan, &err) < 0 ||
+        het_plan_bind(arena, plan, problem->cluster, &plan, &err) < 0)
         het_violations_add(arena, &violations, "%s", err.message);
     else if (!het_plan_check(arena, problem, plan, &violations))
         price(arena, problem, plan, verdict, &violations);

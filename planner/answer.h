@@ -25,7 +25,9 @@ struct het_question {
 int het_question_read(struct het_arena *arena, const json_t *document,
                       struct het_question *ret, struct het_error *err);
 
-/* Runs the search. On success the plan, whole (predicted, search, idle). */
+/* Runs the search. On success the plan, whole (predicted, search, idle). With `from` it
+ * is predicted too how long an iteration of that plan takes now (from_iteration_s),
+ * unless it cannot run on this cluster, with this profile and the job's limits. */
 int het_question_plan(struct het_arena *arena, const struct het_question *question,
                       const struct het_plan **ret, struct het_error *err);
 

@@ -69,7 +69,9 @@ struct het_peak_memory {
 
 struct het_prediction {
     double iteration_s, samples_per_s;
-    double lower_bound_s; /* 0: none proved */
+    double lower_bound_s;    /* 0: none proved */
+    double from_iteration_s; /* of the running plan, for the same input; 0: not asked, or
+                                it cannot run any more */
     double pipeline_s, gradient_sync_s, optimizer_s;
     const struct het_peak_memory *peak_memory;
     size_t peak_memory_count;

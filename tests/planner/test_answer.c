@@ -113,6 +113,50 @@ START_TEST(judge_says_what_is_wrong_with_any_plan)
 }
 END_TEST
 
+/* What the answer to `document` says of job.from; 0: nothing. */
+static double from_seconds(json_t *document, json_t *from)
+{
+    struct het_arena *arena = het_arena_new();
+    json_t *job = json_object_get(document, "job");
+    json_object_set_new(job, "effort", json_integer(2000));
+    json_object_set_new(job, "from", from);
+    struct het_question question = read_question(arena, document);
+    const struct het_plan *plan;
+    struct het_error err;
+    ck_assert_msg(!het_question_plan(arena, &question, &plan, &err), "%s", err.message);
+    json_auto_t *json = het_codec_plan_json(plan);
+    double seconds = json_number_value(
+        json_object_get(json_object_get(json, "predicted"), "fromIterationSeconds"));
+    het_arena_free(arena);
+    return seconds;
+}
+
+START_TEST(running_plan_is_priced_with_the_present_input)
+{
+    json_auto_t *document = question_json("tests/data/clusters/a100x8_v100x8.json");
+    /* 256 micro-batches of 206.721 ms, one optimizer step of 76.388 ms; what it predicted
+     * and left idle before does not count. */
+    json_t *from = one_gpu_plan("a100-0", 256, 1);
+    json_object_set_new(from, "predicted", json_pack("{s:f}", "iterationSeconds", 1.0));
+    json_object_set_new(from, "idle",
+                        json_pack("[{s:s, s:[i]}]", "node", "a100-0", "gpus", 1));
+    ck_assert_double_eq_tol(from_seconds(document, from), 256 * 0.206721 + 0.076388,
+                            1e-9);
+}
+END_TEST
+
+START_TEST(running_plan_that_cannot_run_has_no_price)
+{
+    json_auto_t *document = question_json("tests/data/clusters/a100x8_v100x8.json");
+    ck_assert_double_eq(from_seconds(document, json_null()), 0);
+    /* Its node is gone; it runs another batch; it does not fit; it was not profiled. */
+    ck_assert_double_eq(from_seconds(document, one_gpu_plan("gone", 256, 1)), 0);
+    ck_assert_double_eq(from_seconds(document, one_gpu_plan("a100-0", 255, 1)), 0);
+    ck_assert_double_eq(from_seconds(document, one_gpu_plan("a100-0", 32, 8)), 0);
+    ck_assert_double_eq(from_seconds(document, one_gpu_plan("a100-0", 1, 256)), 0);
+}
+END_TEST
+
 START_TEST(kubernetes_nodes_bind_to_short_profile_names)
 {
     struct het_arena *arena = het_arena_new();
@@ -188,6 +232,8 @@ Suite *test_answer_suite(void)
     TCase *cases = tcase_create("answer");
     tcase_add_test(cases, planned_plan_is_judged_valid_at_its_own_price);
     tcase_add_test(cases, judge_says_what_is_wrong_with_any_plan);
+    tcase_add_test(cases, running_plan_is_priced_with_the_present_input);
+    tcase_add_test(cases, running_plan_that_cannot_run_has_no_price);
     tcase_add_test(cases, kubernetes_nodes_bind_to_short_profile_names);
     tcase_add_test(cases, faults_name_part_and_field);
     suite_add_tcase(suite, cases);

@@ -270,6 +270,7 @@ static struct het_plan priced_plan(struct toy *toy)
     plan.predicted = (struct het_prediction){ .iteration_s = 1.5,
                                               .samples_per_s = 8 / 1.5,
                                               .lower_bound_s = 1,
+                                              .from_iteration_s = 1.75,
                                               .pipeline_s = 1.25,
                                               .gradient_sync_s = 0.125,
                                               .optimizer_s = 0.125,
@@ -290,6 +291,7 @@ START_TEST(plan_reads_back_as_it_was_written)
                      "\"layerCount\":2,\"recompute\":\"none\",\"replicas\":[{\"gpuType\":"
                      "\"slow\",\"gpus\":[0],\"microBatchSize\":2,\"node\":\"s0\"}]}"));
     ck_assert_ptr_nonnull(strstr(text, "\"gap\":0.5,"));
+    ck_assert_ptr_nonnull(strstr(text, "\"fromIterationSeconds\":1.75,"));
     ck_assert_ptr_nonnull(strstr(text, "\"idle\":[{\"gpus\":[2,3],\"node\":\"f0\"}"));
 
     json_t *decoded = NULL;
@@ -303,6 +305,11 @@ START_TEST(plan_reads_back_as_it_was_written)
     auto_free char *text_again = het_json_canonical(json_again);
     ck_assert_str_eq(text, text_again);
     json_decref(decoded);
+
+    plan.predicted.from_iteration_s = 0;
+    json_auto_t *without = het_codec_plan_json(&plan);
+    ck_assert_ptr_null(
+        json_object_get(json_object_get(without, "predicted"), "fromIterationSeconds"));
     toy_free(toy);
 }
 END_TEST
@@ -315,6 +322,7 @@ START_TEST(hash_is_of_the_plan_not_of_what_is_predicted)
     ck_assert_uint_eq(strlen(hash), strlen("sha256:") + 64);
     ck_assert_int_eq(strncmp(hash, "sha256:", 7), 0);
     plan.predicted.iteration_s = 2;
+    plan.predicted.from_iteration_s = 3;
     plan.search.seed = 5;
     ck_assert_str_eq(het_codec_plan_hash(toy->arena, &plan), hash);
     plan.global_batch++;
