@@ -23,7 +23,9 @@ enum het_error_code {
 
 struct het_error {
     enum het_error_code code;
-    char message[1024]; /* one line without a newline; cut with "..." when too long */
+    /* One line of UTF-8, cut with "..." when too long; control characters and bytes that
+     * are not UTF-8, in what a message quotes, are '?'. */
+    char message[1024];
 };
 
 /* Fills `err` (may be NULL) and returns -1, so that a failing function can end with
