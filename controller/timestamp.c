@@ -147,9 +147,14 @@ int timestamp_parse(const char *text, int64_t *ret_ms)
     int offset;
     if (!offset_minutes(&text, &offset) || *text)
         return -1;
-    int64_t days = days_from_civil(
-        (struct civil){ .year = value[0], .month = value[1], .day = value[2] });
+    const struct civil date = { .year = value[0], .month = value[1], .day = value[2] };
+    int64_t days = days_from_civil(date);
     int64_t minutes = days * 1440 + value[3] * 60 + value[4] - offset;
-    *ret_ms = (minutes * 60 + value[5]) * 1000 + milliseconds;
+    int64_t ms = (minutes * 60 + value[5]) * 1000 + milliseconds;
+    /* No 30 February; and in UTC, too, a year of four digits. */
+    int64_t year = civil_from_days(floor_div(ms, 86400000)).year;
+    if (civil_from_days(days).day != date.day || year < 0 || year > 9999)
+        return -1;
+    *ret_ms = ms;
     return 0;
 }
