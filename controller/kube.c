@@ -119,8 +119,11 @@ static bool is_wide_integer(const char *number, size_t length)
     bool is_negative = *number == '-';
     const char *digits = number + is_negative;
     length -= is_negative;
-    if (length < 19 || strspn(digits, "0123456789") < length)
+    if (length < 19)
         return false;
+    for (size_t i = 0; i < length; i++)
+        if (digits[i] < '0' || digits[i] > '9')
+            return false;
     if (length > 19)
         return true;
     return memcmp(digits, is_negative ? "9223372036854775808" : "9223372036854775807",

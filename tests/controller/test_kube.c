@@ -721,6 +721,18 @@ START_TEST(nesting_is_bounded_at_512)
 }
 END_TEST
 
+/* AddressSanitizer sees a byte read behind the text. */
+START_TEST(wide_integer_may_end_the_text)
+{
+    static const char number[] = "12345678901234567890";
+    size_t length = strlen(number);
+    char *text = xmalloc(length);
+    memcpy(text, number, length);
+    ck_assert_ptr_null(kube_decode(text, length, NULL));
+    free(text);
+}
+END_TEST
+
 START_TEST(size_is_bounded_at_4_mib)
 {
     size_t length = KUBE_MAX_OBJECT_BYTES;
@@ -891,6 +903,7 @@ Suite *test_kube_suite(void)
     tcase_add_test(text, list_cut_at_any_byte_is_never_accepted);
     ADD_TABLE(text, object_is_decoded_or_refused_alone, decodings);
     tcase_add_test(text, nesting_is_bounded_at_512);
+    tcase_add_test(text, wide_integer_may_end_the_text);
     tcase_add_test(text, size_is_bounded_at_4_mib);
     ADD_TABLE(text, event_is_split_or_refused, events);
     tcase_add_test(text, identity_of_a_poisoned_object_is_found);
