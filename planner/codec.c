@@ -911,11 +911,13 @@ static json_t *prediction_json(const struct het_prediction *predicted)
     return json;
 }
 
+/* A plan written by hand need not say what algorithm found it. */
 static json_t *body_json(const struct het_plan *plan)
 {
-    return sure(json_pack("{s:s, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o}",
+    const char *algorithm = *plan->algorithm ? plan->algorithm : NULL;
+    return sure(json_pack("{s:s, s:s, s:s*, s:o, s:o, s:s, s:s, s:s, s:o, s:o}",
                           "apiVersion", "heterotrain.io/v1alpha1", "kind", "Plan",
-                          "algorithm", plan->algorithm, "globalBatchSize",
+                          "algorithm", algorithm, "globalBatchSize",
                           number(plan->global_batch), "layerCount",
                           number(plan->layer_count), "schedule", "1F1B", "precision",
                           het_precision_name(plan->precision), "optimizer",

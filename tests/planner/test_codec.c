@@ -314,6 +314,23 @@ START_TEST(plan_reads_back_as_it_was_written)
 }
 END_TEST
 
+START_TEST(plan_without_an_algorithm_reads_back_as_it_was_written)
+{
+    struct toy *toy = toy_new();
+    struct het_plan plan = priced_plan(toy);
+    plan.algorithm = "";
+    json_auto_t *json = het_codec_plan_json(&plan);
+    ck_assert_ptr_null(json_object_get(json, "algorithm"));
+    const struct het_plan *again;
+    struct het_error err;
+    ck_assert_msg(!het_codec_plan(toy->arena, json, &again, &err), "%s", err.message);
+    ck_assert_str_eq(again->algorithm, "");
+    ck_assert_str_eq(het_codec_plan_hash(toy->arena, again),
+                     het_codec_plan_hash(toy->arena, &plan));
+    toy_free(toy);
+}
+END_TEST
+
 START_TEST(hash_is_of_the_plan_not_of_what_is_predicted)
 {
     struct toy *toy = toy_new();
@@ -402,6 +419,7 @@ Suite *test_codec_suite(void)
     tcase_add_test(cases, job_part_fills_workload_and_options);
     tcase_add_test(cases, faults_of_a_job_name_the_field);
     tcase_add_test(cases, plan_reads_back_as_it_was_written);
+    tcase_add_test(cases, plan_without_an_algorithm_reads_back_as_it_was_written);
     tcase_add_test(cases, hash_is_of_the_plan_not_of_what_is_predicted);
     tcase_add_test(cases, rankmap_follows_nodes_and_local_indices);
     tcase_add_test(cases, faults_of_a_plan_name_the_field);
