@@ -8,7 +8,7 @@
 #include "planner/json.h"
 
 struct het_node_facts {
-    const char *name;
+    const char *name;      /* NULL: it has none */
     const char *type;      /* canonical GPU type; NULL: the node has no GPU we know of */
     const char *label;     /* the label text that the type was read from */
     uint64_t memory_bytes; /* of one GPU, from labels or hardware; 0: unknown */
