@@ -53,7 +53,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit check test demo e2e run-e2e bench lint fmt golden cover clean install packages
+.PHONY: all help unit check test demo e2e run-e2e fuzz fuzz-targets bench lint fmt golden cover clean install packages
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -107,6 +107,23 @@ $(B)/fakelet: $(call obj,tests/e2e/fakelet.c) $(B)/libcontroller.a $(B)/libhetpl
 run-e2e: all $(B)/fakelet
 	@tests/e2e/fetch-control-plane >/dev/null
 	@tests/e2e/run $(T)
+
+# ---- fuzzing ----
+# Programs of clang's libFuzzer under both sanitizers, in build/fuzz. One target for longer:
+# `make fuzz T=question FUZZ_SECONDS=600`.
+FUZZ_TARGETS := $(filter-out fuzz,$(basename $(notdir $(sort $(wildcard tests/fuzz/*.c)))))
+FUZZ_SECONDS ?= 10
+$(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/fuzz.o $(B)/libcontroller.a $(B)/libhetplan.a
+	@mkdir -p $(dir $@)
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) -fsanitize=fuzzer $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+.SECONDARY: $(patsubst %,$(B)/tests/fuzz/%.o,$(FUZZ_TARGETS))
+fuzz-targets: $(patsubst %,$(B)/fuzz/%,$(FUZZ_TARGETS))
+fuzz: ## everything that parses, on random input (T=target, FUZZ_SECONDS=10)
+	@deploy/apt-packages build test lint
+	@$(MAKE) --no-print-directory -s -j$(shell nproc) CC=clang SAN=1 B=build/fuzz \
+	    CFLAGS="-g -fsanitize=fuzzer-no-link" fuzz-targets
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run build/fuzz $(or $(T),$(FUZZ_TARGETS))
 
 # ---- the main job, on a terminal ----
 DEMO := $(B)/heterotrain-controller simulate --hetplan $(B)/hetplan \

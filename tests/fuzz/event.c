@@ -1,0 +1,25 @@
+/* Events of a simulation's script: "60s delete node/NAME". */
+#include "tests/fuzz/fuzz.h"
+
+#include "controller/embedded_cluster.h"
+
+static json_t *load(const char *path, struct het_error *err)
+{
+    if (path[0] == '!')
+        het_fail(err, HET_BAD_INPUT, "no such file");
+    return path[0] == '!' ? NULL : json_pack("[{}]");
+}
+
+void fuzz_one(const char *bytes, size_t length)
+{
+    auto_free char *text = fuzz_text(bytes, length);
+    struct embedded_event event;
+    struct het_error err;
+    assert(embedded_duration_ms(text) >= -1);
+    if (embedded_event_parse(text, load, &event, &err) < 0) {
+        fuzz_assert_error(&err);
+        return;
+    }
+    assert(event.after_ms >= 0 && event.text);
+    embedded_event_fini(&event);
+}

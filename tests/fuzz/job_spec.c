@@ -1,0 +1,31 @@
+/* A HeteroTrainingJob as any client may have written it. */
+#include "tests/fuzz/fuzz.h"
+
+#include "controller/desired.h"
+
+#include <string.h>
+
+void fuzz_one(const char *bytes, size_t length)
+{
+    json_auto_t *job = fuzz_decode(bytes, length);
+    if (!job)
+        return;
+    struct het_arena *arena = het_arena_new();
+    struct job_spec spec;
+    struct het_error err;
+    const char *reason = NULL;
+    job_spec_is_ours(job);
+    job_spec_read_identity(job, &spec);
+    assert(spec.ns && spec.name && spec.uid);
+    if (job_spec_parse(arena, job, &spec, &reason, &err) < 0) {
+        fuzz_assert_error(&err);
+        assert(!strcmp(reason, "InvalidSpec") || !strcmp(reason, "Unsupported"));
+    } else {
+        assert(spec.profile_name && spec.global_batch > 0);
+        assert(spec.gpu_type_count <= JOB_SPEC_MAX_GPU_TYPES);
+        assert(spec.debounce_ms >= 0 && spec.cooldown_ms >= 0);
+        if (desired_check_template(&spec, &err) < 0)
+            fuzz_assert_error(&err);
+    }
+    het_arena_free(arena);
+}

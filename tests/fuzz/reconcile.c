@@ -1,0 +1,231 @@
+/* A cluster as a list of objects, and what is decided of each job in it:
+ *
+ *   { "objects": [ any watched object, ... ], "hardware": ..., "plan": PLAN }
+ *
+ * The objects go the way of watch events, then a few passes are decided and performed on
+ * the table; "plan" is what the planner answers (if it is none: that nothing fits). No
+ * object may lead to a crash, to a write that is no JSON, or to one without a name. */
+#include "tests/fuzz/fuzz.h"
+
+#include "controller/reconcile.h"
+#include "controller/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PASSES = 5, MAX_OBJECTS = 40 };
+#define WALL_ZERO_MS ((int64_t)1767225600000) /* 2026-01-01T00:00:00Z */
+
+struct world {
+    struct store *store;
+    struct capacity *capacity;
+    const json_t *hardware;
+    char *plan; /* NULL: nothing fits */
+    int64_t now_ms;
+    int version;
+};
+
+static const struct kube_resource *const resources[] = { &kube_node,
+                                                         &kube_pod,
+                                                         &kube_service,
+                                                         &kube_config_map,
+                                                         &kube_job,
+                                                         &kube_model_profile,
+                                                         &kube_cluster_model_profile };
+
+static const struct kube_resource *resource_of(const json_t *object)
+{
+    const char *kind = json_string_value(json_object_get(object, "kind"));
+    for (size_t i = 0; kind && i < sizeof resources / sizeof *resources; i++)
+        if (!strcmp(resources[i]->kind, kind))
+            return resources[i];
+    return NULL;
+}
+
+/* What the controller does on an event; `after` NULL: the object is gone. */
+static void tell_capacity(struct world *world, const struct kube_resource *resource,
+                          const json_t *object, json_t *after)
+{
+    if (resource == &kube_node) {
+        capacity_set_node(world->capacity, kube_name(object), after, world->now_ms);
+    } else if (resource == &kube_pod) {
+        capacity_set_pod(world->capacity, kube_uid(object), after);
+    } else if (resource == &kube_config_map) {
+        capacity_set_plan(world->capacity, kube_uid(object), after);
+    } else if (resource == &kube_job) {
+        auto_free char *key =
+            xasprintf("%s/%s", kube_namespace(object), kube_uid(object));
+        capacity_set_job(world->capacity, key, after && !snapshot_job_is_finished(after));
+    }
+}
+
+static json_t *trim(const struct kube_resource *resource, json_t *object)
+{
+    if (resource == &kube_node)
+        return capacity_trim_node(object);
+    return resource == &kube_pod ? capacity_trim_pod(object) : json_incref(object);
+}
+
+static void put(struct world *world, const struct kube_resource *resource, json_t *object)
+{
+    json_auto_t *before = json_incref(
+        store_find(world->store, resource, kube_namespace(object), kube_name(object)));
+    json_auto_t *kept = trim(resource, object);
+    if (!store_put(world->store, resource, kept))
+        return;
+    if (before && strcmp(kube_uid(before), kube_uid(kept)) != 0)
+        tell_capacity(world, resource, before, NULL);
+    tell_capacity(world, resource, kept, kept);
+}
+
+/* What the server adds: a uid, and the next version. */
+static void put_written(struct world *world, const struct action *action, json_t *object)
+{
+    json_t *held = store_find(world->store, action->resource, action->ns, action->name);
+    json_t *metadata = json_object_get(object, "metadata");
+    assert(json_is_object(metadata));
+    json_object_set_new(metadata, "uid",
+                        held ? json_string(kube_uid(held))
+                             : json_sprintf("new-%d", world->version));
+    json_object_set_new(metadata, "resourceVersion",
+                        json_sprintf("9%017d", world->version++));
+    put(world, action->resource, object);
+}
+
+static void perform(struct world *world, const struct action *action)
+{
+    json_t *held = store_find(world->store, action->resource, action->ns, action->name);
+    json_auto_t *object = NULL;
+    switch (action->kind) {
+    case ACTION_CREATE:
+        object = json_deep_copy(action->object);
+        if (!held)
+            put_written(world, action, object);
+        return;
+    case ACTION_APPLY:
+    case ACTION_STATUS:
+        object = held ? json_deep_copy(held) : json_object();
+        json_object_update_recursive(object, action->object);
+        put_written(world, action, object);
+        return;
+    case ACTION_DELETE:
+        object = json_incref(held);
+        if (held && store_remove(world->store, action->resource, action->ns, action->name,
+                                 action->uid))
+            tell_capacity(world, action->resource, object, NULL);
+        return;
+    case ACTION_EVENT:
+    case ACTION_PLAN:
+        return;
+    }
+}
+
+static void answer(struct world *world, const struct action *action,
+                   struct job_memory *memory)
+{
+    memory->is_planning = false;
+    memory->answer = (struct planner_answer){
+        .kind = world->plan ? ANSWER_PLAN : ANSWER_NO_PLAN,
+        .digest = action->digest,
+        .text = world->plan ? world->plan : "",
+        .message = world->plan ? "" : "nothing fits",
+    };
+}
+
+static void assert_action(const struct action *action)
+{
+    if (action->kind != ACTION_DELETE) {
+        assert(action->object);
+        fuzz_assert_round_trip(action->object);
+    } else {
+        assert(action->uid);
+    }
+    if (action->kind == ACTION_PLAN || action->kind == ACTION_EVENT)
+        return;
+    assert(action->resource && action->ns && action->name && *action->name);
+    assert(action->kind != ACTION_STATUS ||
+           json_is_object(json_object_get(action->object, "status")));
+}
+
+static void decide(struct world *world, const char *ns, const char *name,
+                   struct job_memory *memory)
+{
+    struct het_arena *arena = het_arena_new();
+    struct snapshot_sources sources = { .store = world->store,
+                                        .capacity = world->capacity,
+                                        .hardware = world->hardware,
+                                        .now_ms = world->now_ms,
+                                        .wall_ms = WALL_ZERO_MS + world->now_ms };
+    struct snapshot snapshot;
+    struct decision decision;
+    if (snapshot_take(arena, &sources, ns, name, memory, &snapshot)) {
+        reconcile(arena, &snapshot, &decision);
+        *memory = decision.memory;
+        for (size_t i = 0; i < decision.action_count; i++) {
+            const struct action *action = &decision.actions[i];
+            assert(!i || action->phase >= action[-1].phase);
+            assert_action(action);
+            if (action->kind == ACTION_PLAN)
+                answer(world, action, memory);
+            else
+                perform(world, action);
+        }
+        assert(decision.summary);
+        decision_fini(&decision);
+    }
+    het_arena_free(arena);
+}
+
+/* The key is copied: the store may let go of the object. */
+static void decide_job(struct world *world, const json_t *job)
+{
+    auto_free char *ns = xstrdup(kube_namespace(job)), *name = xstrdup(kube_name(job));
+    struct job_memory memory = { 0 };
+    for (int pass = 0; pass < PASSES; pass++) {
+        decide(world, ns, name, &memory);
+        world->now_ms += 31000; /* longer than the usual debounce */
+    }
+}
+
+static void run(struct world *world, const json_t *objects)
+{
+    size_t i;
+    json_t *object;
+    json_array_foreach (objects, i, object) {
+        const struct kube_resource *resource = resource_of(object);
+        if (resource && i < MAX_OBJECTS)
+            put(world, resource, object);
+    }
+    for (i = 0; i < store_count(world->store, &kube_job); i++)
+        decide_job(world, store_at(world->store, &kube_job, i));
+    /* Everything goes away again. */
+    json_array_foreach (objects, i, object) {
+        const struct kube_resource *resource = resource_of(object);
+        if (resource)
+            tell_capacity(world, resource, object, NULL);
+    }
+    capacity_find_overcommit(world->capacity);
+}
+
+void fuzz_one(const char *bytes, size_t length)
+{
+    json_auto_t *json = fuzz_decode(bytes, length);
+    if (!json)
+        return;
+    struct het_arena *arena = het_arena_new();
+    const struct het_hardware *hardware;
+    const json_t *plan = json_object_get(json, "plan");
+    struct world world = { .store = store_new(),
+                           .capacity = capacity_new(),
+                           .hardware = json_object_get(json, "hardware"),
+                           .plan = plan ? het_json_canonical(plan) : NULL,
+                           .now_ms = 1000000 };
+    if (world.hardware && !het_codec_hardware(arena, world.hardware,
+                                              het_hardware_builtin(), &hardware, NULL))
+        capacity_set_hardware(world.capacity, hardware, world.now_ms);
+    run(&world, json_object_get(json, "objects"));
+    store_free(world.store);
+    capacity_free(world.capacity);
+    free(world.plan);
+    het_arena_free(arena);
+}

@@ -1,0 +1,253 @@
+"""Seed inputs for the fuzz targets, made of the files that the tests and documents have.
+
+    python3 tests/fuzz/seeds.py FOLDER TARGET...
+"""
+import base64
+import copy
+import glob
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+import yaml
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def load(path):
+    return yaml.safe_load(read(path)) if path.endswith(".yaml") else json.loads(read(path))
+
+
+def documents(path):
+    return [document for document in yaml.safe_load_all(read(path)) if document]
+
+
+def plans():
+    for path in sorted(glob.glob("tests/golden/*/*/plan.json")):
+        text = read(path)
+        if text.startswith("{") and len(text) < 20000:
+            yield json.loads(text)
+
+
+def model_profile(types=2, most_size=2):
+    """The example's profile, of few GPU types and sizes: small inputs are mutated faster."""
+    profile = copy.deepcopy(load("docs/examples/opt-350-profile.yaml"))
+    profile["metadata"]["namespace"] = "ns"
+    spec = profile["spec"]
+    spec["gpuTypes"] = spec["gpuTypes"][:types]
+    for one in spec["gpuTypes"]:
+        one["measurements"] = [
+            m for m in one["measurements"]
+            if m["microBatchSize"] <= most_size and m["tensorParallel"] <= 2]
+    return profile
+
+
+def metis_profile(sizes=2):
+    files = {}
+    for path in sorted(glob.glob("tests/data/sailor/opt-350/*.json")):
+        name = os.path.basename(path)
+        if int(name.split("_bs")[1].split(".")[0]) <= sizes and "_tp4_" not in name:
+            files[name] = load(path)
+    return {"files": files}
+
+
+def nodes():
+    items = load("docs/examples/nodes-mixed.json")["items"]
+    for item in items:
+        labels = item["metadata"]["labels"]
+        item["metadata"]["labels"] = {k: v for k, v in labels.items()
+                                      if "gpu" in k or "instance-type" in k}
+        item["status"].pop("images", None)
+        item["status"].pop("nodeInfo", None)
+    return items
+
+
+def clusters():
+    for path in sorted(glob.glob("tests/data/clusters/*.json")) + ["docs/examples/cluster-mixed.json"]:
+        yield load(path)
+
+
+def pod(name, node, gpus, phase="Running"):
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "7"},
+        "spec": {"nodeName": node, "containers": [
+            {"name": "c", "resources": {"requests": {"cpu": "500m", "nvidia.com/gpu": str(gpus)}}}],
+            "initContainers": [{"name": "i", "restartPolicy": "Always",
+                                "resources": {"limits": {"memory": "1Gi"}}}],
+            "overhead": {"cpu": "100m"}},
+        "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+def jobs():
+    for path in sorted(glob.glob("docs/examples/*-job.yaml") + glob.glob("tests/e2e/crd-cases/*.yaml")):
+        for document in documents(path):
+            if document.get("kind") == "HeteroTrainingJob":
+                yield document
+
+
+# ---- one function a target; each gives texts, or what becomes JSON ----
+
+def seeds_json():
+    yield from plans()
+    yield [1, -2, 3.25, 1e300, 1e-7, 2**53, "\u00e9\u20ac\n\u007f\"\\", None, True, False, {"": []}]
+    yield '{"a":[1.50,0.1e1,-0,-0.0],"b":"\\ud83d\\ude00\\u0001"}'
+
+
+def seeds_yaml():
+    for path in sorted(glob.glob("tests/e2e/crd-cases/*.yaml"))[::6] + [
+            "docs/examples/opt-350-job.yaml", "docs/examples/hardware-configmap.yaml"]:
+        yield read(path)
+    yield "a: &x {b: [1, 0o17, 0x1F, 1_000, .5, ~, yes]}\nc: *x\nd:\n  <<: *x\n  e: |\n    text\n"
+    yield "---\n- !!str 1\n- 'a''b'\n- \"\\x41\\u20ac\"\n--- >-\n folded\n text\n...\n"
+
+
+def seeds_quantity():
+    return ["4", "500m", "16Gi", "1e3", "0.5", "-1", "+1.5Ki", "1E", "1Ei", "100u", "3n", ".5k",
+            "9223372036854775807", "12E-3", "1e-9"]
+
+
+def seeds_timestamp():
+    return ["2026-01-01T00:00:00Z", "2026-02-28T23:59:59.999999Z", "2024-02-29T12:30:00+05:30",
+            "1969-12-31T23:59:59.5-00:01", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"]
+
+
+def seeds_event():
+    return ["60s delete node/a", "1m30s restore node/a", "0s gpus node/a 4", "2h apply job.yaml",
+            "1500ms fail pod/p-1-0 137", "5s delete job/ns/j", "5s succeed job/j",
+            "1s cordon node/a", "1s uncordon node/a", "1s notready node/a", "1s ready node/a"]
+
+
+def seeds_node_list():
+    items = nodes()
+    for few in (items[:3], items[3:6], items[6:]):
+        yield {"nodes": {"kind": "NodeList", "items": few},
+               "pods": {"kind": "PodList", "items": [pod("p", few[0]["metadata"]["name"], 1)]}}
+
+
+def seeds_profile():
+    yield model_profile(1, 1)
+    yield model_profile()
+    yield metis_profile(1)
+    yield metis_profile() | {
+        "precision": "bf16", "optimizer": "sgd", "sharedEmbedding": True,
+        "layerTimes": {"A100": {"1": {"1": {str(l): [0.001, 0.002, 0.0001] for l in range(26)}}}}}
+    for path in sorted(glob.glob("tests/e2e/crd-cases/*profile*.yaml")):
+        yield from documents(path)
+
+
+def seeds_plan():
+    return plans()
+
+
+def seeds_question():
+    job = {"globalBatchSize": 32, "microBatchSizes": [1, 2], "memoryHeadroomPercent": 5,
+           "maxGPUs": 8, "gpuTypes": [{"name": "A100", "maxGPUs": 4}, {"name": "V100"}],
+           "constraints": {"dataParallel": {"min": 1, "max": 8}, "tensorParallel": {"allowed": [1, 2]},
+                           "pipelineParallel": {"max": 4}}, "seed": 3}
+    algorithms = itertools.cycle(["auto", "metis", "megatron"])
+    for cluster in clusters():
+        yield {"cluster": cluster, "profile": metis_profile(1), "hardware": None,
+               "job": {"globalBatchSize": 64, "algorithm": next(algorithms)}}
+        yield {"cluster": cluster, "profile": model_profile(), "job": job,
+               "hardware": load("docs/examples/hardware.json")}
+    for plan in plans():
+        cluster = load("tests/data/clusters/a100x8_v100x8.json")
+        yield {"cluster": cluster, "profile": metis_profile(), "job": job | {"from": plan}}
+        break
+    for node_list in seeds_node_list():
+        yield {"cluster": node_list["nodes"], "pods": node_list["pods"], "profile": model_profile(),
+               "job": {"globalBatchSize": 16, "algorithm": "metis", "metisVariance": 1,
+                       "metisPermute": 3, "metisSizes": "any", "optimizer": "adam"}}
+
+
+def seeds_kube():
+    items = [pod("a", "n", 1), pod("b", "n", 2, "Failed")]
+    metadata = {"resourceVersion": "12", "continue": "abc"}
+    yield {"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items}
+    for kind in ("ADDED", "MODIFIED", "DELETED"):
+        yield {"type": kind, "object": items[0]}
+    yield {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "13"}}}
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired",
+              "message": "too old", "details": {"retryAfterSeconds": 1, "causes": [
+                  {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}}
+    yield {"type": "ERROR", "object": status}
+    yield status
+
+
+def seeds_kubeconfig():
+    pem = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+         "-keyout", "-", "-subj", "/CN=fuzz"], check=True, capture_output=True).stdout
+    key = pem[:pem.index(b"-----BEGIN CERT")]
+    certificate = pem[pem.index(b"-----BEGIN CERT"):]
+    data, key_data = (base64.b64encode(part).decode() for part in (certificate, key))
+    for user in ({"token": "secret"}, {"tokenFile": "/dev/null"},
+                 {"client-certificate-data": data, "client-key-data": key_data},
+                 {"exec": {"command": "false"}}, {"username": "a", "password": "b"}):
+        config = {
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "k", "cluster": {
+                "server": "https://127.0.0.1:6443", "certificate-authority-data": data,
+                "tls-server-name": "kubernetes"}}],
+            "users": [{"name": "u", "user": user}],
+            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u", "namespace": "ns"}}]}
+        yield config
+        yield yaml.safe_dump(config)
+
+
+def seeds_job_spec():
+    for job in jobs():
+        job["metadata"] |= {"namespace": "ns", "uid": "u", "generation": 1,
+                            "creationTimestamp": "2026-01-01T00:00:00Z"}
+        yield job
+
+
+def seeds_reconcile():
+    plan = load("tests/golden/metis/16-gpus/plan.json")
+    products = {"A100": "NVIDIA-A100-SXM4-40GB", "V100": "Tesla-V100-SXM2-16GB"}
+    machines = [
+        {"apiVersion": "v1", "kind": "Node", "spec": {},
+         "metadata": {"name": entry["name"], "uid": entry["name"], "resourceVersion": "3",
+                      "labels": {"nvidia.com/gpu.product": products[entry["gpu_type"]]}},
+         "status": {"allocatable": {"nvidia.com/gpu": str(entry["gpus"]), "cpu": "64", "memory": "1Ti"},
+                    "conditions": [{"type": "Ready", "status": "True"}]}}
+        for entry in plan_nodes(plan)]
+    for job in list(jobs())[::5]:
+        job["metadata"] |= {"namespace": "ns", "uid": "u", "generation": 1, "resourceVersion": "5",
+                            "creationTimestamp": "2026-01-01T00:00:00Z"}
+        profile = model_profile(1, 1)
+        profile["metadata"] |= {"uid": "p", "resourceVersion": "4", "generation": 1}
+        profile["metadata"]["name"] = job["spec"].get("model", {}).get("profileRef", {}).get("name", "p")
+        world = {"objects": machines + [profile, job], "plan": plan}
+        yield world
+        yield {"objects": machines[:1] + [profile, job, pod("x", "a100-0", 2)]}
+
+
+def plan_nodes(plan):
+    """The nodes that a plan uses, with the GPUs it takes of each."""
+    used = {}
+    for pipeline in plan["pipelines"]:
+        for stage in pipeline["stages"]:
+            for replica in stage["replicas"]:
+                node = used.setdefault(replica["node"], {"gpu_type": replica["gpuType"], "gpus": 0})
+                node["gpus"] += len(replica["gpus"])
+    return [{"name": name} | node for name, node in used.items()]
+
+
+def main(folder, targets):
+    for target in targets:
+        path = os.path.join(folder, target)
+        os.makedirs(path, exist_ok=True)
+        for i, seed in enumerate(globals()["seeds_" + target]()):
+            text = seed if isinstance(seed, str) else json.dumps(seed, separators=(",", ":"), default=str)
+            with open(os.path.join(path, f"{i:03}"), "w", encoding="utf-8") as file:
+                file.write(text)
+
+
+main(sys.argv[1], sys.argv[2:])
