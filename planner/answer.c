@@ -8,6 +8,10 @@
 
 /* ---- question ---- */
 
+static const char *const document_fields[] = { "cluster",  "pods", "profile",
+                                               "hardware", "job",  "sources",
+                                               NULL };
+
 /* What messages call a part: its file, if the document says so. */
 static const char *part_name(const json_t *document, const char *part)
 {
@@ -123,7 +127,9 @@ int het_question_read(struct het_arena *arena, const json_t *document,
     if (!json_is_object(document))
         return het_fail(err, HET_BAD_INPUT,
                         "must be an object with cluster, profile and job");
-    if (read_hardware(arena, document, &question.hardware, err) < 0 ||
+    const struct het_view root = het_view_root(document);
+    if (het_view_members(&root, document_fields, err) < 0 ||
+        read_hardware(arena, document, &question.hardware, err) < 0 ||
         read_cluster(arena, document, question.hardware, &cluster, err) < 0 ||
         get_part(document, "profile", &profile_json, err) < 0)
         return -1;

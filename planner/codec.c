@@ -22,8 +22,14 @@
 #define MAX_ALIASES    64u
 #define MAX_PLAN_GPUS  1048576u
 #define MAX_MICROBATCH UINT32_MAX
+#define API_VERSION    "heterotrain.io/v1alpha1"
 
 /* ---- hardware ---- */
+
+static const char *const hardware_fields[] = { "gpuTypes", "levels", "network", NULL };
+static const char *const gpu_type_fields[] = { "name",         "aliases",      "profile",
+                                               "memoryGiB",    "intraGBs",     "interGBs",
+                                               "workspaceGiB", "pricePerHour", NULL };
 
 static int read_bandwidth(const struct het_view *object, const char *key, double *ret,
                           struct het_error *err)
@@ -75,6 +81,7 @@ static int read_gpu_type(struct het_arena *arena, const struct het_view *entry,
     struct het_view profile = het_view_get(entry, "profile");
     struct het_view price = het_view_get(entry, "pricePerHour");
     if (het_view_need(entry, err) < 0 || het_view_object(entry, err) < 0 ||
+        het_view_members(entry, gpu_type_fields, err) < 0 ||
         het_view_need(&name, err) < 0 ||
         het_view_name(&name, arena, &type->name, err) < 0 ||
         het_view_name(&profile, arena, &type->profile, err) < 0 ||
@@ -96,7 +103,8 @@ int het_codec_hardware(struct het_arena *arena, const json_t *json,
     size_t count = 0;
     if (!json_is_object(json))
         return het_fail(err, HET_BAD_INPUT, "must be an object with a list \"gpuTypes\"");
-    if (het_view_array(&list, MAX_LIST, &count, err) < 0)
+    if (het_view_members(&root, hardware_fields, err) < 0 ||
+        het_view_array(&list, MAX_LIST, &count, err) < 0)
         return -1;
     struct het_gpu_type *types = HET_ARENA_ARRAY(arena, struct het_gpu_type, count);
     for (size_t i = 0; i < count; i++) {
@@ -110,6 +118,20 @@ int het_codec_hardware(struct het_arena *arena, const json_t *json,
 }
 
 /* ---- cluster ---- */
+
+static const char *const cluster_fields[] = { "nodes", "levels", "network", NULL };
+static const char *const node_fields[] = { "name",
+                                           "type",
+                                           "gpus",
+                                           "memory_gb",
+                                           "intra_gb_s",
+                                           "inter_gb_s",
+                                           "inter_flow_gb_s",
+                                           "latency_us",
+                                           "workspace_gb",
+                                           "profile",
+                                           "repeat",
+                                           NULL };
 
 /* What one entry of the short form says; zero means nothing. */
 struct node_entry {
@@ -130,6 +152,7 @@ static int read_node_entry(struct het_arena *arena, const struct het_view *view,
     struct het_view latency = het_view_get(view, "latency_us");
     double latency_us = 0;
     if (het_view_need(view, err) < 0 || het_view_object(view, err) < 0 ||
+        het_view_members(view, node_fields, err) < 0 ||
         het_view_name(&name, arena, &entry->name, err) < 0 ||
         het_view_need(&type, err) < 0 ||
         het_view_name(&type, arena, &entry->type, err) < 0 ||
@@ -294,7 +317,8 @@ static int read_short_form(struct het_arena *arena, const json_t *json,
         return het_fail(err, HET_BAD_INPUT,
                         "must be an object with a list \"nodes\", or the output of "
                         "kubectl get nodes -o json");
-    if (het_view_array(&list, HET_MAX_NODES, &count, err) < 0)
+    if (het_view_members(&root, cluster_fields, err) < 0 ||
+        het_view_array(&list, HET_MAX_NODES, &count, err) < 0)
         return -1;
     if (!count)
         return het_view_fail(&list, err, "must have at least one node");
@@ -362,6 +386,39 @@ int het_codec_profile(struct het_arena *arena, const json_t *json,
 
 /* ---- workload ---- */
 
+static const char *const job_fields[] = { "globalBatchSize",
+                                          "precision",
+                                          "optimizer",
+                                          "memoryHeadroomPercent",
+                                          "microBatchSizes",
+                                          "minGPUs",
+                                          "maxGPUs",
+                                          "gpuTypes",
+                                          "constraints",
+                                          "runtime",
+                                          "algorithm",
+                                          "effort",
+                                          "seed",
+                                          "from",
+                                          "metisVariance",
+                                          "metisPermute",
+                                          "metisSizes",
+                                          NULL };
+static const char *const type_limit_fields[] = { "name", "minGPUs", "maxGPUs",
+                                                 "preference", NULL };
+/* The last four are for the controller. */
+static const char *const constraint_fields[] = { "dataParallel",
+                                                 "tensorParallel",
+                                                 "pipelineParallel",
+                                                 "memoryHeadroomPercent",
+                                                 "uniformTensorParallel",
+                                                 "nonUniformDataParallel",
+                                                 "recompute",
+                                                 NULL };
+static const char *const data_parallel_fields[] = { "min", "max", NULL };
+static const char *const tensor_parallel_fields[] = { "allowed", NULL };
+static const char *const pipeline_parallel_fields[] = { "max", NULL };
+
 static int read_u32_list(struct het_arena *arena, const struct het_view *list,
                          uint32_t most, const uint32_t **ret, size_t *ret_count,
                          struct het_error *err)
@@ -396,6 +453,7 @@ static int read_type_limits(struct het_arena *arena, const struct het_view *job,
         struct het_view most = het_view_get(&item, "maxGPUs");
         struct het_view preference = het_view_get(&item, "preference");
         if (het_view_need(&item, err) < 0 || het_view_object(&item, err) < 0 ||
+            het_view_members(&item, type_limit_fields, err) < 0 ||
             het_view_need(&name, err) < 0 ||
             het_view_name(&name, arena, &limits[i].type, err) < 0 ||
             het_view_u32(&least, 0, UINT32_MAX, &limits[i].min_gpus, err) < 0 ||
@@ -422,6 +480,10 @@ static int read_constraints(struct het_arena *arena, const struct het_view *job,
     struct het_view pipeline_max = het_view_get(&pipeline, "max");
     if (het_view_object(&constraints, err) < 0 || het_view_object(&data, err) < 0 ||
         het_view_object(&tensor, err) < 0 || het_view_object(&pipeline, err) < 0 ||
+        het_view_members(&constraints, constraint_fields, err) < 0 ||
+        het_view_members(&data, data_parallel_fields, err) < 0 ||
+        het_view_members(&tensor, tensor_parallel_fields, err) < 0 ||
+        het_view_members(&pipeline, pipeline_parallel_fields, err) < 0 ||
         het_view_u32(&data_min, 0, UINT32_MAX, &workload->min_data_parallel, err) < 0 ||
         het_view_u32(&data_max, 0, UINT32_MAX, &workload->max_data_parallel, err) < 0 ||
         het_view_u32(&pipeline_max, 0, UINT32_MAX, &workload->max_pipeline_parallel,
@@ -508,7 +570,7 @@ int het_codec_workload(struct het_arena *arena, const json_t *json,
     double percent = 0;
     if (!json_is_object(json))
         return het_fail(err, HET_BAD_INPUT, "must be an object");
-    if (het_view_need(&batch, err) < 0 ||
+    if (het_view_members(&job, job_fields, err) < 0 || het_view_need(&batch, err) < 0 ||
         het_view_u32(&batch, 1, HET_MAX_GLOBAL_BATCH, &workload.global_batch, err) < 0 ||
         het_view_number(&headroom, 0, 90, &percent, err) < 0 ||
         read_u32_list(arena, &sizes, HET_MAX_MICROBATCH, &workload.microbatch_sizes,
@@ -754,24 +816,35 @@ static int read_report(const struct het_view *root, struct het_search_report *re
     return 0;
 }
 
+/* A field of which only one value is known; it may be left out. */
+static int read_fixed(struct het_arena *arena, const struct het_view *root,
+                      const char *key, const char *known, struct het_error *err)
+{
+    struct het_view field = het_view_get(root, key);
+    const char *name = known;
+    if (het_view_name(&field, arena, &name, err) < 0)
+        return -1;
+    return strcmp(name, known)
+               ? het_view_fail(&field, err, "must be %s, is %s", known, name)
+               : 0;
+}
+
 static int read_plan_header(struct het_arena *arena, const struct het_view *root,
                             struct het_plan *plan, struct het_error *err)
 {
-    struct het_view kind = het_view_get(root, "kind");
     struct het_view algorithm = het_view_get(root, "algorithm");
     struct het_view batch = het_view_get(root, "globalBatchSize");
     struct het_view layers = het_view_get(root, "layerCount");
     struct het_view precision = het_view_get(root, "precision");
     struct het_view optimizer = het_view_get(root, "optimizer");
-    const char *kind_name = "Plan", *name = NULL;
+    const char *name = NULL;
     plan->algorithm = "";
     if (!json_is_object(root->json))
         return het_fail(err, HET_BAD_INPUT, "must be an object");
-    if (het_view_name(&kind, arena, &kind_name, err) < 0)
-        return -1;
-    if (strcmp(kind_name, "Plan"))
-        return het_view_fail(&kind, err, "must be Plan, is %s", kind_name);
-    if (het_view_name(&algorithm, arena, &plan->algorithm, err) < 0 ||
+    if (read_fixed(arena, root, "apiVersion", API_VERSION, err) < 0 ||
+        read_fixed(arena, root, "kind", "Plan", err) < 0 ||
+        read_fixed(arena, root, "schedule", "1F1B", err) < 0 ||
+        het_view_name(&algorithm, arena, &plan->algorithm, err) < 0 ||
         het_view_need(&batch, err) < 0 ||
         het_view_u32(&batch, 0, UINT32_MAX, &plan->global_batch, err) < 0 ||
         het_view_need(&layers, err) < 0 ||
@@ -916,11 +989,10 @@ static json_t *body_json(const struct het_plan *plan)
 {
     const char *algorithm = *plan->algorithm ? plan->algorithm : NULL;
     return sure(json_pack("{s:s, s:s, s:s*, s:o, s:o, s:s, s:s, s:s, s:o, s:o}",
-                          "apiVersion", "heterotrain.io/v1alpha1", "kind", "Plan",
-                          "algorithm", algorithm, "globalBatchSize",
-                          number(plan->global_batch), "layerCount",
-                          number(plan->layer_count), "schedule", "1F1B", "precision",
-                          het_precision_name(plan->precision), "optimizer",
+                          "apiVersion", API_VERSION, "kind", "Plan", "algorithm",
+                          algorithm, "globalBatchSize", number(plan->global_batch),
+                          "layerCount", number(plan->layer_count), "schedule", "1F1B",
+                          "precision", het_precision_name(plan->precision), "optimizer",
                           het_optimizer_name(plan->optimizer), "pipelines",
                           pipelines_json(plan), "idle", idle_json(plan)));
 }

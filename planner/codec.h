@@ -1,6 +1,8 @@
 /* codec.h - JSON <-> structs of plan-format.md. Units are converted here and nowhere else
  * (GiB and MiB to bytes, GB/s to bytes/s, ms and us to seconds). What comes in is bounded
- * and checked; every error names the field (JSON path) and what to change. */
+ * and checked; every error names the field (JSON path) and what to change. Unknown fields
+ * of what people write (cluster, hardware, job) are refused; plan files may carry more
+ * than is read here. */
 #ifndef HET_CODEC_H
 #define HET_CODEC_H
 
@@ -39,15 +41,15 @@ int het_codec_profile(struct het_arena *arena, const json_t *json,
  * optimizer default to the profile's; another precision than the profile's is refused, as
  * its times would be wrong. "metisVariance", "metisPermute" and "metisSizes" (auto,
  * powers, any) are options of that algorithm (algo.h). Members of "constraints" that are
- * not named here are those of the custom resource that the controller has judged already;
- * they are ignored.
- */
+ * not named here, but that the custom resource has, are those that the controller has
+ * judged already; they are ignored. Any other unknown member is refused. */
 int het_codec_workload(struct het_arena *arena, const json_t *json,
                        const struct het_profile *profile, struct het_workload *ret,
                        struct het_search_options *ret_options, struct het_error *err);
 
-/* Reads a plan file; unbound. What is out of order is the checker's question; here only
- * what cannot be held in the struct is refused. */
+/* Reads a plan file; unbound. Another apiVersion, kind or schedule than
+ * het_codec_plan_json writes is refused; they may be left out. What is out of order is
+ * the checker's question; here only what cannot be held in the struct is refused. */
 int het_codec_plan(struct het_arena *arena, const json_t *json,
                    const struct het_plan **ret, struct het_error *err);
 /* A new reference. */

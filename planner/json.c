@@ -301,6 +301,45 @@ int het_view_object(const struct het_view *view, struct het_error *err)
     return 0;
 }
 
+/* "a, b, c" */
+static char *join_names(const char *const *names)
+{
+    char *joined = xstrdup(names[0]);
+    for (size_t i = 1; names[i]; i++) {
+        auto_free char *before = joined;
+        joined = xasprintf("%s, %s", before, names[i]);
+    }
+    return joined;
+}
+
+static int fail_unknown(const struct het_view *view, const char *key,
+                        const char *const *names, struct het_error *err)
+{
+    char shown[64];
+    snprintf(shown, sizeof shown, "%s", key);
+    for (char *c = shown; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    const struct het_view member = { .parent = view, .key = shown };
+    auto_free char *known = join_names(names);
+    return het_view_fail(&member, err, "unknown field; known are %s", known);
+}
+
+int het_view_members(const struct het_view *view, const char *const *names,
+                     struct het_error *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)view->json, key, value) {
+        size_t i = 0;
+        while (names[i] && strcmp(names[i], key))
+            i++;
+        if (!names[i])
+            return fail_unknown(view, key, names, err);
+    }
+    return 0;
+}
+
 int het_view_array(const struct het_view *view, size_t most, size_t *ret_count,
                    struct het_error *err)
 {

@@ -50,6 +50,10 @@ int het_view_wrap(const struct het_view *view, struct het_error *err);
  * leaves `ret` alone; het_view_need fails on it. */
 int het_view_need(const struct het_view *view, struct het_error *err);
 int het_view_object(const struct het_view *view, struct het_error *err);
+/* Fails on a member of the object that is not one of `names`, which end with NULL: a
+ * misspelt field must not pass for one that was left out. */
+int het_view_members(const struct het_view *view, const char *const *names,
+                     struct het_error *err);
 int het_view_array(const struct het_view *view, size_t most, size_t *ret_count,
                    struct het_error *err);
 /* A copy in `arena`: 1 to HET_MAX_NAME_BYTES bytes, none of them a control character. */

@@ -39,6 +39,18 @@ START_TEST(hardware_file_is_laid_over_the_table)
     ck_assert_int_eq(
         het_codec_hardware(arena, bad, het_hardware_builtin(), &hardware, &err), -1);
     ck_assert_str_eq(err.message, "gpuTypes[0].intraGBs: must be 1e-06 to 1e+06, is 0");
+    json_auto_t *misspelt = parse("{\"gpuTypes\":[{\"name\":\"X\",\"intraGbs\":1}]}");
+    ck_assert_int_eq(
+        het_codec_hardware(arena, misspelt, het_hardware_builtin(), &hardware, &err), -1);
+    ck_assert_str_eq(
+        err.message,
+        "gpuTypes[0].intraGbs: unknown field; known are name, aliases, "
+        "profile, memoryGiB, intraGBs, interGBs, workspaceGiB, pricePerHour");
+    json_auto_t *part = parse("{\"gpuType\":[]}");
+    ck_assert_int_eq(
+        het_codec_hardware(arena, part, het_hardware_builtin(), &hardware, &err), -1);
+    ck_assert_str_eq(err.message,
+                     "gpuType: unknown field; known are gpuTypes, levels, network");
     het_arena_free(arena);
 }
 END_TEST
@@ -132,6 +144,12 @@ START_TEST(faults_of_a_cluster_name_the_field)
         { "{\"nodes\":[{\"type\":\"A100\",\"gpus\":1,\"name\":\"a\"},{\"type\":"
           "\"A100\",\"gpus\":1,\"name\":\"a\"}]}",
           "two nodes are called a" },
+        { "{\"nodes\":[{\"type\":\"A100\",\"gpus\":1,\"inter_gbs\":3}]}",
+          "nodes[0].inter_gbs: unknown field; known are name, type, gpus, memory_gb, "
+          "intra_gb_s, inter_gb_s, inter_flow_gb_s, latency_us, workspace_gb, profile, "
+          "repeat" },
+        { "{\"nodes\":[{\"type\":\"A100\",\"gpus\":1}],\"node\":[]}",
+          "node: unknown field; known are nodes, levels, network" },
         { "{\"items\":7}", "items: must be a list" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -245,6 +263,14 @@ START_TEST(faults_of_a_job_name_the_field)
         { "{\"globalBatchSize\":8,\"constraints\":[]}",
           "constraints: must be an object, is a list" },
         { "{\"globalBatchSize\":8,\"seed\":-1}", "seed: must be 0 to" },
+        { "{\"globalBatchSize\":8,\"maxGpus\":4}",
+          "maxGpus: unknown field; known are globalBatchSize, " },
+        { "{\"globalBatchSize\":8,\"gpuTypes\":[{\"name\":\"a\",\"max\":4}]}",
+          "gpuTypes[0].max: unknown field; known are name, minGPUs, maxGPUs, preference" },
+        { "{\"globalBatchSize\":8,\"constraints\":{\"tensorparallel\":{}}}",
+          "constraints.tensorparallel: unknown field; known are dataParallel, " },
+        { "{\"globalBatchSize\":8,\"constraints\":{\"pipelineParallel\":{\"most\":2}}}",
+          "constraints.pipelineParallel.most: unknown field; known are max" },
     };
     struct toy *toy = toy_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -381,6 +407,9 @@ START_TEST(faults_of_a_plan_name_the_field)
     } cases[] = {
         { "[]", "must be an object" },
         { "{\"kind\":\"Job\"}", "kind: must be Plan, is Job" },
+        { "{\"apiVersion\":\"heterotrain.io/v2\"}",
+          "apiVersion: must be heterotrain.io/v1alpha1, is heterotrain.io/v2" },
+        { "{\"schedule\":\"GPipe\"}", "schedule: must be 1F1B, is GPipe" },
         { "{\"globalBatchSize\":1,\"layerCount\":2}", "pipelines: is missing" },
         { "{\"globalBatchSize\":1,\"layerCount\":2,\"pipelines\":[{}]}",
           "pipelines[0].microBatches: is missing" },
