@@ -306,6 +306,45 @@ static int read_entries(struct cluster_reader *reader, const struct het_view *li
     return 0;
 }
 
+/* A node's name and the entry that it comes from. */
+struct named_entry {
+    const char *name;
+    size_t entry;
+};
+
+static int compare_named_entries(const void *a, const void *b)
+{
+    const struct named_entry *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+/* Copies count as their entry. */
+static int check_names(const struct het_view *list, const struct node_entry *entries,
+                       const struct het_node *nodes, size_t node_count,
+                       struct het_error *err)
+{
+    auto_free struct named_entry *names = xcalloc(node_count, sizeof *names);
+    for (size_t i = 0, entry = 0, copy = 0; i < node_count; i++, copy++) {
+        if (copy && copy >= entries[entry].repeat) {
+            entry++;
+            copy = 0;
+        }
+        names[i] = (struct named_entry){ nodes[i].name, entry };
+    }
+    qsort(names, node_count, sizeof *names, compare_named_entries);
+    for (size_t i = 1; i < node_count; i++)
+        if (!strcmp(names[i - 1].name, names[i].name)) {
+            struct het_view item = het_view_at(list, names[i].entry);
+            struct het_view name = het_view_get(&item, "name");
+            return het_view_fail(&name, err,
+                                 "two nodes are called %s, this one and one of "
+                                 "nodes[%zu]; rename one of them",
+                                 names[i].name, names[i - 1].entry);
+        }
+    return 0;
+}
+
 static int read_short_form(struct het_arena *arena, const json_t *json,
                            const struct het_hardware *hardware,
                            const struct het_cluster **ret, struct het_error *err)
@@ -337,6 +376,8 @@ static int read_short_form(struct het_arena *arena, const json_t *json,
         fill_nodes(reader, &entries[i], type, nodes + filled);
         filled += entries[i].repeat ? entries[i].repeat : 1;
     }
+    if (check_names(&list, entries, nodes, node_count, err) < 0)
+        return -1;
     struct het_cluster *cluster = het_arena_alloc(arena, sizeof *cluster);
     cluster->types = sort_types(reader, nodes, node_count);
     cluster->type_count = reader->type_count;

@@ -6,6 +6,45 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the decoder's words leave open; NULL: nothing. */
+static const char *decode_advice(enum json_error_code code)
+{
+    static const struct {
+        enum json_error_code code;
+        const char *advice;
+    } advices[] = {
+        { json_error_null_character, "texts must not contain \\u0000; take it out" },
+        { json_error_null_byte_in_key, "names must not contain \\u0000; take it out" },
+        { json_error_duplicate_key, "give each field of an object once" },
+        { json_error_invalid_utf8, "save the text as UTF-8" },
+        { json_error_numeric_overflow, "give a number that fits 64 bits" },
+        { json_error_premature_end_of_input, "the text ends too early; complete it" },
+    };
+    for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
+        if (advices[i].code == code)
+            return advices[i].advice;
+    return NULL;
+}
+
+static int fail_decode(const json_error_t *problem, const char *what,
+                       struct het_error *err)
+{
+    enum json_error_code code = json_error_code(problem);
+    const char *advice = decode_advice(code);
+    if (code == json_error_stack_overflow)
+        return het_fail(
+            err, HET_BAD_INPUT,
+            "%s: line %d, column %d: lists and objects are nested deeper than "
+            "%d; no file that is read here needs that",
+            what, problem->line, problem->column, JSON_PARSER_MAX_DEPTH);
+    if (code == json_error_null_character || code == json_error_null_byte_in_key)
+        return het_fail(err, HET_BAD_INPUT, "%s: line %d, column %d: %s", what,
+                        problem->line, problem->column, advice);
+    return het_fail(err, HET_BAD_INPUT, "%s: line %d, column %d: %s%s%s", what,
+                    problem->line, problem->column, problem->text, advice ? "; " : "",
+                    advice ? advice : "");
+}
+
 int het_json_decode(const char *text, size_t length, const char *what, json_t **ret,
                     struct het_error *err)
 {
@@ -15,8 +54,7 @@ int het_json_decode(const char *text, size_t length, const char *what, json_t **
     json_error_t problem;
     json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &problem);
     if (!json)
-        return het_fail(err, HET_BAD_INPUT, "%s: line %d, column %d: %s", what,
-                        problem.line, problem.column, problem.text);
+        return fail_decode(&problem, what, err);
     *ret = json;
     return 0;
 }

@@ -143,7 +143,11 @@ START_TEST(faults_of_a_cluster_name_the_field)
           "nodes[1]: more than 65536 nodes together" },
         { "{\"nodes\":[{\"type\":\"A100\",\"gpus\":1,\"name\":\"a\"},{\"type\":"
           "\"A100\",\"gpus\":1,\"name\":\"a\"}]}",
-          "two nodes are called a" },
+          "nodes[1].name: two nodes are called a, this one and one of nodes[0]; rename one "
+          "of them" },
+        { "{\"nodes\":[{\"type\":\"A100\",\"gpus\":1,\"repeat\":2},{\"type\":\"V100\",\"gpus\":"
+          "1},{\"type\":\"A100\",\"gpus\":1,\"name\":\"a100-1\"}]}",
+          "nodes[2].name: two nodes are called a100-1, this one and one of nodes[0]" },
         { "{\"nodes\":[{\"type\":\"A100\",\"gpus\":1,\"inter_gbs\":3}]}",
           "nodes[0].inter_gbs: unknown field; known are name, type, gpus, memory_gb, "
           "intra_gb_s, inter_gb_s, inter_flow_gb_s, latency_us, workspace_gb, profile, "

@@ -72,13 +72,17 @@ START_TEST(broken_text_is_refused_with_its_place)
 {
     refuses("{\n \"a\": }", "x.json: line 2, column 7: ");
     refuses("", "x.json: line 1");
-    refuses("{\"a\":1,\"a\":2}", "duplicate");
-    refuses("1e999", "real number overflow");
+    refuses("{\"a\":1,\"a\":2}", "give each field of an object once");
+    refuses("{\"a\":", "the text ends too early; complete it");
+    refuses("[\"a\\u0000\"]", "texts must not contain \\u0000; take it out");
+    refuses("{\"a\\u0000\":1}", "must not contain \\u0000; take it out");
+    refuses("1e999", "give a number that fits 64 bits");
     refuses("[NaN]", "invalid token");
-    refuses("\"\xff\"", "unable to decode byte 0xff");
+    refuses("\"\xff\"", "unable to decode byte 0xff near");
+    refuses("\"\xff\"", "; save the text as UTF-8");
     auto_free char *deep = xcalloc(5001, 1);
     memset(deep, '[', 5000);
-    refuses(deep, "maximum parsing depth");
+    refuses(deep, "lists and objects are nested deeper than 2048");
 }
 END_TEST
 
