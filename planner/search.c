@@ -76,6 +76,7 @@ struct parts {
     size_t type_count;
     struct part *items;
     size_t count, capacity;
+    bool has_ended_early; /* an algorithm spent its effort before the parts were done */
 };
 
 static uint32_t trimmed(const struct het_cluster *cluster, uint32_t type, uint32_t trim)
@@ -440,6 +441,8 @@ static int run_algorithm(struct het_search *search, struct parts *parts,
         result = run_part(search, part, (left + 1) / 2, err);
         part->is_done = true;
     }
+    if (search->effort_spent >= effort)
+        parts->has_ended_early = true;
     return result == 0 ? 0 : het_wrap(err, "algorithm %s", algorithm->name);
 }
 
@@ -466,11 +469,16 @@ static int run_algorithms(struct het_search *search, struct parts *parts,
 
 /* ---- the answer ---- */
 
-static const char *effort_note(const struct het_search *search, uint64_t effort)
+/* What was not looked at may fit. */
+static int fail_early(const struct het_search *search, uint64_t effort,
+                      struct het_error *err)
 {
-    return search->effort_spent >= effort
-               ? "; the search ended with its effort, more may find one"
-               : "";
+    bool has_miss = search->nearest_miss_ratio > 0;
+    return het_fail(
+        err, HET_NO_PLAN,
+        "no plan was found within --effort %llu; more effort may find one%s%s",
+        (unsigned long long)effort, has_miss ? ". The nearest miss " : "",
+        has_miss ? search->nearest_miss : "");
 }
 
 static int fail_no_plan(const struct het_search *search, const struct parts *parts,
@@ -498,21 +506,22 @@ static int fail_no_plan(const struct het_search *search, const struct parts *par
                         "no plan: no choice of GPUs meets the job's limits (at least %u, "
                         "at most %u, and those of single types)",
                         workload->min_gpus, workload->max_gpus);
+    if (parts->has_ended_early)
+        return fail_early(search, effort, err);
     if (search->nearest_miss_ratio > 0)
         return het_fail(
             err, HET_NO_PLAN,
             "no plan fits in memory: the nearest miss %s. More GPUs, GPUs with more "
             "memory, a profile of higher tensor-parallel degrees or smaller micro-"
-            "batches%s would help%s",
+            "batches%s would help",
             search->nearest_miss,
-            workload->memory_headroom > 0 ? ", or less memory headroom" : "",
-            effort_note(search, effort));
+            workload->memory_headroom > 0 ? ", or less memory headroom" : "");
     return het_fail(
         err, HET_NO_PLAN,
         "no plan: a global batch of %u cannot be shared out over micro-batches that the "
         "profile has, within the job's limits on micro-batch sizes, tensor-parallel and "
-        "data-parallel degrees; allow or measure more of them, or change the batch%s",
-        workload->global_batch, effort_note(search, effort));
+        "data-parallel degrees; allow or measure more of them, or change the batch",
+        workload->global_batch);
 }
 
 /* The winner once more past the checker, memory and cost; then what is known of it. */

@@ -9,6 +9,7 @@ struct megatron {
     struct het_search *search;
     const struct het_cluster *cluster;
     uint32_t layer_count, gpu_count, smallest_node;
+    bool is_free;         /* its candidates are looked at even without effort */
     struct place *places; /* [gpu_count] for the degree at hand */
     uint32_t place_count;
     uint32_t *gpus; /* 0, 1, 2, ... */
@@ -172,7 +173,8 @@ static void try_size(struct megatron *megatron, uint32_t size)
             struct grid grid = { .size = size, .tp = tp, .pp = product / tp };
             if (product % tp || grid.pp > most)
                 continue;
-            if (!het_search_spend(megatron->search, 1) || try_grid(megatron, &grid))
+            bool has_effort = het_search_spend(megatron->search, 1);
+            if ((!has_effort && !megatron->is_free) || try_grid(megatron, &grid))
                 return;
         }
 }
@@ -203,7 +205,8 @@ static int megatron_run(struct het_search *search, struct het_error *err)
     struct het_arena *arena = het_arena_new();
     struct megatron megatron = { .search = search,
                                  .cluster = search->available,
-                                 .layer_count = search->problem->profile->layer_count };
+                                 .layer_count = search->problem->profile->layer_count,
+                                 .is_free = !search->effort_spent };
     uint32_t largest_node = 0, largest_size = 0;
     find_extremes(&megatron, &largest_node, &largest_size);
     megatron.places = HET_ARENA_ARRAY(arena, struct place, megatron.gpu_count);
@@ -212,9 +215,13 @@ static int megatron_run(struct het_search *search, struct het_error *err)
     megatron.gpus = HET_ARENA_ARRAY(arena, uint32_t, largest_node);
     for (uint32_t i = 0; i < largest_node; i++)
         megatron.gpus[i] = i;
-    for (uint32_t size = 1; size <= largest_size; size++)
+    for (uint32_t size = 1; size <= largest_size; size++) {
+        uint64_t tried = search->statistics.strategies_tried;
         if (search->problem->workload->global_batch % size == 0)
             try_size(&megatron, size);
+        if (search->statistics.strategies_tried > tried)
+            megatron.is_free = false;
+    }
     het_arena_free(arena);
     return 0;
 }

@@ -14,7 +14,10 @@
  * it has room for, and dp is the largest number of groups a stage that makes the global
  * batch a whole number of micro-batches; GPUs beyond that stay idle. The dp replicas of a
  * stage are written as one stage of one pipeline with micro-batch dp * b, which costs the
- * same as dp pipelines that share their uplinks. */
+ * same as dp pipelines that share their uplinks.
+ *
+ * However small the effort, a search that starts with it looks at the candidates of the
+ * smallest micro-batch size, up to the first that fits: what needs the least memory. */
 #ifndef HET_ALGO_MEGATRON_H
 #define HET_ALGO_MEGATRON_H
 

@@ -222,6 +222,47 @@ START_TEST(effort_is_a_limit)
 }
 END_TEST
 
+START_TEST(effort_that_ended_is_said_before_memory)
+{
+    struct toy *toy = toy_new();
+    struct het_search_options options = { .algorithm = "metis", .effort = 1 };
+    const struct het_plan *plan;
+    struct het_search_statistics statistics;
+    struct het_error err = { 0 };
+    toy->types[0].memory_bytes = toy->types[1].memory_bytes = 1;
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, &statistics, &err),
+        -1);
+    ck_assert_int_eq(err.code, HET_NO_PLAN);
+    const char begin[] = "no plan was found within --effort 1; more effort may find one";
+    ck_assert_msg(!strncmp(err.message, begin, strlen(begin)), "%s", err.message);
+
+    options.effort = 0;
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, &statistics, &err),
+        -1);
+    ck_assert_msg(!strncmp(err.message, "no plan fits in memory", 22), "%s", err.message);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(rule_of_thumb_needs_no_effort)
+{
+    struct toy *toy = toy_new();
+    struct het_search_options options = { .algorithm = "megatron", .effort = 1 };
+    const struct het_plan *plan = NULL;
+    struct het_search_statistics statistics;
+    struct het_error err = { 0 };
+    /* One GPU's model does not fit: the first candidate is not the answer. */
+    int result =
+        het_search_run(toy->arena, &toy->problem, &options, &plan, &statistics, &err);
+    ck_assert_msg(!result, "%s", err.message);
+    ck_assert_uint_gt(
+        plan->pipelines[0].stage_count * plan->pipelines[0].stages[0].replicas[0].tp, 1);
+    toy_free(toy);
+}
+END_TEST
+
 static void count_calls(void *context, const struct het_search *at)
 {
     ck_assert_uint_gt(at->effort_spent, 0);
@@ -256,6 +297,8 @@ Suite *test_search_suite(void)
     tcase_add_test(cases, no_plan_says_what_came_nearest);
     tcase_add_test(cases, no_plan_names_the_limit_that_cannot_be_met);
     tcase_add_test(cases, effort_is_a_limit);
+    tcase_add_test(cases, effort_that_ended_is_said_before_memory);
+    tcase_add_test(cases, rule_of_thumb_needs_no_effort);
     tcase_add_test(cases, progress_is_told);
     suite_add_tcase(suite, cases);
     return suite;
