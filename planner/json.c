@@ -353,12 +353,7 @@ static char *join_names(const char *const *names)
 static int fail_unknown(const struct het_view *view, const char *key,
                         const char *const *names, struct het_error *err)
 {
-    char shown[64];
-    snprintf(shown, sizeof shown, "%s", key);
-    for (char *c = shown; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    const struct het_view member = { .parent = view, .key = shown };
+    const struct het_view member = { .parent = view, .key = key };
     auto_free char *known = join_names(names);
     return het_view_fail(&member, err, "unknown field; known are %s", known);
 }
