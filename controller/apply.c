@@ -71,8 +71,9 @@ void apply_free(struct apply *apply)
 
 static void advance(struct run *run);
 
-static void fail(struct run *run, const struct step *step, const char *message,
-                 int64_t retry_after_ms)
+/* `code`: HET_DENIED, when repeating the same creation is useless; HET_IO otherwise. */
+static void fail(struct run *run, const struct step *step, enum het_error_code code,
+                 const char *message, int64_t retry_after_ms)
 {
     log_event(LOG_WARNING, "apply", "write failed", LOG_STR("kind", step->resource->kind),
               LOG_STR("namespace", step->ns), LOG_STR("name", step->name),
@@ -81,8 +82,8 @@ static void fail(struct run *run, const struct step *step, const char *message,
         return;
     run->has_failed = true;
     run->retry_after_ms = retry_after_ms;
-    het_fail(&run->err, HET_IO, "%s %s/%s: %s", step->resource->kind, step->ns,
-             step->name, message);
+    het_fail(&run->err, code, "%s %s/%s: %s", step->resource->kind, step->ns, step->name,
+             message);
 }
 
 static void hand_on(const struct step *step, json_t *object)
@@ -117,9 +118,9 @@ static void on_read_back(void *context, const struct kube_result *result)
     if (is_ours)
         hand_on(step, result->object);
     else if (result->outcome == KUBE_OK)
-        fail(step->run, step, "exists and belongs to somebody else", -1);
+        fail(step->run, step, HET_DENIED, "exists and belongs to somebody else", -1);
     else
-        fail(step->run, step, result->message, result->retry_after_ms);
+        fail(step->run, step, HET_IO, result->message, result->retry_after_ms);
     end_step(step, is_ours);
 }
 
@@ -135,7 +136,10 @@ static void on_created(void *context, const struct kube_result *result)
         kube_get(step->run->apply->kube, step->resource, step->ns, step->name,
                  on_read_back, step);
     } else {
-        fail(step->run, step, result->message, result->retry_after_ms);
+        bool is_refused = result->outcome == KUBE_INVALID ||
+                          result->outcome == KUBE_DENIED;
+        fail(step->run, step, is_refused ? HET_DENIED : HET_IO, result->message,
+             result->retry_after_ms);
         end_step(step, false);
     }
 }
@@ -150,7 +154,7 @@ static void on_applied(void *context, const struct kube_result *result)
                   LOG_STR("name", step->name));
         hand_on(step, result->object);
     } else if (!is_gone) {
-        fail(step->run, step, result->message, result->retry_after_ms);
+        fail(step->run, step, HET_IO, result->message, result->retry_after_ms);
     }
     end_step(step, result->outcome == KUBE_OK);
 }
@@ -172,7 +176,7 @@ static void on_deleted(void *context, const struct kube_result *result)
         hand_on(step, NULL);
     } else if (result->outcome !=
                KUBE_CONFLICT) { /* another object has the name by now */
-        fail(step->run, step, result->message, result->retry_after_ms);
+        fail(step->run, step, HET_IO, result->message, result->retry_after_ms);
     }
     end_step(step, result->outcome == KUBE_OK);
 }

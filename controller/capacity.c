@@ -26,7 +26,7 @@ struct share {
 /* One of our jobs. */
 struct job {
     char *key;
-    bool is_finished;
+    bool is_alive; /* the job is there and not finished: its plan holds GPUs */
     struct pod **pods;
     size_t pod_count, pod_capacity;
     struct plan **plans;
@@ -204,9 +204,9 @@ bool capacity_set_node(struct capacity *capacity, const char *name, json_t *obje
     bool state_changed = !node->object != !object ||
                          node->allocatable != facts.allocatable ||
                          !same_text(node->unusable, facts.unusable) ||
+                         !same_text(node->type, facts.type) ||
                          !same_json(taints_of(node->object), taints_of(object));
-    bool changed = state_changed || !same_text(node->type, facts.type) ||
-                   node->memory_bytes != facts.memory_bytes ||
+    bool changed = state_changed || node->memory_bytes != facts.memory_bytes ||
                    !same_labels(labels_of(node->object), labels_of(object));
     if (state_changed)
         node->state_changed_ms = now_ms;
@@ -247,7 +247,7 @@ static struct job *get_job(struct capacity *capacity, const char *key)
 
 static void forget_job_if_empty(struct capacity *capacity, struct job *job)
 {
-    if (job->pod_count || job->plan_count || job->share_count)
+    if (job->is_alive || job->pod_count || job->plan_count || job->share_count)
         return;
     strmap_remove(&capacity->jobs, job->key);
     free(job->key);
@@ -277,7 +277,7 @@ static size_t list_holdings(const struct job *job, struct holding **ret)
         if (!newest || job->plans[i]->generation > newest->generation)
             newest = job->plans[i];
     int64_t generation = newest ? newest->generation : -1;
-    bool holds_plan = newest && !job->is_finished && !newest->is_retired;
+    bool holds_plan = newest && job->is_alive && !newest->is_retired;
 
     size_t count = 0;
     struct holding *holdings =
@@ -339,15 +339,13 @@ static bool recount_job(struct job *job)
 bool capacity_set_job(struct capacity *capacity, const char *job_key, bool alive)
 {
     struct job *job = strmap_find(&capacity->jobs, job_key);
-    if (!job) {
-        if (alive)
-            return false;
+    if (!job && !alive)
+        return false;
+    if (!job)
         job = get_job(capacity, job_key);
-    }
-    job->is_finished = !alive;
+    job->is_alive = alive;
     bool changed = recount_job(job);
-    if (alive)
-        forget_job_if_empty(capacity, job);
+    forget_job_if_empty(capacity, job);
     return changed;
 }
 
@@ -389,7 +387,7 @@ static int64_t generation_of(const json_t *object)
     const char *text = text_of(labels, LABEL_PLAN_GENERATION);
     char *end;
     long long generation = strtoll(text, &end, 10);
-    return *text && !*end && generation >= 0 ? generation : 0;
+    return *text && !*end && generation >= 0 && generation <= INT32_MAX ? generation : 0;
 }
 
 /* The node that our own affinity pins the pod to; NULL if it has no such pin. */
@@ -648,17 +646,20 @@ size_t capacity_view(const struct capacity *capacity, struct het_arena *arena,
     size_t count = 0;
     for (size_t i = 0; i < capacity->node_count; i++) {
         const struct node *node = capacity->nodes[i];
-        if (!node->object || !node->type)
+        /* A node that has lost its labels is still the place of what runs on it. */
+        if (!node->object || (!node->type && !share_of(job, node)))
             continue;
         struct capacity_node *seen = &view[count++];
         *seen = (struct capacity_node){
             .name = node->name,
-            .type = node->type,
+            .type = node->type ? node->type : "",
             .memory_bytes = node->memory_bytes,
             .allocatable = node->allocatable,
             .unusable = node->unusable,
             .unusable_since_ms = node->state_changed_ms,
         };
+        if (!seen->unusable && !node->type)
+            seen->unusable = "UnknownGPUType";
         const char *taint = untolerated_taint(node->object, tolerations);
         if (!seen->unusable && taint)
             seen->unusable = het_arena_printf(arena, "Tainted (%s)", taint);

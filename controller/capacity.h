@@ -34,8 +34,8 @@ bool capacity_set_node(struct capacity *capacity, const char *name, json_t *node
 bool capacity_set_pod(struct capacity *capacity, const char *uid, json_t *pod);
 /* `config_map` holds a plan (label heterotrain.io/plan-generation). */
 bool capacity_set_plan(struct capacity *capacity, const char *uid, json_t *config_map);
-/* A job that is finished or gone (`alive` false) holds no plan. `job_key` is
- * "namespace/uid" of the job: whoever copies an ownerReference into another namespace
+/* Only the plan of a job that is there and not finished (`alive`) holds GPUs. `job_key`
+ * is "namespace/uid" of the job: whoever copies an ownerReference into another namespace
  * does not become one of its pods. */
 bool capacity_set_job(struct capacity *capacity, const char *job_key, bool alive);
 

@@ -19,7 +19,8 @@ struct job {
     char *key; /* "namespace/name" */
     char *uid;
     int64_t created_ms;
-    bool wants_gpus; /* ours, not finished, not being deleted */
+    int64_t generation; /* metadata.generation */
+    bool wants_gpus;    /* ours, not finished, not being deleted */
     /* Nobody has told it yet whether it gets GPUs: younger jobs wait for it. */
     bool is_unanswered;
     bool is_failing;  /* its writes fail: it does not hold up others */
@@ -29,6 +30,8 @@ struct job {
     int64_t commits_until_ms;
     struct job_memory memory;
     char *answer_text, *answer_message; /* what memory.answer points at */
+    char *refusal;                      /* what memory.refusal points at */
+    bool run_creates_pods;              /* the run of writes that is under way */
     json_t *question; /* waits for a planner that is free; NULL: none does */
     int64_t question_timeout_ms;
 };
@@ -43,7 +46,7 @@ struct event {
 /* A run of writes is over. */
 struct outcome {
     char *key;
-    bool has_failed;
+    bool has_failed, is_refused;
     char *message;
     int64_t retry_after_ms;
 };
@@ -121,6 +124,7 @@ static void free_job(struct job *job)
     free(job->uid);
     free(job->answer_text);
     free(job->answer_message);
+    free(job->refusal);
     json_decref(job->question);
     free(job);
 }
@@ -361,6 +365,8 @@ static void on_job(struct controller *controller, const struct event *event)
     }
     bool wanted = job->wants_gpus;
     job->wants_gpus = is_alive && job_spec_is_ours(object) && !kube_is_deleting(object);
+    job->generation = json_integer_value(
+        json_object_get(json_object_get(object, "metadata"), "generation"));
     if (wanted && !job->wants_gpus)
         enqueue_blocked(controller);
     workqueue_add(controller->queue, key);
@@ -439,9 +445,27 @@ static void on_done(void *context, const char *key, const struct het_error *err,
     controller->outcomes[controller->outcome_count++] = (struct outcome){
         .key = xstrdup(key),
         .has_failed = err != NULL,
+        .is_refused = err && err->code == HET_DENIED,
         .message = xstrdup(err ? err->message : ""),
         .retry_after_ms = retry_after_ms,
     };
+}
+
+/* Remembers that the API server refuses what the job wants created, until pods of it were
+ * created; the next decision says so and frees what was reserved. */
+static void note_refusal(struct controller *controller, struct job *job,
+                         const struct outcome *outcome)
+{
+    if (!outcome->has_failed && job->run_creates_pods) {
+        job->memory.refusals = 0;
+    } else if (outcome->is_refused) {
+        free(job->refusal);
+        job->refusal = xstrdup(outcome->message);
+        job->memory.refusal = job->refusal;
+        job->memory.refusals++;
+        job->memory.refused_ms = controller->now_ms;
+        job->memory.refused_generation = job->generation;
+    }
 }
 
 static void take_outcome(struct controller *controller, const struct outcome *outcome)
@@ -457,6 +481,7 @@ static void take_outcome(struct controller *controller, const struct outcome *ou
             outcome->has_failed ? controller->now_ms + CONTROLLER_DOUBT_MS : 0;
         enqueue_blocked(controller);
     }
+    note_refusal(controller, job, outcome);
     if (!outcome->has_failed) {
         workqueue_forget(controller->queue, outcome->key);
         return;
@@ -492,11 +517,15 @@ static void set_answer(struct job *job, enum answer_kind kind, uint64_t digest,
     free(job->answer_message);
     job->answer_text = new_text;
     job->answer_message = new_message;
-    job->memory.answer = (struct planner_answer){ .kind = kind,
-                                                  .digest = digest,
-                                                  .text = new_text,
-                                                  .message = new_message,
-                                                  .planner_ms = took_ms };
+    job->memory.answer = (struct planner_answer){
+        .kind = kind,
+        .digest = digest,
+        .spec_digest = job->memory.planning_spec_digest,
+        .asked_ms = job->memory.planning_asked_ms,
+        .text = new_text,
+        .message = new_message,
+        .planner_ms = took_ms,
+    };
     job->memory.is_planning = false;
 }
 
@@ -559,7 +588,8 @@ static void start_planners(struct controller *controller)
 
 /* ---- one job ---- */
 
-static void keep_question(struct job *job, const struct decision *decision)
+static void keep_question(struct job *job, const struct decision *decision,
+                          int64_t now_ms)
 {
     for (size_t i = 0; i < decision->action_count; i++) {
         const struct action *action = &decision->actions[i];
@@ -570,6 +600,8 @@ static void keep_question(struct job *job, const struct decision *decision)
         job->question_timeout_ms = action->timeout_ms;
         job->memory.is_planning = true;
         job->memory.planning_digest = action->digest;
+        job->memory.planning_spec_digest = action->spec_digest;
+        job->memory.planning_asked_ms = now_ms;
     }
 }
 
@@ -583,11 +615,11 @@ static void drop_stale_question(struct job *job, const struct snapshot *snapshot
     job->memory.is_planning = false;
 }
 
-static bool takes_gpus(const struct decision *decision)
+static bool creates(const struct decision *decision, const struct kube_resource *resource)
 {
     for (size_t i = 0; i < decision->action_count; i++)
         if (decision->actions[i].kind == ACTION_CREATE &&
-            decision->actions[i].resource == &kube_config_map)
+            decision->actions[i].resource == resource)
             return true;
     return false;
 }
@@ -606,8 +638,9 @@ static void carry_out(struct controller *controller, struct job *job,
     struct planner_answer answer = job->memory.answer;
     job->memory = decision->memory;
     job->memory.answer = answer; /* ours, the decision's is borrowed */
-    keep_question(job, decision);
-    if (takes_gpus(decision))
+    keep_question(job, decision, controller->now_ms);
+    job->run_creates_pods = creates(decision, &kube_pod);
+    if (creates(decision, &kube_config_map)) /* it takes GPUs */
         job->commits_until_ms = INT64_MAX;
     set_unanswered(controller, job, decision->is_unanswered);
     controller->statistics.passes++;

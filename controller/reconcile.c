@@ -13,10 +13,17 @@
 /* A lost node is answered after this quiet time at the latest: simultaneous failures are
  * collected, but nobody waits for a debounce that is meant for improvements. */
 #define LOSS_DEBOUNCE_MS       ((int64_t)5000)
+/* However restless the cluster is, a better plan is looked for after so many debounces.
+ */
+#define DEBOUNCES_AT_MOST      4
+/* An answer whose nodes have changed since is used if its plan fits and it is no older.
+ */
+#define STALE_ANSWER_MS        ((int64_t)60000)
 /* A planner that broke is asked again after 1 s * 2^failures, at most this. */
 #define PLANNER_BACKOFF_MAX_MS ((int64_t)300000)
 /* events.k8s.io/v1: a note has at most 1 kB. Conditions keep to the same. */
 #define MESSAGE_BYTES          1024
+#define EVENT_PERIOD_MS        ((int64_t)600000)
 #define REPORTING_CONTROLLER   "heterotrain.io/controller"
 
 struct pass {
@@ -31,6 +38,7 @@ struct pass {
     const char *lost_trigger, *lost_message;
     bool lost_pods_still_run; /* the nodes only refuse new pods */
     bool is_replaced;         /* a new generation was decided in this pass */
+    bool can_plan;            /* there is a profile to plan with */
 };
 
 /* A message for people, in the arena. It may quote what a user wrote, and be cut: what is
@@ -96,8 +104,8 @@ static void requeue_at(struct pass *pass, int64_t at_ms)
         pass->decision->requeue_ms = at_ms;
 }
 
-/* An Event about the job. Its name is made of what it says and when, so that the same
- * decision taken twice writes one event. */
+/* An Event about the job. Its name is made of what it says, about which generation, in
+ * which ten minutes: a decision that is taken again writes no second event. */
 static void add_event(struct pass *pass, int phase, bool is_warning, const char *reason,
                       const char *action_word, const char *note)
 {
@@ -106,7 +114,9 @@ static void add_event(struct pass *pass, int phase, bool is_warning, const char 
     uint64_t digest = snapshot_digest(0, reason, strlen(reason));
     digest = snapshot_digest(digest, note, strlen(note));
     digest = snapshot_digest(digest, spec->uid, strlen(spec->uid));
-    digest = snapshot_digest(digest, &snapshot->wall_ms, sizeof snapshot->wall_ms);
+    int64_t about[] = { pass->current ? pass->current->generation : 0,
+                        snapshot->wall_ms / EVENT_PERIOD_MS };
+    digest = snapshot_digest(digest, about, sizeof about);
     char time[TIMESTAMP_SIZE];
     timestamp_format_micro(snapshot->wall_ms, time);
 
@@ -268,6 +278,8 @@ static void check_place(struct pass *pass, size_t index)
     const struct snapshot *snapshot = pass->snapshot;
     const struct het_rank_node *place = &pass->current->rank_nodes[index];
     const struct capacity_node *node = find_node(snapshot, place->node_name);
+    if (pass->pods[index] && pass->pods[index]->phase == POD_SUCCEEDED)
+        return; /* it needs its place no more */
     if (!node) {
         lose(pass, "NodeLost", false, text(pass, "node %s is gone", place->node_name));
         return;
@@ -285,7 +297,7 @@ static void check_place(struct pass *pass, size_t index)
         return;
     }
     if (strcmp(node->type, place->type_name)) {
-        lose(pass, "NodeChanged", false,
+        lose(pass, "NodeChanged", is_bound(pass, index),
              text(pass, "node %s has %s GPUs now, the plan has %s", place->node_name,
                   node->type, place->type_name));
     } else if (node->allocatable < place->gpu_count) {
@@ -299,19 +311,57 @@ static void check_place(struct pass *pass, size_t index)
     }
 }
 
-static void check_places(struct pass *pass)
+/* GPUs of one type in the current plan; of all types for NULL. */
+static int64_t count_gpus(const struct pass *pass, const char *type)
 {
-    const struct job_spec *spec = &pass->snapshot->spec;
     int64_t gpus = 0;
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
-        check_place(pass, i);
-        gpus += pass->current->rank_nodes[i].gpu_count;
+        const struct het_rank_node *place = &pass->current->rank_nodes[i];
+        if (!type || !strcmp(place->type_name, type))
+            gpus += place->gpu_count;
     }
+    return gpus;
+}
+
+static const struct job_gpu_type *find_rule(const struct job_spec *spec, const char *type)
+{
+    for (size_t i = 0; i < spec->gpu_type_count; i++)
+        if (!strcmp(spec->gpu_types[i].name, type))
+            return &spec->gpu_types[i];
+    return NULL;
+}
+
+/* Whether the spec has come to forbid what the plan uses. */
+static void check_limits(struct pass *pass)
+{
+    const struct job_spec *spec = &pass->snapshot->spec;
+    int64_t gpus = count_gpus(pass, NULL);
     if (spec->max_gpus && gpus > spec->max_gpus)
         lose(pass, "SpecChanged", true,
              text(pass,
                   "the plan uses %" PRId64 " GPUs, spec.resources.maxGPUs is %" PRId64,
                   gpus, spec->max_gpus));
+    for (size_t i = 0; spec->gpu_type_count && i < pass->current->rank_node_count; i++) {
+        const char *type = pass->current->rank_nodes[i].type_name;
+        const struct job_gpu_type *rule = find_rule(spec, type);
+        if (!rule)
+            lose(pass, "SpecChanged", true,
+                 text(pass, "the plan uses %s, spec.resources.gpuTypes does not name it",
+                      type));
+        else if (rule->max_gpus && count_gpus(pass, type) > rule->max_gpus)
+            lose(pass, "SpecChanged", true,
+                 text(pass,
+                      "the plan uses %" PRId64 " %s, spec.resources.gpuTypes allows "
+                      "%" PRId64,
+                      count_gpus(pass, type), type, rule->max_gpus));
+    }
+}
+
+static void check_places(struct pass *pass)
+{
+    for (size_t i = 0; i < pass->current->rank_node_count; i++)
+        check_place(pass, i);
+    check_limits(pass);
 }
 
 /* Whether `plan` fits the GPUs that this job may use now. */
@@ -387,6 +437,8 @@ static bool ask_planner(struct pass *pass)
     action->name = snapshot->spec.name;
     action->object = question;
     action->digest = snapshot->input_digest;
+    action->spec_digest = snapshot->spec_digest;
+    pass->decision->memory.input_unsettled_ms = 0;
     action->timeout_ms = snapshot->spec.planner_timeout_ms;
     return false;
 }
@@ -402,6 +454,24 @@ static const struct het_plan *read_answer(struct pass *pass)
         plan = NULL;
     json_decref(json);
     return plan;
+}
+
+/* The plan of the last answer, if it can be used now: it is for the present input; or the
+ * nodes have changed while the planner was at work, or since (they may do so without
+ * end), but the plan still fits. NULL otherwise. */
+static const struct het_plan *usable_answer(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct planner_answer *answer = &snapshot->memory.answer;
+    if (answer->kind != ANSWER_PLAN || answer->spec_digest != snapshot->spec_digest)
+        return NULL;
+    if (!is_answered(pass) && (snapshot->memory.is_planning ||
+                               snapshot->now_ms - answer->asked_ms > STALE_ANSWER_MS ||
+                               answer->digest == snapshot->memory.considered_digest ||
+                               answer->asked_ms < snapshot->memory.lost_since_ms))
+        return NULL;
+    const struct het_plan *plan = read_answer(pass);
+    return plan && fits_now(pass, plan) ? plan : NULL;
 }
 
 /* ---- generations ---- */
@@ -423,17 +493,18 @@ static int64_t next_generation(const struct pass *pass)
 }
 
 /* Decides a new generation: its ConfigMap is the decision, and the reservation of its
- * GPUs. What follows from it, the next pass does. */
-static void commit(struct pass *pass, const struct het_plan *plan, const char *trigger,
-                   int64_t restarts, int64_t replans, const char *event,
-                   const char *message)
+ * GPUs. What follows from it, the next pass does. `digest` is of the input that the plan
+ * was made for. False if the plan cannot be written. */
+static bool commit(struct pass *pass, const struct het_plan *plan, uint64_t digest,
+                   const char *trigger, int64_t restarts, int64_t replans,
+                   const char *event, const char *message)
 {
     const struct snapshot *snapshot = pass->snapshot;
     struct desired_generation generation = {
         .generation = next_generation(pass),
         .plan = plan,
         .trigger = trigger,
-        .input_digest = snapshot->input_digest,
+        .input_digest = digest,
         .restarts = restarts,
         .replans = replans,
     };
@@ -441,13 +512,15 @@ static void commit(struct pass *pass, const struct het_plan *plan, const char *t
     struct het_error err;
     if (desired_config_map(snapshot, &generation, &config_map, &err) < 0) {
         set(pass, "PlanFeasible", "False", "PlanTooLarge", text(pass, "%s", err.message));
-        return;
+        pass->decision->summary = text(pass, "%s", err.message);
+        return false;
     }
     add_create(pass, PHASE_PLAN_OBJECT, &kube_config_map, config_map);
     add_event(pass, PHASE_EVENTS, false, event, "Plan", message);
     pass->is_replaced = true;
     pass->decision->summary =
         text(pass, "generation %" PRId64 ": %s", generation.generation, message);
+    return true;
 }
 
 static void delete_pod(struct pass *pass, const struct snapshot_pod *pod)
@@ -550,54 +623,121 @@ static void report_refusal(struct pass *pass)
         text(pass, "%s", message));
 }
 
+/* ---- writes that the API server refuses ---- */
+
+/* The API server refused our objects (invalid pod, quota, admission): the job says so,
+ * holds no GPUs meanwhile, and tries again after a back-off, or when its spec changes.
+ * True if it has to wait now. */
+static bool wait_for_refused(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct job_memory *memory = &snapshot->memory;
+    if (!memory->refusals || memory->refused_generation != snapshot->spec.generation)
+        return false;
+    int doublings = memory->refusals < 9 ? memory->refusals : 9;
+    int64_t wait = (int64_t)500 << doublings;
+    int64_t due = memory->refused_ms +
+                  (wait < PLANNER_BACKOFF_MAX_MS ? wait : PLANNER_BACKOFF_MAX_MS);
+    if (snapshot->now_ms >= due)
+        return false;
+    requeue_at(pass, due);
+    pass->decision->is_unanswered = false;
+    if (pass->current)
+        stop_current(pass, "PodsRefused");
+    const char *message = text(pass, "the API server refuses %s", memory->refusal);
+    set(pass, "PlanFeasible", "False", "PodsRefused", message);
+    set(pass, "Placed", "False", "PodsRefused", message);
+    set(pass, "Running", "False", "PodsRefused", message);
+    pass->decision->summary = message;
+    return true;
+}
+
+/* ---- getting a plan ---- */
+
+/* A job that was told that nothing fits gets GPUs as they come free, one by one: the
+ * answer to the first would be worse than that to all of them. True if it should wait for
+ * more. */
+static bool is_settling(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct job_memory *memory = &pass->decision->memory;
+    if (snapshot->memory.answer.kind != ANSWER_NO_PLAN || is_answered(pass))
+        return false;
+    int64_t quiet = snapshot->spec.debounce_ms < LOSS_DEBOUNCE_MS
+                        ? snapshot->spec.debounce_ms
+                        : LOSS_DEBOUNCE_MS;
+    int64_t due = memory->input_changed_ms + quiet;
+    int64_t latest = memory->input_unsettled_ms + DEBOUNCES_AT_MOST * quiet;
+    if (due > latest)
+        due = latest;
+    if (snapshot->now_ms < due)
+        requeue_at(pass, due);
+    return snapshot->now_ms < due;
+}
+
+/* Why there is no plan yet, as conditions; asks the planner if that is what is missing.
+ */
+static void explain_no_plan(struct pass *pass)
+{
+    const struct planner_answer *answer = &pass->snapshot->memory.answer;
+    bool is_told = is_answered(pass);
+    const char *message = text(pass, "%s", answer->message);
+    if (!is_told || answer->kind == ANSWER_FAILED) {
+        if (!is_settling(pass) && ask_planner(pass)) {
+            pass->decision->is_unanswered = false;
+            wait_for_plan(pass, "NoUsableGPUs", no_gpus_message(pass));
+        } else if (is_told) {
+            pass->decision->is_unanswered = false;
+            wait_for_plan(pass, "PlannerFailed", message);
+        } else {
+            wait_for_planner(pass, "the planner is at work");
+        }
+        return;
+    }
+    pass->decision->is_unanswered = false;
+    if (answer->kind == ANSWER_REFUSED) {
+        report_refusal(pass);
+        wait_for_plan(pass, "InputRefused", message);
+    } else if (answer->kind == ANSWER_NO_PLAN) {
+        wait_for_plan(pass, "NoPlanFits", message);
+    } else {
+        wait_for_plan(
+            pass, "PlannerFailed",
+            "the planner's answer is not a plan for the GPUs that it was given");
+    }
+}
+
 /* The job has no generation that could run: gets a plan and decides on it. `trigger` and
- * the counters are those of the new generation. */
+ * the counters are those of the new generation. True if it was decided. */
 static bool seek_plan(struct pass *pass, const char *trigger, int64_t restarts,
                       int64_t replans, const char *event)
 {
     const struct snapshot *snapshot = pass->snapshot;
+    if (!pass->can_plan) {
+        wait_for_plan(pass, "NoProfile", "there is no profile to plan with");
+        return false;
+    }
     pass->decision->is_unanswered = true;
     if (snapshot->blocked_by) {
         wait_for_planner(
             pass, text(pass, "older job %s is planned first", snapshot->blocked_by));
         return false;
     }
-    if (!is_answered(pass) || snapshot->memory.answer.kind == ANSWER_FAILED) {
-        if (ask_planner(pass)) {
-            pass->decision->is_unanswered = false;
-            wait_for_plan(pass, "NoUsableGPUs", no_gpus_message(pass));
-        } else if (is_answered(pass)) {
-            pass->decision->is_unanswered = false;
-            wait_for_plan(pass, "PlannerFailed",
-                          text(pass, "%s", snapshot->memory.answer.message));
-        } else {
-            wait_for_planner(pass, "the planner is at work");
-        }
+    const struct het_plan *plan = usable_answer(pass);
+    if (!plan) {
+        explain_no_plan(pass);
         return false;
     }
-    if (snapshot->memory.answer.kind == ANSWER_REFUSED) {
-        pass->decision->is_unanswered = false;
-        report_refusal(pass);
-        wait_for_plan(pass, "InputRefused",
-                      text(pass, "%s", snapshot->memory.answer.message));
+    pass->decision->is_unanswered = false;
+    pass->decision->memory.considered_digest = snapshot->memory.answer.digest;
+    if (pass->lost_pods_still_run &&
+        !strcmp(het_codec_plan_hash(pass->arena, plan), pass->current->hash))
+        return false; /* there is nothing better than what runs */
+    if (!commit(pass, plan, snapshot->memory.answer.digest, trigger, restarts, replans,
+                event,
+                text(pass, "%s (%s)", het_render_summary(pass->arena, plan), trigger)))
         return false;
-    }
-    if (snapshot->memory.answer.kind == ANSWER_NO_PLAN) {
-        pass->decision->is_unanswered = false;
-        wait_for_plan(pass, "NoPlanFits",
-                      text(pass, "%s", snapshot->memory.answer.message));
-        return false;
-    }
-    const struct het_plan *plan = read_answer(pass);
-    if (!plan || !fits_now(pass, plan)) {
-        pass->decision->is_unanswered = false;
-        wait_for_plan(
-            pass, "PlannerFailed",
-            "the planner's answer is not a plan for the GPUs that it was given");
-        return false;
-    }
-    commit(pass, plan, trigger, restarts, replans, event,
-           text(pass, "%s (%s)", het_render_summary(pass->arena, plan), trigger));
+    pass->decision->is_unanswered = true; /* until it is written */
     return true;
 }
 
@@ -736,8 +876,10 @@ static void restart(struct pass *pass, const char *trigger, const char *message,
         return;
     }
     if (fits) {
-        commit(pass, current->plan, trigger, restarts, current->replans, "Restarting",
-               text(pass, "%s; the same plan starts again", message));
+        if (!commit(pass, current->plan, current->input_digest, trigger, restarts,
+                    current->replans, "Restarting",
+                    text(pass, "%s; the same plan starts again", message)))
+            stop_current(pass, trigger);
         return;
     }
     if (pass->snapshot->spec.replan_mode != REPLAN_AUTOMATIC) {
@@ -750,6 +892,25 @@ static void restart(struct pass *pass, const char *trigger, const char *message,
     }
     if (!seek_plan(pass, trigger, restarts, current->replans + 1, "ReplanTriggered"))
         stop_current(pass, trigger);
+}
+
+/* What the infrastructure does is not counted, but a pod that is evicted again and again
+ * must not make a generation a second: none starts sooner than backoffSeconds after the
+ * one before it. */
+static void restart_disrupted(struct pass *pass, const char *trigger, const char *message)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    int64_t wait = pass->current->created_wall_ms + snapshot->spec.backoff_ms -
+                   snapshot->wall_ms;
+    if (wait > 0 && wait <= snapshot->spec.backoff_ms) {
+        requeue_at(pass, snapshot->now_ms + wait);
+        stop_current(pass, trigger);
+        set(pass, "Placed", "False", trigger, message);
+        set(pass, "Running", "False", trigger, message);
+        pass->decision->summary = text(pass, "%s; backing off", message);
+        return;
+    }
+    restart(pass, trigger, message, pass->current->restarts);
 }
 
 /* A pod failed: again after the back-off, until the limit. Returns true if that is the
@@ -766,17 +927,15 @@ static bool handle_broken_pod(struct pass *pass)
         size_t missing = was_placed(pass) ? missing_pods(pass) : 0;
         if (!missing || nodes_explain_it)
             return false;
-        restart(pass, "PodLost",
-                text(pass, "%zu pods of generation %" PRId64 " are gone", missing,
-                     current->generation),
-                current->restarts);
+        restart_disrupted(pass, "PodLost",
+                          text(pass, "%zu pods of generation %" PRId64 " are gone",
+                               missing, current->generation));
         return true;
     }
     if (!strcmp(trigger, "PodDisrupted")) {
         if (nodes_explain_it)
             return false;
-        restart(pass, trigger, text(pass, "pod %s was disrupted", pod->name),
-                current->restarts);
+        restart_disrupted(pass, trigger, text(pass, "pod %s was disrupted", pod->name));
         return true;
     }
     if (current->restarts >= snapshot->spec.max_restarts) {
@@ -790,9 +949,11 @@ static bool handle_broken_pod(struct pass *pass)
     if (wait > 0) {
         requeue_at(pass, snapshot->now_ms + wait);
         stop_current(pass, "RestartBackOff");
-        set(pass, "Running", "False", "RestartBackOff",
-            text(pass, "%s; restart %" PRId64 " of %" PRId64 " follows", message,
-                 current->restarts + 1, snapshot->spec.max_restarts));
+        const char *next = text(pass, "%s; restart %" PRId64 " of %" PRId64 " follows",
+                                message, current->restarts + 1,
+                                snapshot->spec.max_restarts);
+        set(pass, "Placed", "False", "RestartBackOff", next);
+        set(pass, "Running", "False", "RestartBackOff", next);
         pass->decision->summary = text(pass, "%s; backing off", message);
         return true;
     }
@@ -808,7 +969,13 @@ static void handle_loss(struct pass *pass)
     set(pass, "PlanOutdated", "True", pass->lost_trigger, pass->lost_message);
     int64_t quiet = spec->debounce_ms < LOSS_DEBOUNCE_MS ? spec->debounce_ms
                                                          : LOSS_DEBOUNCE_MS;
-    int64_t due = pass->decision->memory.input_changed_ms + quiet;
+    struct job_memory *memory = &pass->decision->memory;
+    if (!memory->lost_since_ms)
+        memory->lost_since_ms = snapshot->now_ms;
+    int64_t due = (memory->input_changed_ms < memory->lost_since_ms
+                       ? memory->input_changed_ms
+                       : memory->lost_since_ms) +
+                  quiet;
     if (snapshot->now_ms < due) {
         requeue_at(pass, due);
         pass->decision->is_unanswered = true;
@@ -824,8 +991,10 @@ static void handle_loss(struct pass *pass)
         return;
     struct status_facts before = pass->facts;
     if (!seek_plan(pass, pass->lost_trigger, pass->current->restarts,
-                   pass->current->replans + 1, "ReplanTriggered"))
+                   pass->current->replans + 1, "ReplanTriggered")) {
         pass->facts = before;
+        pass->decision->is_unanswered = false; /* it has GPUs; nobody waits for it */
+    }
 }
 
 /* ---- a healthy generation ---- */
@@ -847,10 +1016,16 @@ static void keep_service(struct pass *pass)
     const char *wanted = text(pass, "%" PRId64, pass->current->generation);
     if (generation && !strcmp(generation, wanted))
         return;
+    json_t *service = desired_service(snapshot, pass->current->generation);
+    if (!snapshot
+             ->service) { /* created, so that one of somebody else is never taken over */
+        add_create(pass, PHASE_SERVICE, &kube_service, service);
+        return;
+    }
     struct action *action = add_action(pass, ACTION_APPLY, PHASE_SERVICE);
     action->resource = &kube_service;
     action->name = snapshot->spec.name;
-    action->object = desired_service(snapshot, pass->current->generation);
+    action->object = service;
 }
 
 /* Creates what is missing; false if the template cannot be made into pods. */
@@ -923,6 +1098,21 @@ static void record(struct pass *pass, const char *result, const char *reason, do
                                                          : (int64_t)percent;
 }
 
+/* Asks, or says what the planner said, when there is no plan to compare with. */
+static void explain_no_better_plan(struct pass *pass)
+{
+    const struct planner_answer *answer = &pass->snapshot->memory.answer;
+    if (!is_answered(pass) || answer->kind == ANSWER_FAILED) {
+        ask_planner(pass);
+    } else if (answer->kind == ANSWER_REFUSED) {
+        report_refusal(pass);
+    } else if (answer->kind == ANSWER_NO_PLAN) {
+        set(pass, "PlanOutdated", "False", "NoBetterPlan",
+            text(pass, "no other plan: %s", answer->message));
+        record(pass, "Rejected", "NoBetterPlan", 0);
+    }
+}
+
 /* The input changed under a job that runs well: is there a plan that is better by the
  * job's threshold? Throughput gain is old step time / new step time - 1. */
 static void consider_better_plan(struct pass *pass)
@@ -935,7 +1125,13 @@ static void consider_better_plan(struct pass *pass)
             "the plan is for the GPUs there are");
         return;
     }
-    int64_t quiet = pass->decision->memory.input_changed_ms + spec->debounce_ms;
+    if (!pass->can_plan)
+        return;
+    const struct job_memory *memory = &pass->decision->memory;
+    int64_t quiet = memory->input_changed_ms + spec->debounce_ms;
+    int64_t latest = memory->input_unsettled_ms + DEBOUNCES_AT_MOST * spec->debounce_ms;
+    if (memory->input_unsettled_ms && quiet > latest)
+        quiet = latest;
     int64_t cool = snapshot->now_ms +
                    (current->created_wall_ms + spec->cooldown_ms - snapshot->wall_ms);
     int64_t due = quiet > cool ? quiet : cool;
@@ -943,23 +1139,12 @@ static void consider_better_plan(struct pass *pass)
         requeue_at(pass, due);
         return;
     }
-    if (!is_answered(pass) || snapshot->memory.answer.kind == ANSWER_FAILED) {
-        ask_planner(pass);
+    const struct het_plan *plan = usable_answer(pass);
+    if (!plan) {
+        explain_no_better_plan(pass);
         return;
     }
-    if (snapshot->memory.answer.kind == ANSWER_REFUSED) {
-        report_refusal(pass);
-        return;
-    }
-    if (snapshot->memory.answer.kind == ANSWER_NO_PLAN) {
-        set(pass, "PlanOutdated", "False", "NoBetterPlan",
-            text(pass, "no other plan: %s", snapshot->memory.answer.message));
-        record(pass, "Rejected", "NoBetterPlan", 0);
-        return;
-    }
-    const struct het_plan *plan = read_answer(pass);
-    if (!plan || !fits_now(pass, plan))
-        return;
+    pass->decision->memory.considered_digest = snapshot->memory.answer.digest;
     if (!strcmp(het_codec_plan_hash(pass->arena, plan), current->hash)) {
         set(pass, "PlanOutdated", "False", "UpToDate",
             "planning again gives the same plan");
@@ -977,8 +1162,8 @@ static void consider_better_plan(struct pass *pass)
         record(pass, "Reported", "ModeIsNotAutomatic", gain);
     } else if (!snapshot->blocked_by) {
         record(pass, "Accepted", "BetterPlan", gain);
-        commit(pass, plan, "BetterPlan", current->restarts, current->replans + 1,
-               "ReplanTriggered", message);
+        commit(pass, plan, snapshot->memory.answer.digest, "BetterPlan",
+               current->restarts, current->replans + 1, "ReplanTriggered", message);
     }
 }
 
@@ -1044,6 +1229,10 @@ static void run_current(struct pass *pass)
         complete_job(pass);
         return;
     }
+    if (!pass->lost_trigger)
+        pass->decision->memory.lost_since_ms = 0;
+    if (missing_pods(pass) && wait_for_refused(pass))
+        return;
     if (handle_broken_pod(pass))
         return;
     if (*current->retired) {
@@ -1067,23 +1256,34 @@ static void track_input(struct pass *pass)
         return;
     memory->input_digest = snapshot->input_digest;
     memory->input_changed_ms = snapshot->now_ms;
+    if (!memory->input_unsettled_ms)
+        memory->input_unsettled_ms = snapshot->now_ms;
 }
 
-/* Whether the job may be planned at all; says why not. */
-static bool is_accepted(struct pass *pass)
+/* Whether the spec can be acted on; says why not. */
+static bool is_spec_accepted(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const struct job_spec *spec = &snapshot->spec;
     struct het_error err;
     if (snapshot->refused_reason) {
         set(pass, "Accepted", "False", snapshot->refused_reason,
-            snapshot->refused.message);
+            text(pass, "%s", snapshot->refused.message));
         return false;
     }
     if (desired_check_template(spec, &err) < 0) {
         set(pass, "Accepted", "False", "InvalidSpec", text(pass, "%s", err.message));
         return false;
     }
+    set(pass, "Accepted", "True", "Valid", "");
+    return true;
+}
+
+/* Whether there is a profile that can be planned with; says why not. */
+static bool is_profile_accepted(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct job_spec *spec = &snapshot->spec;
     if (!snapshot->profile) {
         set(pass, "Accepted", "False", "ProfileNotFound",
             text(pass,
@@ -1102,8 +1302,23 @@ static bool is_accepted(struct pass *pass)
                  spec->profile_name));
         return false;
     }
-    set(pass, "Accepted", "True", "Valid", "");
     return true;
+}
+
+/* A running generation whose spec was changed into something we cannot act on: it goes on
+ * as it was, and what it does is still told. */
+static void watch_current(struct pass *pass)
+{
+    pass->facts.plan = pass->current;
+    pass->facts.holds_gpus = !*pass->current->retired;
+    pass->decision->summary = "not accepted";
+    if (!pass->current->plan || *pass->current->retired)
+        return;
+    index_pods(pass);
+    if (count_pods(pass, has_succeeded) == pass->current->rank_node_count)
+        complete_job(pass);
+    else
+        report_progress(pass);
 }
 
 /* Conditions that every job shows from the first visit on. */
@@ -1168,17 +1383,18 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
     }
     set_known_conditions(&pass);
     pass.current = snapshot->plan_count ? &snapshot->plans[0] : NULL;
-    bool accepted = is_accepted(&pass);
-    if (!accepted) {
-        /* What runs keeps running as it was. */
-        pass.facts.plan = pass.current;
-        pass.facts.holds_gpus = pass.current != NULL;
-        ret->summary = "not accepted";
-    } else if (pass.current) {
+    bool accepted = is_spec_accepted(&pass);
+    pass.can_plan = accepted && is_profile_accepted(&pass);
+    if (!accepted && pass.current) {
+        watch_current(&pass);
+    } else if (accepted && pass.current) {
         run_current(&pass);
-    } else {
+    } else if (pass.can_plan) {
         fence_older(&pass, 0);
-        seek_plan(&pass, "JobCreated", 0, 0, "PlanComputed");
+        if (!wait_for_refused(&pass))
+            seek_plan(&pass, "JobCreated", 0, 0, "PlanComputed");
+    } else {
+        ret->summary = "not accepted";
     }
     write_status(&pass, PHASE_EVENTS);
     sort_actions(ret);

@@ -35,8 +35,8 @@ struct action {
     int64_t grace_s; /* ACTION_DELETE: -1 the object's own */
     json_t *
         object; /* owned by the decision; CREATE, APPLY, STATUS, EVENT, PLAN (question) */
-    uint64_t digest;    /* ACTION_PLAN: of the question */
-    int64_t timeout_ms; /* ACTION_PLAN */
+    uint64_t digest, spec_digest; /* ACTION_PLAN: of the question */
+    int64_t timeout_ms;           /* ACTION_PLAN */
 };
 
 struct decision {

@@ -55,11 +55,13 @@ bool snapshot_job_is_finished(const json_t *job)
     return is_true(job, "Complete") || is_true(job, "Failed");
 }
 
+/* A count or generation out of a label or annotation, which anybody may have edited; 0 if
+ * it is none that we would write. */
 static int64_t number_of(const char *text)
 {
     char *end;
     long long number = strtoll(text, &end, 10);
-    return *text && !*end && number >= 0 ? number : 0;
+    return *text && !*end && number >= 0 && number <= INT32_MAX ? number : 0;
 }
 
 /* ---- pods ---- */
@@ -238,13 +240,17 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
 static const char *const planning_parts[] = { "model", "training", "resources", "planner",
                                               "perGPUResources" };
 
-static uint64_t digest_input(const struct snapshot *snapshot, uint64_t hardware_digest)
+static uint64_t digest_spec(const struct snapshot *snapshot, uint64_t hardware_digest)
 {
     uint64_t digest = snapshot_digest(0, &hardware_digest, sizeof hardware_digest);
     const json_t *spec = json_object_get(snapshot->job, "spec");
     for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
         digest = digest_json(digest, json_object_get(spec, planning_parts[i]));
-    digest = digest_json(digest, json_object_get(snapshot->profile, "spec"));
+    return digest_json(digest, json_object_get(snapshot->profile, "spec"));
+}
+
+static uint64_t digest_nodes(const struct snapshot *snapshot, uint64_t digest)
+{
     for (size_t i = 0; i < snapshot->node_count; i++) {
         const struct capacity_node *node = &snapshot->nodes[i];
         if (!node->free)
@@ -298,7 +304,8 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
                                         spec->node_selector, template_tolerations(spec),
                                         &nodes);
     snapshot.nodes = nodes;
-    snapshot.input_digest = digest_input(&snapshot, sources->hardware_digest);
+    snapshot.spec_digest = digest_spec(&snapshot, sources->hardware_digest);
+    snapshot.input_digest = digest_nodes(&snapshot, snapshot.spec_digest);
     *ret = snapshot;
     return true;
 }

@@ -18,7 +18,9 @@ enum answer_kind {
 };
 struct planner_answer {
     enum answer_kind kind;
-    uint64_t digest;     /* of the question */
+    uint64_t digest;      /* of the question */
+    uint64_t spec_digest; /* of its part that is not about nodes */
+    int64_t asked_ms;
     const char *text;    /* the plan (canonical JSON), or "" */
     const char *message; /* why there is none */
     int64_t planner_ms;
@@ -29,11 +31,22 @@ struct planner_answer {
 struct job_memory {
     uint64_t input_digest;
     int64_t input_changed_ms;
+    int64_t
+        input_unsettled_ms; /* first change since the planner was asked last; 0: none */
+    /* When the present generation was first seen unable to run as planned; 0: it can. */
+    int64_t lost_since_ms;
     struct planner_answer answer;
-    bool is_planning; /* a child works on planning_digest */
-    uint64_t planning_digest;
+    uint64_t considered_digest; /* of the answer that a decision was made on last */
+    bool is_planning;           /* a child works on planning_digest */
+    uint64_t planning_digest, planning_spec_digest;
+    int64_t planning_asked_ms;
     int planner_failures; /* in a row */
     int64_t planner_failed_ms;
+    /* Writes that the API server refuses for good (invalid, quota, admission): how often
+     * in a row, since when, for which metadata.generation, and its words (borrowed). */
+    int refusals;
+    int64_t refused_ms, refused_generation;
+    const char *refusal;
 };
 
 struct snapshot_pod {
@@ -82,6 +95,7 @@ struct snapshot {
     size_t node_count;
 
     uint64_t input_digest; /* of all that the planner's answer depends on */
+    uint64_t spec_digest;  /* of that without the nodes */
     struct job_memory memory;
     const char
         *blocked_by; /* older job that has not been answered yet ("ns/name"), NULL */

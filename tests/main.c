@@ -85,6 +85,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "run-tests: -j takes 1 to %d\n", MOST_PROCESSES);
         return 2;
     }
+    setenv("CK_DEFAULT_TIMEOUT", "60", 0); /* a busy machine is no failure */
     int next[2], results[2];
     if (pipe(next) || pipe(results))
         return 2;

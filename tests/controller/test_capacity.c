@@ -102,6 +102,7 @@ END_TEST
 
 START_TEST(plan_reserves_its_gpus_for_its_own_job_only)
 {
+    capacity_set_job(world->capacity, "ns/j1", true);
     world_node(world, "a", "Tesla-T4", 8);
     json_auto_t *map = plan_map("m1", "j1", 1, "a:6");
     ck_assert(capacity_set_plan(world->capacity, "m1", map));
@@ -124,6 +125,7 @@ END_TEST
 
 START_TEST(pods_of_older_generations_count_beside_the_newest_plan)
 {
+    capacity_set_job(world->capacity, "ns/j1", true);
     world_node(world, "a", "Tesla-T4", 8);
     json_auto_t *first = plan_map("m1", "j1", 1, "a:2");
     json_auto_t *second = plan_map("m2", "j1", 2, "a:3");

@@ -381,6 +381,140 @@ START_TEST(rejected_change_leaves_the_running_job_as_it_was)
 }
 END_TEST
 
+START_TEST(loss_is_answered_however_restless_the_cluster_is)
+{
+    run_job("{}");
+    world_remove(world, &kube_node, "", "b");
+    for (int second = 0; second < 5; second++) { /* another node changes each second */
+        world_node(world, "c", "NVIDIA-" A100, second % 2);
+        world_settle(world);
+        ck_assert_int_eq(world->plans_asked, 1);
+        world->now_ms += 1000;
+    }
+    world_node(world, "c", "NVIDIA-" A100, 2);
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 2);
+    /* The cluster has changed again when the answer comes; it still fits. */
+    world_node(world, "d", "NVIDIA-" A100, 4);
+    answer("a:4 c:2", 3.0);
+    world_settle(world);
+    world_run_pods(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@c");
+}
+END_TEST
+
+START_TEST(node_that_loses_its_labels_is_not_gone)
+{
+    run_job("{}");
+    json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", "b"));
+    json_object_set_new(json_object_get(node, "metadata"), "labels", json_object());
+    world_put(world, &kube_node, node);
+    for (int i = 0; i < 6; i++) {
+        world_settle(world);
+        world->now_ms += 4000;
+    }
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_int_eq(world->plans_asked, 1);
+    world_node(world, "b", "NVIDIA-" A100, 4);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "UpToDate");
+}
+END_TEST
+
+START_TEST(restart_with_the_same_plan_forgets_no_better_one)
+{
+    run_job("{'replanPolicy': {'cooldownSeconds': 0}}");
+    world_node(world, "d", "NVIDIA-" A100, 4);
+    world_settle(world);
+    world_pod_phase(world, "job-1-0", "Failed", 1);
+    world_settle(world);
+    world_remove(world, &kube_pod, "ns", "job-1-0");
+    world_run_pods(world);
+    world->now_ms += 60000;
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 2);
+    answer("a:4 b:4 d:4", 1.0);
+    world_settle(world);
+    ck_assert_int_eq(json_integer_value(json_object_get(status_at("plan"), "generation")),
+                     3);
+}
+END_TEST
+
+START_TEST(refused_pods_are_told_and_hold_no_gpus)
+{
+    world_job(world, "{}");
+    world_settle(world);
+    answer("a:4 b:4", 2.0);
+    world_step(world); /* the plan is written */
+    world->memory.refusals = 1;
+    world->memory.refused_ms = world->now_ms;
+    world->memory.refused_generation = 1;
+    world->memory.refusal = "Pod ns/job-1-0: imagePullPolicy: Unsupported value";
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "PodsRefused");
+    ck_assert_str_eq(world_pods(world, arena), "");
+    struct capacity_node *nodes;
+    capacity_view(world->capacity, arena, "ns/other", NULL, NULL, &nodes);
+    ck_assert_int_eq(nodes[0].free, 4);
+    world->now_ms += 5000; /* once more, as another generation */
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@");
+}
+END_TEST
+
+START_TEST(running_job_with_a_spec_that_is_refused_still_completes)
+{
+    run_job("{}");
+    json_t *job = json_deep_copy(world_get_job(world));
+    json_object_set_new(json_object_get(job, "spec"), "suspend", json_true());
+    world_put(world, &kube_job, job);
+    world_settle(world);
+    world_pod_phase(world, "job-1-0", "Succeeded", 0);
+    world_pod_phase(world, "job-1-1", "Failed", 1);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Running"), "PodsNotReady");
+    world_pod_phase(world, "job-1-1", "Succeeded", 0);
+    world_settle(world);
+    ck_assert_str_eq(snapshot_condition(world_get_job(world), "Complete"), "True");
+}
+END_TEST
+
+START_TEST(plan_on_a_type_that_the_spec_no_longer_names_is_replaced)
+{
+    run_job("{'resources': {'gpuTypes': [{'name': '" A100 "'}]}}");
+    json_t *job = json_deep_copy(world_get_job(world));
+    json_object_set_new(json_object_get(json_object_get(job, "spec"), "resources"),
+                        "gpuTypes", world_json("[{'name': '" A100 "', 'maxGPUs': 4}]"));
+    world_put(world, &kube_job, job);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "SpecChanged");
+    world->now_ms += 5000;
+    world_settle(world);
+    answer("a:4", 4.0);
+    world_settle(world);
+    world_run_pods(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a");
+}
+END_TEST
+
+START_TEST(forged_generation_is_no_generation)
+{
+    run_job("{}");
+    json_t *forged =
+        json_deep_copy(store_find(world->store, &kube_config_map, "ns", "job-plan-1"));
+    json_t *metadata = json_object_get(forged, "metadata");
+    json_object_set_new(metadata, "name", json_string("job-plan-x"));
+    json_object_set_new(metadata, "uid", json_string("forged"));
+    json_object_set_new(json_object_get(metadata, "labels"), LABEL_PLAN_GENERATION,
+                        json_string("9223372036854775807"));
+    world_put(world, &kube_config_map, forged);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_int_eq(json_integer_value(json_object_get(status_at("plan"), "generation")),
+                     1);
+}
+END_TEST
+
 Suite *test_reconcile_suite(void)
 {
     Suite *suite = suite_create("reconcile");
@@ -401,6 +535,13 @@ Suite *test_reconcile_suite(void)
     tcase_add_test(cases, cordoned_node_is_left_only_for_a_place_to_go);
     tcase_add_test(cases, missing_profile_and_bad_spec_are_conditions);
     tcase_add_test(cases, profile_that_the_planner_refuses_is_not_asked_about_again);
+    tcase_add_test(cases, loss_is_answered_however_restless_the_cluster_is);
+    tcase_add_test(cases, node_that_loses_its_labels_is_not_gone);
+    tcase_add_test(cases, restart_with_the_same_plan_forgets_no_better_one);
+    tcase_add_test(cases, refused_pods_are_told_and_hold_no_gpus);
+    tcase_add_test(cases, running_job_with_a_spec_that_is_refused_still_completes);
+    tcase_add_test(cases, plan_on_a_type_that_the_spec_no_longer_names_is_replaced);
+    tcase_add_test(cases, forged_generation_is_no_generation);
     tcase_add_test(cases, rejected_change_leaves_the_running_job_as_it_was);
     suite_add_tcase(suite, cases);
     return suite;

@@ -192,6 +192,8 @@ static void set_answer(struct world *world, enum answer_kind kind, const char *t
     world->memory.answer = (struct planner_answer){
         .kind = kind,
         .digest = world->memory.planning_digest,
+        .spec_digest = world->memory.planning_spec_digest,
+        .asked_ms = world->memory.planning_asked_ms,
         .text = world->answer,
         .message = world->answer + strlen(text) + 1,
     };
@@ -253,6 +255,8 @@ static void perform(struct world *world, const struct action *action)
         world->plans_asked++;
         world->memory.is_planning = true;
         world->memory.planning_digest = action->digest;
+        world->memory.planning_spec_digest = action->spec_digest;
+        world->memory.planning_asked_ms = world->now_ms;
         break;
     }
     json_decref(object);
