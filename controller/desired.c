@@ -74,6 +74,15 @@ static json_t *job_part(const struct job_spec *spec)
     return job;
 }
 
+/* The plan that runs, so that the planner prices it with the present input; NULL: none.
+ */
+static json_t *running_plan(const struct snapshot *snapshot)
+{
+    if (!snapshot->plan_count || *snapshot->plans[0].retired || !snapshot->plans[0].plan)
+        return NULL;
+    return het_codec_plan_json(snapshot->plans[0].plan);
+}
+
 json_t *desired_question(const struct snapshot *snapshot)
 {
     json_auto_t *nodes = cluster_nodes(snapshot);
@@ -81,6 +90,9 @@ json_t *desired_question(const struct snapshot *snapshot)
         return NULL;
     json_t *question = PACK("{s:{s:O}, s:O, s:o}", "cluster", "nodes", nodes, "profile",
                             snapshot->profile, "job", job_part(&snapshot->spec));
+    json_t *from = running_plan(snapshot);
+    if (from)
+        json_object_set_new(json_object_get(question, "job"), "from", from);
     if (snapshot->hardware)
         json_object_set(question, "hardware", (json_t *)(uintptr_t)snapshot->hardware);
     return question;

@@ -1150,7 +1150,12 @@ static void consider_better_plan(struct pass *pass)
             "planning again gives the same plan");
         return;
     }
-    double gain = current->plan->predicted.iteration_s / plan->predicted.iteration_s - 1;
+    /* Both with the present profile and hardware, where the running plan can be priced.
+     */
+    double now_s = plan->predicted.from_iteration_s > 0
+                       ? plan->predicted.from_iteration_s
+                       : current->plan->predicted.iteration_s;
+    double gain = now_s / plan->predicted.iteration_s - 1;
     const char *message = text(
         pass, "%s would be %+.1f %% in throughput, the threshold is %" PRId64 " %%",
         het_render_summary(pass->arena, plan), gain * 100, spec->min_improvement_percent);
