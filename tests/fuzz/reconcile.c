@@ -1,10 +1,13 @@
-/* A cluster as a list of objects, and what is decided of each job in it:
+/* A cluster as a list of objects, what happens to it, and what is decided of each job:
  *
- *   { "objects": [ any watched object, ... ], "hardware": ..., "plan": PLAN }
+ *   { "objects": [ any watched object, ... ], "hardware": ..., "plan": PLAN,
+ *     "then": [ [ OBJECT, ... ], ... ] }
  *
- * The objects go the way of watch events, then a few passes are decided and performed on
- * the table; "plan" is what the planner answers (if it is none: that nothing fits). No
- * object may lead to a crash, to a write that is no JSON, or to one without a name. */
+ * The objects go the way of watch events; then passes are decided and performed on the
+ * table. "plan" is what the planner answers (if it is none: that nothing fits). After
+ * each pass the next list of "then" is laid over the objects of those names; one with
+ * "gone" is removed. No object may lead to a crash, to a write that is no JSON, or to one
+ * without a name. */
 #include "tests/fuzz/fuzz.h"
 
 #include "controller/reconcile.h"
@@ -13,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PASSES = 5, MAX_OBJECTS = 40 };
+enum { PASSES = 10, MAX_OBJECTS = 40, MAX_JOBS = 3 };
 #define WALL_ZERO_MS ((int64_t)1767225600000) /* 2026-01-01T00:00:00Z */
 
 struct world {
@@ -83,7 +86,7 @@ static void put_written(struct world *world, const struct action *action, json_t
 {
     json_t *held = store_find(world->store, action->resource, action->ns, action->name);
     json_t *metadata = json_object_get(object, "metadata");
-    assert(json_is_object(metadata));
+    assert(json_is_object(metadata)); /* it has a name */
     json_object_set_new(metadata, "uid",
                         held ? json_string(kube_uid(held))
                              : json_sprintf("new-%d", world->version));
@@ -147,6 +150,17 @@ static void assert_action(const struct action *action)
            json_is_object(json_object_get(action->object, "status")));
 }
 
+/* References to all that the store holds: a decision borrows from it, and is performed
+ * here while its strings are still in use. */
+static json_t *hold_all(const struct world *world)
+{
+    json_t *held = json_array();
+    for (size_t r = 0; r < sizeof resources / sizeof *resources; r++)
+        for (size_t i = 0; i < store_count(world->store, resources[r]); i++)
+            json_array_append(held, store_at(world->store, resources[r], i));
+    return held;
+}
+
 static void decide(struct world *world, const char *ns, const char *name,
                    struct job_memory *memory)
 {
@@ -156,6 +170,7 @@ static void decide(struct world *world, const char *ns, const char *name,
                                         .hardware = world->hardware,
                                         .now_ms = world->now_ms,
                                         .wall_ms = WALL_ZERO_MS + world->now_ms };
+    json_t *held = hold_all(world);
     struct snapshot snapshot;
     struct decision decision;
     if (snapshot_take(arena, &sources, ns, name, memory, &snapshot)) {
@@ -173,22 +188,52 @@ static void decide(struct world *world, const char *ns, const char *name,
         assert(decision.summary);
         decision_fini(&decision);
     }
+    json_decref(held);
     het_arena_free(arena);
 }
 
-/* The key is copied: the store may let go of the object. */
-static void decide_job(struct world *world, const json_t *job)
+/* Something happens to an object that is there. */
+static void change(struct world *world, const json_t *patch)
 {
-    auto_free char *ns = xstrdup(kube_namespace(job)), *name = xstrdup(kube_name(job));
-    struct job_memory memory = { 0 };
-    for (int pass = 0; pass < PASSES; pass++) {
-        decide(world, ns, name, &memory);
-        world->now_ms += 31000; /* longer than the usual debounce */
+    const struct kube_resource *resource = resource_of(patch);
+    json_t *held = resource ? store_find(world->store, resource, kube_namespace(patch),
+                                         kube_name(patch))
+                            : NULL;
+    if (!held)
+        return;
+    const struct action action = { .resource = resource,
+                                   .ns = kube_namespace(patch),
+                                   .name = kube_name(patch) };
+    json_auto_t *before = json_incref(held), *after = json_deep_copy(held);
+    if (json_object_get(patch, "gone")) {
+        store_remove(world->store, resource, action.ns, action.name, NULL);
+        tell_capacity(world, resource, before, NULL);
+    } else {
+        json_object_update_recursive(after, (json_t *)(uintptr_t)patch);
+        put_written(world, &action, after);
     }
 }
 
-static void run(struct world *world, const json_t *objects)
+/* The keys are copied: the store may let go of the objects. */
+struct job {
+    char *ns, *name;
+    struct job_memory memory;
+};
+
+static size_t find_jobs(const struct world *world, struct job *jobs)
 {
+    size_t count = 0;
+    for (; count < store_count(world->store, &kube_job) && count < MAX_JOBS; count++) {
+        const json_t *job = store_at(world->store, &kube_job, count);
+        jobs[count] = (struct job){ .ns = xstrdup(kube_namespace(job)),
+                                    .name = xstrdup(kube_name(job)) };
+    }
+    return count;
+}
+
+static void run(struct world *world, const json_t *objects, const json_t *then)
+{
+    struct job jobs[MAX_JOBS];
     size_t i;
     json_t *object;
     json_array_foreach (objects, i, object) {
@@ -196,8 +241,14 @@ static void run(struct world *world, const json_t *objects)
         if (resource && i < MAX_OBJECTS)
             put(world, resource, object);
     }
-    for (i = 0; i < store_count(world->store, &kube_job); i++)
-        decide_job(world, store_at(world->store, &kube_job, i));
+    size_t count = find_jobs(world, jobs);
+    for (size_t pass = 0; pass < PASSES; pass++) {
+        for (i = 0; i < count; i++)
+            decide(world, jobs[i].ns, jobs[i].name, &jobs[i].memory);
+        json_array_foreach (json_array_get(then, pass), i, object)
+            change(world, object);
+        world->now_ms += 31000; /* longer than the usual debounce */
+    }
     /* Everything goes away again. */
     json_array_foreach (objects, i, object) {
         const struct kube_resource *resource = resource_of(object);
@@ -205,6 +256,10 @@ static void run(struct world *world, const json_t *objects)
             tell_capacity(world, resource, object, NULL);
     }
     capacity_find_overcommit(world->capacity);
+    for (i = 0; i < count; i++) {
+        free(jobs[i].ns);
+        free(jobs[i].name);
+    }
 }
 
 void fuzz_one(const char *bytes, size_t length)
@@ -223,7 +278,7 @@ void fuzz_one(const char *bytes, size_t length)
     if (world.hardware && !het_codec_hardware(arena, world.hardware,
                                               het_hardware_builtin(), &hardware, NULL))
         capacity_set_hardware(world.capacity, hardware, world.now_ms);
-    run(&world, json_object_get(json, "objects"));
+    run(&world, json_object_get(json, "objects"), json_object_get(json, "then"));
     store_free(world.store);
     capacity_free(world.capacity);
     free(world.plan);

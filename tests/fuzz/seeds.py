@@ -208,25 +208,57 @@ def seeds_job_spec():
         yield job
 
 
+def pod_states(job, indices, **status):
+    return [{"kind": "Pod", "metadata": {"name": f"{job}-1-{i}", "namespace": "ns"}, "status": status}
+            for i in indices]
+
+
+def happenings(job, node):
+    """What may befall a running job, as lists for "then"."""
+    ready = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
+    runs = pod_states(job, range(4), phase="Running", conditions=ready)
+    ended = {"name": "trainer", "state": {"terminated": {"exitCode": 7, "finishedAt": "2026-01-01T00:01:00Z"}}}
+    machine = {"kind": "Node", "metadata": {"name": node}}
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": "x", "effect": "NoExecute"}
+    start = [[], [], runs]
+    yield start + [pod_states(job, range(4), phase="Succeeded", containerStatuses=[
+        {"name": "trainer", "state": {"terminated": {"exitCode": 0}}}])]
+    yield start + [pod_states(job, [1], phase="Failed", containerStatuses=[ended])]
+    yield start + [pod_states(job, [0], phase="Failed", reason="Evicted", conditions=[
+        {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}])]
+    yield start + [[machine | {"gone": True}]]
+    yield start + [[machine | {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}],
+                   [machine | {"spec": {"taints": [taint]}}]]
+    yield start + [[{"kind": "HeteroTrainingJob", "metadata": {"name": job, "namespace": "ns", "generation": 2},
+                     "spec": {"training": {"globalBatchSize": 128}}}]]
+    yield start + [[{"kind": "ConfigMap", "metadata": {"name": f"{job}-plan-1", "namespace": "ns"}, "gone": True}],
+                   [item | {"gone": True} for item in pod_states(job, [0, 2])]]
+
+
 def seeds_reconcile():
-    plan = load("tests/golden/metis/16-gpus/plan.json")
-    products = {"A100": "NVIDIA-A100-SXM4-40GB", "V100": "Tesla-V100-SXM2-16GB"}
+    # Plans name types as the controller does.
+    plan = json.loads(read("tests/golden/metis/16-gpus/plan.json").replace('"A100"', '"A100-SXM4-40GB"')
+                      .replace('"V100"', '"V100-SXM2-16GB"'))
     machines = [
         {"apiVersion": "v1", "kind": "Node", "spec": {},
          "metadata": {"name": entry["name"], "uid": entry["name"], "resourceVersion": "3",
-                      "labels": {"nvidia.com/gpu.product": products[entry["gpu_type"]]}},
+                      "labels": {"nvidia.com/gpu.product": entry["gpu_type"]}},
          "status": {"allocatable": {"nvidia.com/gpu": str(entry["gpus"]), "cpu": "64", "memory": "1Ti"},
                     "conditions": [{"type": "Ready", "status": "True"}]}}
         for entry in plan_nodes(plan)]
+    profile = model_profile(1, 1)
+    profile["metadata"] |= {"uid": "p", "resourceVersion": "4", "generation": 1}
+    worlds = []
     for job in list(jobs())[::5]:
         job["metadata"] |= {"namespace": "ns", "uid": "u", "generation": 1, "resourceVersion": "5",
                             "creationTimestamp": "2026-01-01T00:00:00Z"}
-        profile = model_profile(1, 1)
-        profile["metadata"] |= {"uid": "p", "resourceVersion": "4", "generation": 1}
-        profile["metadata"]["name"] = job["spec"].get("model", {}).get("profileRef", {}).get("name", "p")
-        world = {"objects": machines + [profile, job], "plan": plan}
-        yield world
-        yield {"objects": machines[:1] + [profile, job, pod("x", "a100-0", 2)]}
+        job["spec"].setdefault("training", {})["globalBatchSize"] = plan["globalBatchSize"]
+        job["spec"].setdefault("model", {})["profileRef"] = {"name": profile["metadata"]["name"]}
+        worlds.append({"objects": machines + [profile, job], "plan": plan})
+    yield from worlds
+    for then in happenings("opt-350", machines[0]["metadata"]["name"]):
+        yield worlds[0] | {"then": then}
+    yield {"objects": machines[:1] + [profile, job, pod("x", machines[0]["metadata"]["name"], 2)]}
 
 
 def plan_nodes(plan):
