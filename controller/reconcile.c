@@ -1093,9 +1093,9 @@ static void record(struct pass *pass, const char *result, const char *reason, do
     pass->facts.decision_result = result;
     pass->facts.decision_reason = reason;
     double percent = floor(gain * 100);
-    pass->facts.decision_gain_percent = percent > 1e6    ? 1000000
-                                        : percent < -100 ? -100
-                                                         : (int64_t)percent;
+    pass->facts.decision_gain_percent = percent > 1e6     ? 1000000
+                                        : percent >= -100 ? (int64_t)percent
+                                                          : -100; /* or no number */
 }
 
 /* Asks, or says what the planner said, when there is no plan to compare with. */
@@ -1159,7 +1159,7 @@ static void consider_better_plan(struct pass *pass)
     const char *message = text(
         pass, "%s would be %+.1f %% in throughput, the threshold is %" PRId64 " %%",
         het_render_summary(pass->arena, plan), gain * 100, spec->min_improvement_percent);
-    if (gain <= 0 || gain * 100 < (double)spec->min_improvement_percent) {
+    if (!(gain > 0) || gain * 100 < (double)spec->min_improvement_percent) {
         set(pass, "PlanOutdated", "False", "BelowThreshold", message);
         record(pass, "Rejected", "BelowThreshold", gain);
     } else if (spec->replan_mode != REPLAN_AUTOMATIC) {

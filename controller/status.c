@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STAGES  64    /* the schema's bound of status.plan.stages */
-#define MAX_MESSAGE 32768 /* the schema's bound of a condition's message */
+#define MAX_MEMORY_PERCENT 1000  /* of status.plan.predicted.peakMemoryPercent */
+#define MAX_STAGES         64    /* the schema's bound of status.plan.stages */
+#define MAX_MESSAGE        32768 /* the schema's bound of a condition's message */
 
 void status_set(struct status_facts *facts, const char *type, const char *status,
                 const char *reason, const char *message)
@@ -168,9 +169,15 @@ static json_t *parallelism_json(const struct het_plan *plan)
     return json;
 }
 
+/* A plan file may hold any number; the schema takes up to `most`. */
+static int64_t bounded(double value, int64_t most)
+{
+    return value < (double)most ? (int64_t)value : most; /* NaN: most */
+}
+
 static int64_t milliseconds(double seconds)
 {
-    return (int64_t)llround(seconds * 1000);
+    return bounded(round(seconds * 1000), (int64_t)1 << 53);
 }
 
 static json_t *predicted_json(const struct het_prediction *predicted)
@@ -178,7 +185,8 @@ static json_t *predicted_json(const struct het_prediction *predicted)
     double worst = 0;
     for (size_t i = 0; i < predicted->peak_memory_count; i++) {
         const struct het_peak_memory *peak = &predicted->peak_memory[i];
-        double share = (double)peak->bytes / (double)peak->capacity_bytes;
+        double capacity = peak->capacity_bytes ? (double)peak->capacity_bytes : 1;
+        double share = (double)peak->bytes / capacity;
         worst = share > worst ? share : worst;
     }
     json_t *json = json_object();
@@ -188,7 +196,8 @@ static json_t *predicted_json(const struct het_prediction *predicted)
                     milliseconds(predicted->lower_bound_s));
     json_object_set_new(json, "samplesPerSecond",
                         json_sprintf("%.4g", predicted->samples_per_s));
-    set_integer(json, "peakMemoryPercent", (int64_t)ceil(worst * 100));
+    set_integer(json, "peakMemoryPercent",
+                bounded(ceil(worst * 100), MAX_MEMORY_PERCENT));
     return json;
 }
 

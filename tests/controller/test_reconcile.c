@@ -331,6 +331,52 @@ START_TEST(cordoned_node_is_left_only_for_a_place_to_go)
 }
 END_TEST
 
+/* Answers with a plan after a change of what it predicts. */
+static void answer_predicting(const char *nodes, json_t *changes)
+{
+    auto_free char *text = world_plan(nodes, A100, 1.0);
+    json_auto_t *plan = json_loads(text, 0, NULL);
+    json_object_update_new(json_object_get(plan, "predicted"), changes);
+    auto_free char *changed = json_dumps(plan, JSON_COMPACT);
+    world_answer(world, changed);
+}
+
+/* 0 / 0 - 1 is no gain. */
+START_TEST(plan_of_no_time_is_no_better_than_another_of_no_time)
+{
+    world_job(world, "{'replanPolicy': {'minImprovementPercent': 15}}");
+    world_settle(world);
+    answer_predicting("a:4 b:4", world_json("{'iterationSeconds': 0}"));
+    world_settle(world);
+    world_run_pods(world);
+    world_node(world, "d", "NVIDIA-" A100, 4);
+    world_settle(world);
+    world->now_ms += 630000;
+    world_settle(world);
+    answer_predicting("a:4 b:4 c:2", world_json("{'iterationSeconds': 0}"));
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "BelowThreshold");
+}
+END_TEST
+
+START_TEST(status_of_a_plan_with_absurd_figures_keeps_to_the_schema)
+{
+    world_job(world, "{}");
+    world_settle(world);
+    answer_predicting("a:4 b:4",
+                      world_json("{'iterationSeconds': 1e300, 'peakMemoryBytes': [{"
+                                 "'pipeline': 0, 'stage': 0, 'replica': 0, 'bytes': "
+                                 "9000000000, 'capacityBytes': 0}]}"));
+    world_settle(world);
+    const json_t *predicted = json_object_get(status_at("plan"), "predicted");
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(predicted, "iterationMilliseconds")),
+        (int64_t)1 << 53);
+    ck_assert_int_eq(json_integer_value(json_object_get(predicted, "peakMemoryPercent")),
+                     1000);
+}
+END_TEST
+
 START_TEST(missing_profile_and_bad_spec_are_conditions)
 {
     world_job(world, "{'model': {'profileRef': {'name': 'other'}}}");
@@ -534,6 +580,8 @@ Suite *test_reconcile_suite(void)
     tcase_add_test(cases, new_pods_wait_until_old_ones_are_gone);
     tcase_add_test(cases, cordoned_node_is_left_only_for_a_place_to_go);
     tcase_add_test(cases, missing_profile_and_bad_spec_are_conditions);
+    tcase_add_test(cases, status_of_a_plan_with_absurd_figures_keeps_to_the_schema);
+    tcase_add_test(cases, plan_of_no_time_is_no_better_than_another_of_no_time);
     tcase_add_test(cases, profile_that_the_planner_refuses_is_not_asked_about_again);
     tcase_add_test(cases, loss_is_answered_however_restless_the_cluster_is);
     tcase_add_test(cases, node_that_loses_its_labels_is_not_gone);
