@@ -88,8 +88,10 @@ $(B)/run-tests: $(call obj,tests/main.c $(TEST_SRC) $(TEST_HELP_SRC)) $(B)/libco
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check libssl) $(CONTROLLER_LIBS)
 
 # Every suite runs here; `make unit T="cost memory"` runs those named.
+# Simulations run the plain planner, if it is built: it has its own suites under sanitizers.
 unit: all $(B)/run-tests ## unit tests and simulation, once (T=suite)
 	@HETPLAN=$(abspath $(B)/hetplan) CONTROLLER=$(abspath $(B)/heterotrain-controller) \
+	    SIMULATION_HETPLAN=$(abspath $(firstword $(wildcard build/hetplan) $(B)/hetplan)) \
 	    $(B)/run-tests -j $(shell nproc) $(T)
 
 check: ## the fast part: unit tests and simulation, plain and under sanitizers

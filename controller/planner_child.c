@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ struct child {
     uint64_t digest;
     int64_t started_ms, kill_ms;
     int in, out, err; /* our ends; -1: closed */
+    int process;      /* pidfd: readable when the child has ended; -1: there is none */
     char *question;
     size_t question_length, question_written;
     char *output;
@@ -57,6 +59,7 @@ static void forget(struct child *child)
     close_end(&child->in);
     close_end(&child->out);
     close_end(&child->err);
+    close_end(&child->process);
     free(child->key);
     free(child->question);
     free(child->output);
@@ -187,6 +190,7 @@ int planner_start(struct planner *planner, const char *key, uint64_t digest,
         .digest = digest,
         .started_ms = now_ms,
         .kill_ms = now_ms + timeout_ms + PLANNER_KILL_MS,
+        .process = (int)syscall(SYS_pidfd_open, pid, 0),
         .in = pipes[0][1],
         .out = pipes[1][0],
         .err = pipes[2][0],
@@ -216,8 +220,11 @@ size_t planner_poll_list(const struct planner *planner, struct pollfd *fds,
             continue;
         const struct pollfd ends[] = { { .fd = child->in, .events = POLLOUT },
                                        { .fd = child->out, .events = POLLIN },
-                                       { .fd = child->err, .events = POLLIN } };
-        for (size_t k = 0; k < 3; k++)
+                                       { .fd = child->err, .events = POLLIN },
+                                       /* Its output has ended, so it ends too. */
+                                       { .fd = child->out < 0 ? child->process : -1,
+                                         .events = POLLIN } };
+        for (size_t k = 0; k < 4; k++)
             if (ends[k].fd >= 0 && count < capacity)
                 fds[count++] = ends[k];
     }

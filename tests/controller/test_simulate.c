@@ -30,7 +30,7 @@ static int run(const char *first, ...)
     for (const char *text = first; text; text = va_arg(args, const char *))
         arguments[count++] = xstrdup(text);
     va_end(args);
-    const char *hetplan = getenv("HETPLAN");
+    const char *hetplan = getenv("SIMULATION_HETPLAN");
     struct simulate_terminal terminal = { .out = open_memstream(&out, &out_length),
                                           .err = open_memstream(&err, &err_length),
                                           .is_utf8 = true,

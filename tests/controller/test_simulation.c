@@ -93,7 +93,7 @@ static void put_job(const char *name, int max_gpus)
 
 static const char *hetplan(void)
 {
-    const char *path = getenv("HETPLAN");
+    const char *path = getenv("SIMULATION_HETPLAN");
     return path ? path : "build/hetplan";
 }
 
