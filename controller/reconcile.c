@@ -37,6 +37,7 @@ struct pass {
     /* Why the current plan can not run as it is; NULL: it can. */
     const char *lost_trigger, *lost_message;
     bool lost_pods_still_run; /* the nodes only refuse new pods */
+    bool is_suspect;          /* a node of it is unusable, and may yet come back */
     bool is_replaced;         /* a new generation was decided in this pass */
     bool can_plan;            /* there is a profile to plan with */
 };
@@ -288,6 +289,7 @@ static void check_place(struct pass *pass, size_t index)
         int64_t until = node->unusable_since_ms + snapshot->spec.node_failure_grace_ms;
         if (snapshot->now_ms < until) {
             requeue_at(pass, until);
+            pass->is_suspect = true;
             return;
         }
         bool is_dead = !strcmp(node->unusable, "NotReady");
@@ -526,11 +528,14 @@ static bool commit(struct pass *pass, const struct het_plan *plan, uint64_t dige
 static void delete_pod(struct pass *pass, const struct snapshot_pod *pod)
 {
     const struct capacity_node *node = find_node(pass->snapshot, pod->node);
-    bool is_dead =
-        pod->is_on_lost_node ||
-        (node && node->unusable && !strcmp(node->unusable, "NotReady") &&
-         pass->snapshot->now_ms >=
-             node->unusable_since_ms + pass->snapshot->spec.node_failure_grace_ms);
+    bool is_dead = pod->is_on_lost_node;
+    if (node && node->unusable && !strcmp(node->unusable, "NotReady")) {
+        int64_t until = node->unusable_since_ms +
+                        pass->snapshot->spec.node_failure_grace_ms;
+        is_dead = is_dead || pass->snapshot->now_ms >= until;
+        if (!is_dead)
+            requeue_at(pass, until);
+    }
     /* Nobody will confirm the end of a pod on a dead node: without grace, and again if a
      * graceful deletion is on its way already. */
     if (is_dead)
@@ -1201,7 +1206,8 @@ static void keep_generation(struct pass *pass)
         return;
     drop_old_plans(pass);
     report_progress(pass);
-    if (!missing_pods(pass) && !pass->lost_trigger)
+    /* Whether a node comes back is not known yet: the grace is there to wait for that. */
+    if (!missing_pods(pass) && !pass->lost_trigger && !pass->is_suspect)
         consider_better_plan(pass);
 }
 

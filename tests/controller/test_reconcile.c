@@ -201,6 +201,20 @@ START_TEST(not_ready_node_is_tolerated_for_its_grace)
 }
 END_TEST
 
+START_TEST(nothing_better_is_looked_for_while_a_node_may_come_back)
+{
+    run_job("{'replanPolicy': {'debounceSeconds': 0, 'cooldownSeconds': 0}}");
+    world_node_ready(world, "b", false);
+    world_settle(world);
+    world->now_ms += 20000;
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 1);
+    world->now_ms += 10000; /* the grace of 30 s is over */
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 2);
+}
+END_TEST
+
 START_TEST(better_plan_is_taken_only_past_the_threshold_and_after_the_waits)
 {
     run_job("{'replanPolicy': {'minImprovementPercent': 15}}");
