@@ -146,15 +146,7 @@ static void set(struct pass *pass, const char *type, const char *status,
 
 static const json_t *present(const struct pass *pass, const char *type)
 {
-    const json_t *list =
-        json_object_get(json_object_get(pass->snapshot->job, "status"), "conditions");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *entry = json_array_get(list, i);
-        const char *name = json_string_value(json_object_get(entry, "type"));
-        if (name && !strcmp(name, type))
-            return entry;
-    }
-    return NULL;
+    return snapshot_find_condition(pass->snapshot->job, type);
 }
 
 /* Whether this pass gives `type` another status or reason than the job shows now. */
@@ -1057,15 +1049,10 @@ static const char *pending_message(struct pass *pass, size_t placed)
         const struct snapshot_pod *pod = pass->pods[i];
         if (!pod || pod->is_scheduled)
             continue;
-        const json_t *list =
-            json_object_get(json_object_get(pod->object, "status"), "conditions");
-        for (size_t k = 0; k < json_array_size(list); k++) {
-            const json_t *entry = json_array_get(list, k);
-            const char *type = json_string_value(json_object_get(entry, "type"));
-            const char *message = json_string_value(json_object_get(entry, "message"));
-            if (type && !strcmp(type, "PodScheduled") && message && *message)
-                return text(pass, "pod %s: %s", pod->name, message);
-        }
+        const char *message = json_string_value(json_object_get(
+            snapshot_find_condition(pod->object, "PodScheduled"), "message"));
+        if (message && *message)
+            return text(pass, "pod %s: %s", pod->name, message);
     }
     return text(pass, "%zu of %zu pods are placed", placed,
                 pass->current->rank_node_count);

@@ -26,7 +26,7 @@ static uint64_t digest_json(uint64_t digest, const json_t *json)
     return digest_text(digest, text ? text : "-");
 }
 
-static const json_t *condition(const json_t *object, const char *type)
+const json_t *snapshot_find_condition(const json_t *object, const char *type)
 {
     const json_t *list = json_object_get(json_object_get(object, "status"), "conditions");
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -40,8 +40,8 @@ static const json_t *condition(const json_t *object, const char *type)
 
 const char *snapshot_condition(const json_t *object, const char *type)
 {
-    const char *status =
-        json_string_value(json_object_get(condition(object, type), "status"));
+    const char *status = json_string_value(
+        json_object_get(snapshot_find_condition(object, type), "status"));
     return status ? status : "";
 }
 

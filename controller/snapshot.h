@@ -120,6 +120,8 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
 
 /* Whether the job is over: condition Complete or Failed is True. */
 bool snapshot_job_is_finished(const json_t *job);
+/* The entry of `type` in status.conditions of `object`; NULL if it has none. */
+const json_t *snapshot_find_condition(const json_t *object, const char *type);
 /* Status ("True", "False", "Unknown") of a condition of `object`; "" if it has none. */
 const char *snapshot_condition(const json_t *object, const char *type);
 /* FNV-1a over bytes, chained through `digest` (start with 0). */
