@@ -10,9 +10,12 @@ SHELL := /bin/bash
 
 # ---- modules, each may include only headers of modules before it (make lint checks) ----
 # Core of the planner: libc and libm only. Edge: files and formats (jansson, libyaml, OpenSSL).
-PLANNER_CORE := error arena hardware cluster workload profile plan memory cost group balance draft \
-                algo algo/metis algo/megatron search render/torchrun render/table
-PLANNER_EDGE := yaml json node_list profile_metis profile_model codec input answer
+PLANNER_CORE := error arena hardware network cluster workload profile estimate plan memory cost timeline simulate bound \
+                migrate runtime group balance draft stage_table algo \
+                algo/megatron algo/metis algo/oomfirst algo/amp algo/ditto algo/autohet algo/exhaustive \
+                algo/optimal search explain render/torchrun render/table render/timeline \
+                render/megatron render/flagscale render/hetu render/sailor render/deepspeed render/torchtitan
+PLANNER_EDGE := yaml json node_list profile_metis profile_sailor profile_config profile_model codec input answer
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp quantity strmap job_spec capacity snapshot desired status reconcile
