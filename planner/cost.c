@@ -44,7 +44,8 @@ int het_cost_stage(const struct het_problem *problem, const struct het_stage *st
 #define INLINE_NODES 128
 struct uplink {
     double out_s, in_s;
-    uint32_t last_class; /* layer class counted last, plus one */
+    uint32_t out_flows, in_flows; /* of a send */
+    uint32_t last_class;          /* layer class counted last, plus one */
 };
 struct uplinks {
     struct uplink *nodes;
@@ -94,6 +95,8 @@ static void send_samples(struct send *send, const struct het_replica *from,
     out->out_s += bytes / sender->uplink_bytes_per_s;
     in->in_s += bytes / receiver->uplink_bytes_per_s;
     uint32_t flow_count = from->tp < to->tp ? from->tp : to->tp;
+    out->out_flows += flow_count;
+    in->in_flows += flow_count;
     double flow = fmin(flow_bandwidth(sender), flow_bandwidth(receiver));
     send->largest_s = fmax(send->largest_s, bytes / flow_count / flow);
     send->largest_s = fmax(send->largest_s, fmax(out->out_s, in->in_s));
@@ -111,15 +114,17 @@ static void load_gpu_links(struct send *send, const struct het_stage *stage)
     }
 }
 
-double het_cost_send(const struct het_problem *problem, const struct het_stage *from,
-                     const struct het_stage *to)
+/* Loads all that a micro-batch crosses on its way from stage to stage; send_fini frees.
+ */
+static void send_init(struct send *send, const struct het_problem *problem,
+                      const struct het_stage *from, const struct het_stage *to)
 {
     const struct het_cluster *cluster = problem->cluster;
     uint32_t last_layer = from->first_layer + from->layer_count - 1;
-    struct send send = { .nodes = cluster->nodes,
-                         .bytes_per_sample =
-                             problem->profile->boundary_bytes[last_layer] };
-    uplinks_init(&send.uplinks, cluster->node_count);
+    send->nodes = cluster->nodes;
+    send->bytes_per_sample = problem->profile->boundary_bytes[last_layer];
+    send->largest_s = send->latency_s = 0;
+    uplinks_init(&send->uplinks, cluster->node_count);
 
     /* Both sides hold samples 0 .. b-1 in replica order; walk the common refinement. */
     size_t f = 0, t = 0;
@@ -128,7 +133,7 @@ double het_cost_send(const struct het_problem *problem, const struct het_stage *
         uint64_t next_from = from_end + from->replicas[f].microbatch_size;
         uint64_t next_to = to_end + to->replicas[t].microbatch_size;
         uint64_t next = next_from < next_to ? next_from : next_to;
-        send_samples(&send, &from->replicas[f], &to->replicas[t], next - sent);
+        send_samples(send, &from->replicas[f], &to->replicas[t], next - sent);
         sent = next;
         if (next_from == next) {
             from_end = next;
@@ -139,10 +144,60 @@ double het_cost_send(const struct het_problem *problem, const struct het_stage *
             t++;
         }
     }
-    load_gpu_links(&send, from);
-    load_gpu_links(&send, to);
-    uplinks_fini(&send.uplinks);
+    load_gpu_links(send, from);
+    load_gpu_links(send, to);
+}
+
+static void send_fini(struct send *send)
+{
+    uplinks_fini(&send->uplinks);
+}
+
+double het_cost_send(const struct het_problem *problem, const struct het_stage *from,
+                     const struct het_stage *to)
+{
+    struct send send;
+    send_init(&send, problem, from, to);
+    send_fini(&send);
     return send.largest_s + send.latency_s;
+}
+
+static void add_load(struct het_link_loads *loads, uint32_t link, uint32_t flow_count,
+                     double seconds)
+{
+    ARRAY_RESERVE(loads->items, &loads->capacity, loads->count + 1);
+    loads->items[loads->count++] = (struct het_link_load){ link, flow_count, seconds };
+}
+
+double het_cost_send_loads(const struct het_problem *problem,
+                           const struct het_stage *from, const struct het_stage *to,
+                           struct het_link_loads *loads, double *ret_latency_s)
+{
+    struct send send;
+    send_init(&send, problem, from, to);
+    for (size_t r = 0; r < from->replica_count; r++) {
+        uint32_t node = from->replicas[r].node;
+        struct uplink *uplink = &send.uplinks.nodes[node];
+        if (uplink->out_s > 0)
+            add_load(loads, 2 * node, uplink->out_flows, uplink->out_s);
+        uplink->out_s = 0; /* once a node */
+    }
+    for (size_t r = 0; r < to->replica_count; r++) {
+        uint32_t node = to->replicas[r].node;
+        struct uplink *uplink = &send.uplinks.nodes[node];
+        if (uplink->in_s > 0)
+            add_load(loads, 2 * node + 1, uplink->in_flows, uplink->in_s);
+        uplink->in_s = 0;
+    }
+    send_fini(&send);
+    *ret_latency_s = send.latency_s;
+    return send.largest_s;
+}
+
+void het_link_loads_fini(struct het_link_loads *loads)
+{
+    het_free_pointer(&loads->items);
+    *loads = (struct het_link_loads){ 0 };
 }
 
 /* ---- gradients ---- */
