@@ -84,6 +84,21 @@ static bool is_allowed(struct het_search *search, struct het_arena *arena,
     return !het_memory_plan(arena, search->problem, plan, &peaks, &peak_count, NULL);
 }
 
+/* `plan` as the workload's runtime can run it, if it is allowed then and still better;
+ * else NULL. */
+static const struct het_plan *accept(struct het_search *search, struct het_arena *arena,
+                                     const struct het_plan *plan,
+                                     struct het_cost *ret_cost)
+{
+    const struct het_plan *found = het_runtime_express(
+        arena, search->problem->workload->runtime, plan, &search->missing_freedom);
+    search->inexpressible_count += !found;
+    if (!found || (found != plan && !is_better(search, found, ret_cost)) ||
+        !is_allowed(search, arena, found))
+        return NULL;
+    return found;
+}
+
 bool het_search_offer(struct het_search *search, const struct het_plan *plan)
 {
     struct het_plan offered = *plan;
@@ -96,15 +111,15 @@ bool het_search_offer(struct het_search *search, const struct het_plan *plan)
     if (!is_better(search, &offered, &cost))
         return false;
     struct het_arena *arena = het_arena_new();
-    bool kept = is_allowed(search, arena, &offered);
+    const struct het_plan *accepted = accept(search, arena, &offered, &cost);
+    if (accepted) {
+        search->incumbent = het_plan_copy(search->arena, accepted);
+        search->incumbent_cost = cost;
+    }
     het_arena_free(arena);
-    if (!kept)
-        return false;
-    search->incumbent = het_plan_copy(search->arena, &offered);
-    search->incumbent_cost = cost;
-    if (search->options->progress)
+    if (accepted && search->options->progress)
         search->options->progress(search->options->progress_context, search);
-    return true;
+    return accepted;
 }
 
 void het_search_miss(struct het_search *search, uint32_t type, double needed_bytes,

@@ -7,6 +7,7 @@
 #include "planner/cost.h"
 #include "planner/memory.h"
 #include "planner/plan.h"
+#include "planner/runtime.h"
 
 #include <stdbool.h>
 
@@ -63,6 +64,9 @@ struct het_search {
     /* What came nearest, if nothing fits: shown with "no plan fits". */
     char nearest_miss[512];
     double nearest_miss_ratio; /* bytes needed / bytes there, of the best miss; 0: none */
+    /* Plans offered that the runtime cannot express, and what the last one needed. */
+    uint64_t inexpressible_count;
+    enum het_freedom missing_freedom;
 };
 
 struct het_algorithm {
@@ -80,7 +84,8 @@ bool het_search_spend(struct het_search *search, uint64_t units);
  * faster, or equally fast and smaller by het_plan_compare. Returns true if it was kept. A
  * plan that the checker refuses is a defect of the algorithm: assert. Only the limits on
  * the plan's GPU counts (min_gpus, max_gpus, type_limits) are not the algorithm's care: a
- * plan outside them is turned away. */
+ * plan outside them is turned away, and so is one that the workload's runtime cannot
+ * express; where only its ranks stand in the wrong order, it is kept in the right one. */
 bool het_search_offer(struct het_search *search, const struct het_plan *plan);
 
 /* Seconds that a plan must stay below to become the incumbent; HUGE_VAL without one. */

@@ -2,6 +2,7 @@
 
 #include "planner/node_list.h"
 #include "planner/profile_model.h"
+#include "planner/runtime.h"
 #include "planner/search.h"
 
 #include <string.h>
@@ -163,10 +164,31 @@ static double from_iteration_s(struct het_arena *arena,
     plan.idle_count = 0; /* what the plan left idle then; the cluster may have grown */
     struct het_violations violations = { 0 };
     if (het_plan_check(arena, problem, &plan, &violations) ||
+        !het_runtime_express(arena, problem->workload->runtime, &plan, NULL) ||
         het_memory_plan(arena, problem, &plan, &peaks, &count, NULL) ||
         het_cost_plan(problem, &plan, &cost, NULL) < 0)
         return 0;
     return cost.iteration_s;
+}
+
+/* What the runtime's limits cost: the best plan without them, if it is faster. */
+static void find_unrestricted(struct het_arena *arena,
+                              const struct het_question *question,
+                              struct het_prediction *predicted)
+{
+    struct het_workload workload = *question->problem.workload;
+    struct het_problem problem = question->problem;
+    const struct het_plan *found;
+    if (het_runtime_runs_all(workload.runtime))
+        return;
+    workload.runtime = NULL;
+    problem.workload = &workload;
+    if (het_search_run(arena, &problem, &question->options, &found, NULL, NULL) < 0 ||
+        found->predicted.iteration_s >= predicted->iteration_s)
+        return;
+    predicted->unrestricted_s = found->predicted.iteration_s;
+    predicted->unrestricted_needs =
+        het_runtime_needs(question->problem.workload->runtime, found);
 }
 
 int het_question_plan(struct het_arena *arena, const struct het_question *question,
@@ -179,8 +201,20 @@ int het_question_plan(struct het_arena *arena, const struct het_question *questi
         return -1;
     struct het_plan *plan = het_plan_copy(arena, found);
     plan->predicted.from_iteration_s = from_iteration_s(arena, question);
+    find_unrestricted(arena, question, &plan->predicted);
     *ret = plan;
     return 0;
+}
+
+static void judge_runtime(struct het_arena *arena, const struct het_problem *problem,
+                          const struct het_plan *plan, struct het_violations *violations)
+{
+    const struct het_runtime *runtime = problem->workload->runtime;
+    enum het_freedom missing;
+    if (!het_runtime_express(arena, runtime, plan, &missing))
+        het_violations_add(arena, violations, "runtime: %s has no way to run %s (%s)",
+                           runtime->title, het_freedom_text(missing),
+                           het_freedom_reason(missing));
 }
 
 /* Price and memory of a well-formed plan. */
@@ -216,8 +250,10 @@ json_t *het_question_judge(struct het_arena *arena, const struct het_question *q
     if (decode_plan(arena, problem->workload, plan_json, &plan, &err) < 0 ||
         het_plan_bind(arena, plan, problem->cluster, &plan, &err) < 0)
         het_violations_add(arena, &violations, "%s", err.message);
-    else if (!het_plan_check(arena, problem, plan, &violations))
+    else if (!het_plan_check(arena, problem, plan, &violations)) {
+        judge_runtime(arena, problem, plan, &violations);
         price(arena, problem, plan, verdict, &violations);
+    }
 
     json_t *list = json_array();
     for (size_t i = 0; i < violations.count; i++)

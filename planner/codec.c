@@ -562,6 +562,20 @@ static int read_training(struct het_arena *arena, const struct het_view *job,
     return 0;
 }
 
+static int read_runtime(struct het_arena *arena, const struct het_view *job,
+                        struct het_workload *workload, struct het_error *err)
+{
+    struct het_view view = het_view_get(job, "runtime");
+    const char *name = NULL;
+    struct het_error unknown;
+    if (het_view_name(&view, arena, &name, err) < 0)
+        return -1;
+    if (!name)
+        return 0;
+    workload->runtime = het_runtime_find(name, &unknown);
+    return workload->runtime ? 0 : het_view_fail(&view, err, "%s", unknown.message);
+}
+
 static int read_metis_sizes(struct het_arena *arena, const struct het_view *job,
                             enum het_metis_sizes *ret, struct het_error *err)
 {
@@ -621,6 +635,7 @@ int het_codec_workload(struct het_arena *arena, const json_t *json,
         read_training(arena, &job, profile, &workload, err) < 0 ||
         read_type_limits(arena, &job, &workload, err) < 0 ||
         read_constraints(arena, &job, &workload, err) < 0 ||
+        read_runtime(arena, &job, &workload, err) < 0 ||
         read_search_options(arena, &job, &options, err) < 0)
         return -1;
     workload.memory_headroom = percent / 100;
@@ -813,6 +828,30 @@ static int read_peak_memory(struct het_arena *arena, const struct het_view *pred
     return 0;
 }
 
+/* Names that are not known are left out: a later version may know more. */
+static int read_unrestricted(struct het_arena *arena, const struct het_view *predicted,
+                             struct het_prediction *ret, struct het_error *err)
+{
+    struct het_view view = het_view_get(predicted, "unrestricted");
+    struct het_view seconds = het_view_get(&view, "iterationSeconds");
+    struct het_view needs = het_view_get(&view, "needs");
+    size_t count = 0;
+    if (het_view_object(&view, err) < 0 ||
+        het_view_number(&seconds, 0, 1e300, &ret->unrestricted_s, err) < 0 ||
+        het_view_array(&needs, MAX_LIST, &count, err) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&needs, i);
+        const char *name = "";
+        if (het_view_name(&item, arena, &name, err) < 0)
+            return -1;
+        for (int f = 0; f < HET_FREEDOM_COUNT; f++)
+            if (!strcmp(name, het_freedom_reason((enum het_freedom)f)))
+                ret->unrestricted_needs |= 1u << f;
+    }
+    return 0;
+}
+
 static int read_prediction(struct het_arena *arena, const struct het_view *root,
                            struct het_prediction *ret, struct het_error *err)
 {
@@ -833,7 +872,8 @@ static int read_prediction(struct het_arena *arena, const struct het_view *root,
         het_view_number(&from, 0, most, &ret->from_iteration_s, err) < 0 ||
         het_view_number(&pipeline, 0, most, &ret->pipeline_s, err) < 0 ||
         het_view_number(&sync, 0, most, &ret->gradient_sync_s, err) < 0 ||
-        het_view_number(&optimizer, 0, most, &ret->optimizer_s, err) < 0)
+        het_view_number(&optimizer, 0, most, &ret->optimizer_s, err) < 0 ||
+        read_unrestricted(arena, &predicted, ret, err) < 0)
         return -1;
     return read_peak_memory(arena, &predicted, ret, err);
 }
@@ -1003,6 +1043,17 @@ json_t *het_codec_parts_json(double pipeline_s, double gradient_sync_s,
                           optimizer_s));
 }
 
+static json_t *unrestricted_json(const struct het_prediction *predicted)
+{
+    json_t *needs = json_array();
+    for (int f = 0; f < HET_FREEDOM_COUNT; f++)
+        if (predicted->unrestricted_needs & 1u << f)
+            json_array_append_new(needs,
+                                  json_string(het_freedom_reason((enum het_freedom)f)));
+    return sure(json_pack("{s:f, s:o}", "iterationSeconds", predicted->unrestricted_s,
+                          "needs", needs));
+}
+
 static json_t *prediction_json(const struct het_prediction *predicted)
 {
     json_t *json = sure(
@@ -1022,6 +1073,8 @@ static json_t *prediction_json(const struct het_prediction *predicted)
     if (predicted->from_iteration_s > 0)
         json_object_set_new(json, "fromIterationSeconds",
                             json_real(predicted->from_iteration_s));
+    if (predicted->unrestricted_s > 0)
+        json_object_set_new(json, "unrestricted", unrestricted_json(predicted));
     return json;
 }
 

@@ -220,6 +220,16 @@ static const struct option {
       .help = "The head uses the embedding's weights, so that the first and the last "
               "stage both hold and synchronise them (for Metis-format profiles; a "
               "ModelProfile says it itself)." },
+    { .name = "runtime",
+      .value = "NAME",
+      .path = "job.runtime",
+      .commands = ALL,
+      .kind = KIND_TEXT,
+      .choices = "generic torchrun custom megatron flagscale hetu sailor deepspeed "
+                 "torchtitan",
+      .preset = "generic",
+      .help = "The training runtime. Plans that it cannot express are not proposed, and "
+              "refused by check. generic, torchrun and custom run every plan." },
     { .name = "metis-variance",
       .value = "X",
       .path = "job.metisVariance",

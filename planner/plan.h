@@ -72,6 +72,11 @@ struct het_prediction {
     double lower_bound_s;    /* 0: none proved */
     double from_iteration_s; /* of the running plan, for the same input; 0: not asked, or
                                 it cannot run any more */
+    /* If a runtime limits the plan: the best time found without its limits, and what that
+     * plan takes of it (bits 1 << enum het_freedom, runtime.h). 0: not asked, or no
+     * better. */
+    double unrestricted_s;
+    uint32_t unrestricted_needs;
     double pipeline_s, gradient_sync_s, optimizer_s;
     const struct het_peak_memory *peak_memory;
     size_t peak_memory_count;

@@ -506,6 +506,12 @@ static int fail_no_plan(const struct het_search *search, const struct parts *par
                         "no plan: no choice of GPUs meets the job's limits (at least %u, "
                         "at most %u, and those of single types)",
                         workload->min_gpus, workload->max_gpus);
+    if (search->inexpressible_count)
+        return het_fail(err, HET_NO_PLAN,
+                        "no plan that %s can run was found: the plans that fit need %s; "
+                        "take a runtime that has it, or more of one GPU type",
+                        workload->runtime->title,
+                        het_freedom_text(search->missing_freedom));
     if (parts->has_ended_early)
         return fail_early(search, effort, err);
     if (search->nearest_miss_ratio > 0)

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct het_runtime;
+
 #define HET_MAX_GLOBAL_BATCH ((uint32_t)INT32_MAX)
 
 enum het_precision { HET_FP32, HET_BF16, HET_FP16 };
@@ -23,7 +25,9 @@ struct het_workload {
     uint32_t global_batch; /* samples an iteration, >= 1 */
     enum het_precision precision;
     enum het_optimizer optimizer;
-    double memory_headroom; /* share of a GPU's memory kept free, [0, 0.9] */
+    double memory_headroom;            /* share of a GPU's memory kept free, [0, 0.9] */
+    const struct het_runtime *runtime; /* plans must be expressible for it (runtime.h);
+                                          NULL: one that runs every plan */
 
     /* Limits; 0 or NULL mean none. */
     const uint32_t *microbatch_sizes; /* allowed sizes of a replica's micro-batch */

@@ -86,15 +86,16 @@ static struct het_plan make_plan(struct megatron *megatron, const struct grid *g
             .microbatch_size = grid->size,
         };
     }
+    uint32_t first = 0;
     for (uint32_t s = 0; s < grid->pp; s++) {
-        uint32_t first = (uint32_t)((uint64_t)s * megatron->layer_count / grid->pp);
-        uint32_t end = (uint32_t)((s + (uint64_t)1) * megatron->layer_count / grid->pp);
+        uint32_t count = het_runtime_even_layers(megatron->layer_count, grid->pp, s);
         megatron->stages[s] = (struct het_stage){
             .first_layer = first,
-            .layer_count = end - first,
+            .layer_count = count,
             .replicas = megatron->replicas + (size_t)s * grid->dp,
             .replica_count = grid->dp,
         };
+        first += count;
     }
     uint32_t global_batch = megatron->search->problem->workload->global_batch;
     *pipeline = (struct het_pipeline){

@@ -2,6 +2,7 @@
 
 #include "planner/cost.h"
 #include "planner/memory.h"
+#include "planner/runtime.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -564,6 +565,21 @@ static void put_step_time(struct page *page)
         100 * (predicted->iteration_s / predicted->lower_bound_s - 1));
 }
 
+/* What a runtime's limits cost. */
+static void put_unrestricted(struct page *page)
+{
+    const struct het_prediction *predicted = &page->predicted;
+    if (!(predicted->unrestricted_s > 0))
+        return;
+    put(page,
+        "\na runtime without limits would take %.6g s a step (%.1f %% less), with:\n",
+        predicted->unrestricted_s,
+        100 * (1 - predicted->unrestricted_s / predicted->iteration_s));
+    for (int f = 0; f < HET_FREEDOM_COUNT; f++)
+        if (predicted->unrestricted_needs & 1u << f)
+            put(page, "  %s\n", het_freedom_text((enum het_freedom)f));
+}
+
 static void put_idle(struct page *page)
 {
     const struct het_plan *plan = page->plan;
@@ -665,6 +681,7 @@ char *het_render_table(struct het_arena *arena, const struct het_problem *proble
         put(&page, "\n%s and %zu more pipelines of other shapes\n", page.glyphs->dots,
             rest);
     put_step_time(&page);
+    put_unrestricted(&page);
     put_idle(&page);
     char *text = het_arena_strdup(arena, page.text);
     free(page.text);
