@@ -3,6 +3,7 @@
 #include "planner/node_list.h"
 #include "planner/profile_metis.h"
 #include "planner/profile_model.h"
+#include "planner/profile_sailor.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -415,13 +416,15 @@ int het_codec_profile(struct het_arena *arena, const json_t *json,
 {
     if (json_object_get(json, "files"))
         return het_profile_metis_read(arena, json, ret, err);
+    if (json_object_get(json, "layerTimes"))
+        return het_profile_sailor_read(arena, json, ret, err);
     const char *kind = json_string_value(json_object_get(json, "kind"));
     if (kind && (!strcmp(kind, "ModelProfile") || !strcmp(kind, "ClusterModelProfile")))
         return het_profile_model_read(arena, json, ret, err);
     return het_fail(
         err, HET_BAD_INPUT,
         "kind: must be ModelProfile or ClusterModelProfile, is %.60s (or give "
-        "a directory of DeviceType.*_tp*_bs*.json files)",
+        "a folder of measurements: DeviceType.*_tp*_bs*.json or <TYPE>.json files)",
         kind ? kind : "missing");
 }
 

@@ -22,8 +22,9 @@ int het_codec_hardware(struct het_arena *arena, const json_t *json,
 int het_codec_cluster(struct het_arena *arena, const json_t *json,
                       const struct het_hardware *hardware, const struct het_cluster **ret,
                       struct het_error *err);
-/* A ModelProfile or ClusterModelProfile object (profile_model.h), or { "files": { NAME:
- * CONTENT } } of a Metis-format directory (profile_metis.h). */
+/* A ModelProfile or ClusterModelProfile object (profile_model.h), { "files": { NAME:
+ * CONTENT } } of a Metis-format directory (profile_metis.h), or { "layerTimes", "llmInfo"
+ * } of one in Sailor's form (profile_sailor.h). */
 int het_codec_profile(struct het_arena *arena, const json_t *json,
                       const struct het_profile **ret, struct het_error *err);
 /* The "job" part of hetplan's input document, all but the batch optional:

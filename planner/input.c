@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MAX_FOLDER_FILES ((size_t)16384)
+#define LLM_INFO         "llm_info.json"
 
 /* ---- one file ---- */
 
@@ -151,29 +153,71 @@ static bool is_folder(const char *path)
     return !stat(path, &facts) && S_ISDIR(facts.st_mode);
 }
 
+static bool is_json_name(const char *name)
+{
+    return name[0] != '.' && has_ending(name, ".json") && strcmp(name, LLM_INFO);
+}
+
+static int read_metis_folder(const char *path, const struct names *names, json_t **ret,
+                             struct het_error *err)
+{
+    json_t *files;
+    if (read_folder(path, names, 0, &files, err) < 0)
+        return -1;
+    *ret = json_pack("{s:o}", "files", files);
+    return 0;
+}
+
+static int read_sailor_folder(const char *path, json_t **ret, struct het_error *err)
+{
+    struct names names = { 0 };
+    json_t *times;
+    int result = list_folder(path, is_json_name, &names, err);
+    if (!result && !names.count)
+        result = het_fail(err, HET_BAD_INPUT,
+                          "%.300s: no file here is called "
+                          "DeviceType.<TYPE>_tp<T>_bs<B>.json or <TYPE>.json",
+                          path);
+    if (!result)
+        result = read_folder(path, &names, strlen(".json"), &times, err);
+    names_fini(&names);
+    if (!result)
+        *ret = json_pack("{s:o}", "layerTimes", times);
+    return result;
+}
+
 int het_input_read_profile(const char *path, json_t **ret, struct het_error *err)
 {
     if (!is_folder(path))
         return het_input_read(path, ret, err);
     struct names names = { 0 };
-    json_t *files;
     int result = list_folder(path, het_profile_metis_is_name, &names, err);
-    if (!result && !names.count)
-        result = het_fail(err, HET_BAD_INPUT,
-                          "%.300s: no file here is called "
-                          "DeviceType.<TYPE>_tp<T>_bs<B>.json",
-                          path);
     if (!result)
-        result = read_folder(path, &names, 0, &files, err);
+        result = names.count ? read_metis_folder(path, &names, ret, err)
+                             : read_sailor_folder(path, ret, err);
     names_fini(&names);
-    if (!result)
-        *ret = json_pack("{s:o}", "files", files);
     return result;
 }
 
-static bool is_json_name(const char *name)
+char *het_input_find_llm_info(const char *folder)
 {
-    return name[0] != '.' && has_ending(name, ".json");
+    static const char *const above[] = { "", "../", "../../" };
+    for (size_t i = 0; i < sizeof above / sizeof *above; i++) {
+        auto_free char *path = xasprintf("%s/%s%s", folder, above[i], LLM_INFO);
+        if (!access(path, R_OK))
+            return TAKE(path);
+    }
+    return NULL;
+}
+
+char *het_input_folder_name(const char *folder)
+{
+    char *path = realpath(folder, NULL), *name = NULL;
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (slash && slash[1])
+        name = xstrdup(slash + 1);
+    free(path);
+    return name;
 }
 
 int het_input_read_layer_times(const char *path, json_t **ret, struct het_error *err)

@@ -18,9 +18,17 @@ int het_input_read_stream(FILE *stream, const char *name, char **ret_text,
  * object or list. "-" is standard input. A new reference. */
 int het_input_read(const char *path, json_t **ret, struct het_error *err);
 
-/* A profile: such a file, or a folder of Metis-format files as { "files": ... }
- * (profile_metis.h), in the order of their names. A new reference. */
+/* A profile: such a file; a folder of Metis-format files as { "files": ... }
+ * (profile_metis.h); or else a folder of Sailor's <TYPE>.json files as { "layerTimes":
+ * ... } (profile_sailor.h), its llm_info.json left out. In the order of their names. A
+ * new reference. */
 int het_input_read_profile(const char *path, json_t **ret, struct het_error *err);
+
+/* llm_info.json of a Sailor folder: in it, or in one of the two folders above. To be
+ * freed by the caller; NULL if there is none. */
+char *het_input_find_llm_info(const char *folder);
+/* The last part of the folder's real path, to be freed; NULL if it cannot be had. */
+char *het_input_folder_name(const char *folder);
 
 /* A folder of <TYPE>.json files as { TYPE: CONTENT } ("layerTimes" of profile_metis.h).
  * A new reference. */

@@ -110,25 +110,69 @@ static int add_part(const struct het_options *options, const char *part,
     return 0;
 }
 
-/* What Metis-format files do not say, put beside them. */
+/* Sailor's sizes of layers, and whose they are, beside the times of a folder. */
+static int add_llm_info(const struct het_options *options, json_t *profile,
+                        struct het_error *err)
+{
+    const char *folder = het_options_text(options, "profile");
+    const char *model = het_options_text(options, "model");
+    auto_free char *path = het_options_text(options, "llmInfo")
+                               ? xstrdup(het_options_text(options, "llmInfo"))
+                               : het_input_find_llm_info(folder);
+    auto_free char *name = model ? xstrdup(model) : het_input_folder_name(folder);
+    json_t *info;
+    if (!path)
+        return het_fail(
+            err, HET_BAD_INPUT,
+            "%.300s: no llm_info.json here or in the two folders above, which "
+            "has the sizes of the layers; name it by --llm-info",
+            folder);
+    if (het_input_read(path, &info, err) < 0)
+        return -1;
+    json_object_set_new(profile, "llmInfo", info);
+    if (name)
+        json_object_set_new(profile, "model", het_json_text(name));
+    return 0;
+}
+
+/* Options that only some forms of a profile take: "files", "layerTimes" or neither. */
+static int check_profile_options(const struct het_options *options, const json_t *profile,
+                                 struct het_error *err)
+{
+    bool is_metis = json_object_get(profile, "files");
+    bool is_sailor = !is_metis && json_object_get(profile, "layerTimes");
+    if (!is_metis && het_options_text(options, "layerTimes"))
+        return het_fail(err, HET_BAD_INPUT,
+                        "--layer-times: is for a folder of Metis-format files");
+    if (!is_sailor &&
+        (het_options_text(options, "llmInfo") || het_options_text(options, "model")))
+        return het_fail(err, HET_BAD_INPUT,
+                        "--llm-info, --model: are for a folder of <TYPE>.json files");
+    if (!is_metis && !is_sailor && json_object_get(options->values, "sharedEmbedding"))
+        return het_fail(err, HET_BAD_INPUT,
+                        "--shared-embedding: is for folders of measurements; a "
+                        "ModelProfile says it itself");
+    return 0;
+}
+
+/* What folders of measurements do not say, put beside them. */
 static int complete_profile(const struct het_options *options, json_t *document,
                             struct het_error *err)
 {
     json_t *profile = json_object_get(document, "profile");
     const char *times = het_options_text(options, "layerTimes");
-    if (!json_object_get(profile, "files"))
-        return times || json_object_get(options->values, "sharedEmbedding")
-                   ? het_fail(err, HET_BAD_INPUT,
-                              "--layer-times and --shared-embedding are for a folder of "
-                              "Metis-format files; a ModelProfile says these things "
-                              "itself")
-                   : 0;
+    if (check_profile_options(options, profile, err) < 0)
+        return -1;
+    if (!json_object_get(profile, "files") && !json_object_get(profile, "layerTimes"))
+        return 0;
     json_t *precision = json_object_get(json_object_get(document, "job"), "precision");
     if (precision)
         json_object_set(profile, "precision", precision);
     json_t *shared = json_object_get(options->values, "sharedEmbedding");
     if (shared)
         json_object_set(profile, "sharedEmbedding", shared);
+    if (!json_object_get(profile, "files"))
+        return add_llm_info(options, profile, err);
     json_t *layer_times;
     if (!times)
         return 0;

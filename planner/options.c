@@ -44,8 +44,9 @@ static const struct option {
       .required = ALL,
       .kind = KIND_TEXT,
       .help = "Measurements of the model: a folder of Metis-format files "
-              "(DeviceType.<TYPE>_tp<T>_bs<B>.json), or a ModelProfile as YAML or JSON, "
-              "as kubectl applies it." },
+              "(DeviceType.<TYPE>_tp<T>_bs<B>.json); a folder of Sailor's <TYPE>.json "
+              "files, with llm_info.json there or in one of the two folders above; or a "
+              "ModelProfile as YAML or JSON, as kubectl applies it." },
     { .name = "cluster",
       .value = "FILE",
       .path = "cluster",
@@ -85,6 +86,23 @@ static const struct option {
       .help = "Folder of <TYPE>.json files, {B: {T: {layer: [forward s, backward s, "
               "update s]}}}, that replace the times of a Metis-format profile, which has "
               "forward and backward only together." },
+    { .name = "llm-info",
+      .value = "FILE",
+      .path = "llmInfo",
+      .commands = ALL,
+      .kind = KIND_TEXT,
+      .preset = "llm_info.json near the folder",
+      .help =
+          "Sizes of the layers, {MODEL: {T: {layer: {params_floats, act_mem_floats, "
+          "act_output_floats}}}}, for a profile that is a folder of Sailor's files." },
+    { .name = "model",
+      .value = "NAME",
+      .path = "model",
+      .commands = ALL,
+      .kind = KIND_TEXT,
+      .preset = "the folder's name",
+      .help = "The model of llm_info.json that such a folder measures; the case of "
+              "letters does not matter." },
     { .name = "algorithm",
       .value = "NAME",
       .path = "job.algorithm",
@@ -218,8 +236,8 @@ static const struct option {
       .commands = ALL,
       .kind = KIND_FLAG,
       .help = "The head uses the embedding's weights, so that the first and the last "
-              "stage both hold and synchronise them (for Metis-format profiles; a "
-              "ModelProfile says it itself)." },
+              "stage both hold and synchronise them (for folders of "
+              "measurements; a ModelProfile says it itself)." },
     { .name = "runtime",
       .value = "NAME",
       .path = "job.runtime",

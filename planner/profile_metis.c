@@ -1,17 +1,17 @@
 #include "planner/profile_metis.h"
 
 #include "planner/cluster.h"
+#include "planner/profile_sailor.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FILES           16384u
-#define SECONDS_PER_MS      1e-3
-#define BYTES_PER_MIB       0x1p20
-#define BACKWARD_SHARE      (2.0 / 3.0)
-#define STATE_PER_PARAMETER 5.0 /* times the bytes of the parameter; see the header */
+#define MAX_FILES      16384u
+#define SECONDS_PER_MS 1e-3
+#define BYTES_PER_MIB  0x1p20
+#define BACKWARD_SHARE (2.0 / 3.0)
 
 #define MAX_SECONDS 1e6 /* of one layer */
 #define MAX_BYTES   0x1p53
@@ -176,29 +176,6 @@ static int read_file(struct het_arena *arena, const char *name, const json_t *js
 
 /* ---- forward and backward apart ---- */
 
-/* Adds `[f, b, u]` to the times of `layer`, and u to `update_s`. */
-static int add_layer_times(const struct het_view *times, struct file *file, size_t layer,
-                           double *update_s, struct het_error *err)
-{
-    size_t count = 0;
-    if (het_view_array(times, 3, &count, err) < 0)
-        return -1;
-    if (count < 2)
-        return het_view_fail(times, err, "must be [forward s, backward s, update s]");
-    struct het_view forward = het_view_at(times, 0);
-    struct het_view backward = het_view_at(times, 1);
-    struct het_view update = het_view_at(times, 2);
-    double forward_s = 0, backward_s = 0, seconds = 0;
-    if (het_view_number(&forward, 0, MAX_SECONDS, &forward_s, err) < 0 ||
-        het_view_number(&backward, 0, MAX_SECONDS, &backward_s, err) < 0 ||
-        het_view_number(&update, 0, MAX_SECONDS, &seconds, err) < 0)
-        return -1;
-    file->forward_s[layer] += forward_s;
-    file->backward_s[layer] += backward_s;
-    *update_s += seconds;
-    return 0;
-}
-
 /* Times of the layers in `{ LAYER: [f, b, u] }` replace those of `file`; one layer more
  * is added to the last, as in its lists. */
 static int apply_layers(const struct het_view *layers, struct file *file,
@@ -214,11 +191,16 @@ static int apply_layers(const struct het_view *layers, struct file *file,
         char key[24];
         snprintf(key, sizeof key, "%zu", l);
         struct het_view times = het_view_get(layers, key);
+        struct het_layer_seconds seconds;
         if (l == count && !times.json)
             break;
         if (het_view_need(&times, err) < 0 ||
-            add_layer_times(&times, file, l < count ? l : count - 1, &update_s, err) < 0)
+            het_profile_sailor_layer(&times, &seconds, err) < 0)
             return -1;
+        size_t layer = l < count ? l : count - 1;
+        file->forward_s[layer] += seconds.forward;
+        file->backward_s[layer] += seconds.backward;
+        update_s += seconds.update;
     }
     file->optimizer_s = update_s;
     return 0;
@@ -307,7 +289,7 @@ static void fit_solve(const struct fit *fit, double parameter_bytes, double *ret
     double mean = fit->bytes / fit->count;
     double fixed, slope;
     if (fit->least_samples == fit->most_samples) {
-        fixed = fmin(STATE_PER_PARAMETER * parameter_bytes, mean);
+        fixed = fmin(HET_MEASURED_STATE_PER_PARAMETER * parameter_bytes, mean);
         slope = (mean - fixed) / fit->most_samples;
     } else {
         double spread = fit->count * fit->samples_squared - fit->samples * fit->samples;
@@ -396,23 +378,6 @@ static int check_alike(const struct file *files, size_t count, struct het_error 
     return 0;
 }
 
-static int read_options(struct het_arena *arena, const struct het_view *root,
-                        struct het_profile *profile, struct het_error *err)
-{
-    struct het_view precision = het_view_get(root, "precision");
-    struct het_view optimizer = het_view_get(root, "optimizer");
-    struct het_view shared = het_view_get(root, "sharedEmbedding");
-    const char *name = NULL;
-    if (het_view_name(&precision, arena, &name, err) < 0 ||
-        (name && het_precision_parse(name, &profile->precision, err) < 0))
-        return -1;
-    name = NULL;
-    if (het_view_name(&optimizer, arena, &name, err) < 0 ||
-        (name && het_optimizer_parse(name, &profile->optimizer, err) < 0))
-        return -1;
-    return het_view_bool(&shared, &profile->shared_embedding, err);
-}
-
 /* All files, sorted by (type, degree, size). */
 static int read_files(struct het_arena *arena, const struct het_view *root,
                       struct file **ret_files, size_t *ret_count, struct het_error *err)
@@ -444,7 +409,7 @@ int het_profile_metis_read(struct het_arena *arena, const json_t *json,
     struct het_profile *profile = het_arena_alloc(arena, sizeof *profile);
     struct file *files = NULL;
     size_t count = 0;
-    if (read_options(arena, &root, profile, err) < 0 ||
+    if (het_profile_sailor_options(arena, &root, profile, err) < 0 ||
         read_files(arena, &root, &files, &count, err) < 0 ||
         het_view_object(&layer_times, err) < 0)
         return -1;
@@ -453,7 +418,6 @@ int het_profile_metis_read(struct het_arena *arena, const json_t *json,
             return -1;
     profile->model = "";
     profile->layer_count = (uint32_t)files[0].layer_count;
-    profile->parameter_element_bytes = het_precision_bytes(profile->precision);
     fill_measurements(arena, files, count, profile);
     fill_bytes(arena, files, count, profile);
     if (het_profile_check(profile, err) < 0)

@@ -1,4 +1,4 @@
-/* Profiles: a ModelProfile object or the files of a Metis-format folder. */
+/* Profiles: a ModelProfile object, the files of a Metis-format folder, or Sailor's. */
 #include "tests/fuzz/fuzz.h"
 
 #include "planner/profile_model.h"

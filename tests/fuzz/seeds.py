@@ -56,6 +56,17 @@ def metis_profile(sizes=2):
     return {"files": files}
 
 
+def sailor_profile(layers=3):
+    """A few layers at two sizes; degree 1 only."""
+    times, info = {}, load("tests/data/sailor/llm_info.json")["OPT-350"]["1"]
+    for path in sorted(glob.glob("tests/data/sailor/layer_times/opt-350/*.json")):
+        name = os.path.basename(path).split(".")[0]
+        times[name] = {size: {"1": {str(l): degrees["1"][str(l)] for l in range(layers)}}
+                       for size, degrees in load(path).items() if size in ("1", "2")}
+    return {"layerTimes": times, "llmInfo": {"m": {"1": {str(l): info[str(l)] for l in range(layers)}}},
+            "model": "m"}
+
+
 def nodes():
     items = load("docs/examples/nodes-mixed.json")["items"]
     for item in items:
@@ -137,6 +148,8 @@ def seeds_profile():
     yield metis_profile() | {
         "precision": "bf16", "optimizer": "sgd", "sharedEmbedding": True,
         "layerTimes": {"A100": {"1": {"1": {str(l): [0.001, 0.002, 0.0001] for l in range(26)}}}}}
+    yield sailor_profile()
+    yield sailor_profile(1) | {"precision": "bf16", "optimizer": "sgd", "sharedEmbedding": True}
     for path in sorted(glob.glob("tests/e2e/crd-cases/*profile*.yaml")):
         yield from documents(path)
 
