@@ -29,20 +29,33 @@ uint32_t het_cluster_find_type(const struct het_cluster *cluster, const char *na
     return HET_NO_TYPE;
 }
 
-static double flow_limit(const struct het_node *node)
+double het_cluster_uplink(const struct het_cluster *cluster, uint32_t node, uint32_t gpus,
+                          double message_bytes)
 {
-    if (node->flow_bytes_per_s > 0 && node->flow_bytes_per_s < node->uplink_bytes_per_s)
-        return node->flow_bytes_per_s;
-    return node->uplink_bytes_per_s;
+    (void)gpus;
+    (void)message_bytes;
+    return cluster->nodes[node].uplink_bytes_per_s;
 }
 
-double het_cluster_flow(const struct het_cluster *cluster, uint32_t from, uint32_t to)
+static double flow_limit(const struct het_node *node)
 {
-    if (from == to)
-        return cluster->nodes[from].intra_bytes_per_s;
-    double sender = flow_limit(&cluster->nodes[from]);
-    double receiver = flow_limit(&cluster->nodes[to]);
-    return sender < receiver ? sender : receiver;
+    return node->flow_bytes_per_s > 0 ? node->flow_bytes_per_s : HUGE_VAL;
+}
+
+double het_cluster_pair(const struct het_cluster *cluster, uint32_t from, uint32_t to,
+                        uint32_t flows, double message_bytes)
+{
+    (void)message_bytes;
+    return flows *
+           fmin(flow_limit(&cluster->nodes[from]), flow_limit(&cluster->nodes[to]));
+}
+
+double het_cluster_gpu_link(const struct het_cluster *cluster, uint32_t node,
+                            uint32_t gpus, double message_bytes)
+{
+    (void)gpus;
+    (void)message_bytes;
+    return cluster->nodes[node].intra_bytes_per_s;
 }
 
 /* ---- check ---- */

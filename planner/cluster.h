@@ -1,5 +1,5 @@
-/* cluster.h - the GPUs that can be had: nodes of one GPU type each, and what a send
- * between two of them gets. */
+/* cluster.h - the GPUs that can be had: nodes of one GPU type each, what joins them, and
+ * what a send between two of them gets. */
 #ifndef HET_CLUSTER_H
 #define HET_CLUSTER_H
 
@@ -12,6 +12,8 @@
 #define HET_MAX_NODES     65536u
 #define HET_MAX_NODE_GPUS 1024u
 #define HET_MAX_TYPES     64u
+#define HET_MAX_LEVELS    4u
+#define HET_MAX_DOMAINS   65536u
 
 struct het_cluster_type {
     const char *name;         /* as in the plan's gpuType */
@@ -30,6 +32,15 @@ struct het_node {
         uplink_bytes_per_s; /* shared by all that leaves (or enters) the node at a time */
     double flow_bytes_per_s; /* the most that one flow gets; 0: the whole uplink */
     double latency_s;        /* per message that leaves the node */
+    /* Where the node is on each level: domains[that - 1]; 0: in none. */
+    uint32_t domain[HET_MAX_LEVELS];
+};
+
+/* A zone, a rack: nodes that share an uplink to all that is outside. */
+struct het_domain {
+    const char *name; /* unique on its level */
+    uint32_t level;
+    double uplink_bytes_per_s; /* each direction */
 };
 
 struct het_cluster {
@@ -37,6 +48,10 @@ struct het_cluster {
     size_t type_count;
     const struct het_node *nodes; /* in input order */
     size_t node_count;
+    const struct het_domain *domains;
+    size_t domain_count;
+    uint32_t level_count; /* at most HET_MAX_LEVELS; 0: the nodes' uplinks are all */
+    const struct het_network *network; /* measured curves; NULL: the nodes' figures */
     /* Aliases by which the names of types are told to mean the same part; NULL: the
      * built-in table. */
     const struct het_hardware *hardware;
@@ -49,9 +64,26 @@ uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t 
 /* Index of the type called `name`; HET_NO_TYPE if absent. */
 uint32_t het_cluster_find_type(const struct het_cluster *cluster, const char *name);
 
-/* Bytes a second that one flow alone gets from a GPU of node `from` to one of node `to`
- * (inside the node if they are the same): the least of both uplinks and flow limits. */
-double het_cluster_flow(const struct het_cluster *cluster, uint32_t from, uint32_t to);
+/* Bandwidths in bytes a second, each direction. `message_bytes` is what one flow sends.
+ *
+ * What the GPUs of a node get together of its uplink, `gpus` of them communicating. */
+double het_cluster_uplink(const struct het_cluster *cluster, uint32_t node, uint32_t gpus,
+                          double message_bytes);
+/* The most that `flows` flows together get from node `from` to another, `to`, however
+ * wide the uplinks; HUGE_VAL if nothing limits them. */
+double het_cluster_pair(const struct het_cluster *cluster, uint32_t from, uint32_t to,
+                        uint32_t flows, double message_bytes);
+/* What one GPU of a node sends to others of it, when `gpus` of them communicate. */
+double het_cluster_gpu_link(const struct het_cluster *cluster, uint32_t node,
+                            uint32_t gpus, double message_bytes);
+
+/* Shared links are numbered: 2 * i is what leaves node i, 2 * i + 1 what enters it; then
+ * the same for the domains, from 2 * node_count on. The other direction of link k is
+ * k ^ 1. */
+static inline uint32_t het_cluster_link_count(const struct het_cluster *cluster)
+{
+    return (uint32_t)(2 * (cluster->node_count + cluster->domain_count));
+}
 
 /* Refuses (HET_BAD_INPUT, naming the node and field) what no planner can use: no nodes,
  * nodes without GPUs, names twice, bandwidths that are not finite and positive, types

@@ -69,135 +69,17 @@ static void uplinks_fini(struct uplinks *uplinks)
 
 /* ---- activations from stage to stage ---- */
 
-struct send {
-    const struct het_node *nodes; /* of the cluster */
-    struct uplinks uplinks;
-    double bytes_per_sample;
-    double largest_s; /* the largest load so far */
-    double latency_s;
-};
-
-static double flow_bandwidth(const struct het_node *node)
-{
-    return node->flow_bytes_per_s > 0 ? node->flow_bytes_per_s : HUGE_VAL;
-}
-
-static void send_samples(struct send *send, const struct het_replica *from,
-                         const struct het_replica *to, uint64_t samples)
-{
-    if (from->node == to->node)
-        return;
-    const struct het_node *sender = &send->nodes[from->node];
-    const struct het_node *receiver = &send->nodes[to->node];
-    struct uplink *out = &send->uplinks.nodes[from->node];
-    struct uplink *in = &send->uplinks.nodes[to->node];
-    double bytes = (double)samples * send->bytes_per_sample;
-    out->out_s += bytes / sender->uplink_bytes_per_s;
-    in->in_s += bytes / receiver->uplink_bytes_per_s;
-    uint32_t flow_count = from->tp < to->tp ? from->tp : to->tp;
-    out->out_flows += flow_count;
-    in->in_flows += flow_count;
-    double flow = fmin(flow_bandwidth(sender), flow_bandwidth(receiver));
-    send->largest_s = fmax(send->largest_s, bytes / flow_count / flow);
-    send->largest_s = fmax(send->largest_s, fmax(out->out_s, in->in_s));
-    send->latency_s = fmax(send->latency_s, fmax(sender->latency_s, receiver->latency_s));
-}
-
-/* A replica's own samples leave or enter through the links of its tp GPUs. */
-static void load_gpu_links(struct send *send, const struct het_stage *stage)
-{
-    for (size_t r = 0; r < stage->replica_count; r++) {
-        const struct het_replica *replica = &stage->replicas[r];
-        double bytes = replica->microbatch_size * send->bytes_per_sample / replica->tp;
-        send->largest_s =
-            fmax(send->largest_s, bytes / send->nodes[replica->node].intra_bytes_per_s);
-    }
-}
-
-/* Loads all that a micro-batch crosses on its way from stage to stage; send_fini frees.
- */
-static void send_init(struct send *send, const struct het_problem *problem,
-                      const struct het_stage *from, const struct het_stage *to)
-{
-    const struct het_cluster *cluster = problem->cluster;
-    uint32_t last_layer = from->first_layer + from->layer_count - 1;
-    send->nodes = cluster->nodes;
-    send->bytes_per_sample = problem->profile->boundary_bytes[last_layer];
-    send->largest_s = send->latency_s = 0;
-    uplinks_init(&send->uplinks, cluster->node_count);
-
-    /* Both sides hold samples 0 .. b-1 in replica order; walk the common refinement. */
-    size_t f = 0, t = 0;
-    uint64_t sent = 0, from_end = 0, to_end = 0;
-    while (f < from->replica_count && t < to->replica_count) {
-        uint64_t next_from = from_end + from->replicas[f].microbatch_size;
-        uint64_t next_to = to_end + to->replicas[t].microbatch_size;
-        uint64_t next = next_from < next_to ? next_from : next_to;
-        send_samples(send, &from->replicas[f], &to->replicas[t], next - sent);
-        sent = next;
-        if (next_from == next) {
-            from_end = next;
-            f++;
-        }
-        if (next_to == next) {
-            to_end = next;
-            t++;
-        }
-    }
-    load_gpu_links(send, from);
-    load_gpu_links(send, to);
-}
-
-static void send_fini(struct send *send)
-{
-    uplinks_fini(&send->uplinks);
-}
-
 double het_cost_send(const struct het_problem *problem, const struct het_stage *from,
                      const struct het_stage *to)
 {
-    struct send send;
-    send_init(&send, problem, from, to);
-    send_fini(&send);
-    return send.largest_s + send.latency_s;
-}
-
-static void add_load(struct het_link_loads *loads, uint32_t link, uint32_t flow_count,
-                     double seconds)
-{
-    ARRAY_RESERVE(loads->items, &loads->capacity, loads->count + 1);
-    loads->items[loads->count++] = (struct het_link_load){ link, flow_count, seconds };
+    return het_transfer_seconds(problem, from, to);
 }
 
 double het_cost_send_loads(const struct het_problem *problem,
                            const struct het_stage *from, const struct het_stage *to,
                            struct het_link_loads *loads, double *ret_latency_s)
 {
-    struct send send;
-    send_init(&send, problem, from, to);
-    for (size_t r = 0; r < from->replica_count; r++) {
-        uint32_t node = from->replicas[r].node;
-        struct uplink *uplink = &send.uplinks.nodes[node];
-        if (uplink->out_s > 0)
-            add_load(loads, 2 * node, uplink->out_flows, uplink->out_s);
-        uplink->out_s = 0; /* once a node */
-    }
-    for (size_t r = 0; r < to->replica_count; r++) {
-        uint32_t node = to->replicas[r].node;
-        struct uplink *uplink = &send.uplinks.nodes[node];
-        if (uplink->in_s > 0)
-            add_load(loads, 2 * node + 1, uplink->in_flows, uplink->in_s);
-        uplink->in_s = 0;
-    }
-    send_fini(&send);
-    *ret_latency_s = send.latency_s;
-    return send.largest_s;
-}
-
-void het_link_loads_fini(struct het_link_loads *loads)
-{
-    het_free_pointer(&loads->items);
-    *loads = (struct het_link_loads){ 0 };
+    return het_transfer_loads(problem, from, to, loads, ret_latency_s);
 }
 
 /* ---- gradients ---- */
@@ -377,7 +259,8 @@ static void load_gpus(struct sync *sync, const struct het_stage *stage,
         double bytes = ring_share(summed) * shard_bytes(sync, summed, replica->tp);
         link_s += bytes / node->intra_bytes_per_s;
         if (summed->leaves_node)
-            flow_s += bytes / flow_bandwidth(node);
+            flow_s += bytes /
+                      (node->flow_bytes_per_s > 0 ? node->flow_bytes_per_s : HUGE_VAL);
     }
     sync->largest_s = fmax(sync->largest_s, fmax(link_s, flow_s));
 }

@@ -16,6 +16,7 @@
 #define HET_COST_H
 
 #include "planner/plan.h"
+#include "planner/transfer.h"
 
 struct het_cost {
     double iteration_s; /* T */
@@ -36,33 +37,16 @@ int het_cost_plan(const struct het_problem *problem, const struct het_plan *plan
 /* Slowest replica's seconds forward and backward of one micro-batch. */
 int het_cost_stage(const struct het_problem *problem, const struct het_stage *stage,
                    double *ret_forward_s, double *ret_backward_s, struct het_error *err);
-/* Seconds to send one micro-batch's activations from `from` to `to` (one direction).
- * Replicas send their own sample ranges to those of `to` that hold the same samples, once
- * each, spread over their tp ranks. It is the largest load (bytes / bandwidth) over:
- * a node's uplink, out and in apart; a GPU's link inside its node, out and in apart; a
- * flow, of which a pair of replicas has min(tp, tp); plus the larger latency of the two
- * nodes, if any bytes leave a node. */
+/* Seconds to send one micro-batch's activations from `from` to `to` (one direction):
+ * transfer.h, alone. */
 double het_cost_send(const struct het_problem *problem, const struct het_stage *from,
                      const struct het_stage *to);
 
-/* What a send puts on a link that other sends may cross at the same time. Links are
- * numbered in pairs, one way 2k, the other 2k + 1, so that a send back along the way
- * crosses link ^ 1: out of node n is 2n, into it 2n + 1. */
-struct het_link_load {
-    uint32_t link;
-    uint32_t flow_count; /* flows of the send on it: min(tp, tp) for a pair of replicas */
-    double seconds;      /* that the send alone keeps the link busy */
-};
-struct het_link_loads {
-    struct het_link_load *items;
-    size_t count, capacity;
-};
 /* het_cost_send without its latency, which is put into `ret_latency_s`; the loads that
  * are shared with other sends, each link once, are appended to `loads`. */
 double het_cost_send_loads(const struct het_problem *problem,
                            const struct het_stage *from, const struct het_stage *to,
                            struct het_link_loads *loads, double *ret_latency_s);
-void het_link_loads_fini(struct het_link_loads *loads);
 /* Gradient synchronisation: T_sync, the largest load over any GPU's link or node's uplink
  * (classes of layers overlap perfectly otherwise).
  *

@@ -21,11 +21,13 @@ END_TEST
 START_TEST(flow_is_as_fast_as_the_tighter_end)
 {
     struct toy *toy = toy_new();
-    ck_assert_double_eq(het_cluster_flow(&toy->cluster, TOY_F0, TOY_F0), 100e9);
-    ck_assert_double_eq(het_cluster_flow(&toy->cluster, TOY_F0, TOY_F1), 10e9);
-    ck_assert_double_eq(het_cluster_flow(&toy->cluster, TOY_F0, TOY_S0), 5e9);
+    struct het_cluster *cluster = &toy->cluster;
+    ck_assert_double_eq(het_cluster_gpu_link(cluster, TOY_F0, 2, 1e6), 100e9);
+    ck_assert_double_eq(het_cluster_uplink(cluster, TOY_S0, 1, 1e6), 5e9);
+    ck_assert(het_cluster_pair(cluster, TOY_F0, TOY_S0, 1, 1e6) == HUGE_VAL);
     toy->nodes[TOY_F0].flow_bytes_per_s = 2e9;
-    ck_assert_double_eq(het_cluster_flow(&toy->cluster, TOY_S0, TOY_F0), 2e9);
+    ck_assert_double_eq(het_cluster_pair(cluster, TOY_S0, TOY_F0, 1, 1e6), 2e9);
+    ck_assert_double_eq(het_cluster_pair(cluster, TOY_S0, TOY_F0, 3, 1e6), 6e9);
     toy_free(toy);
 }
 END_TEST

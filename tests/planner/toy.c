@@ -63,6 +63,16 @@ static void make_profile(struct toy *toy)
     };
 }
 
+static struct het_node toy_node(const char *name, uint32_t type, uint32_t gpus,
+                                double link, double uplink)
+{
+    return (struct het_node){ .name = name,
+                              .type = type,
+                              .gpu_count = gpus,
+                              .intra_bytes_per_s = link,
+                              .uplink_bytes_per_s = uplink };
+}
+
 struct toy *toy_new(void)
 {
     struct toy *toy = xcalloc(1, sizeof *toy);
@@ -71,9 +81,9 @@ struct toy *toy_new(void)
                                                (uint64_t)1 << 30, 0 };
     toy->types[1] = (struct het_cluster_type){ "slow", "slow", (uint64_t)10 << 30,
                                                (uint64_t)1 << 30, 0 };
-    toy->nodes[TOY_F0] = (struct het_node){ "f0", 0, 4, 100e9, 10e9, 0, 0 };
-    toy->nodes[TOY_F1] = (struct het_node){ "f1", 0, 2, 100e9, 10e9, 0, 0 };
-    toy->nodes[TOY_S0] = (struct het_node){ "s0", 1, 4, 50e9, 5e9, 0, 0 };
+    toy->nodes[TOY_F0] = toy_node("f0", 0, 4, 100e9, 10e9);
+    toy->nodes[TOY_F1] = toy_node("f1", 0, 2, 100e9, 10e9);
+    toy->nodes[TOY_S0] = toy_node("s0", 1, 4, 50e9, 5e9);
     toy->cluster = (struct het_cluster){
         .types = toy->types, .type_count = 2, .nodes = toy->nodes, .node_count = 3
     };
