@@ -13,9 +13,10 @@ SHELL := /bin/bash
 PLANNER_CORE := error arena hardware network cluster workload profile estimate plan memory transfer cost timeline simulate bound \
                 migrate runtime group balance draft stage_table template algo \
                 algo/megatron algo/metis algo/oomfirst algo/amp algo/ditto algo/autohet algo/exhaustive \
-                algo/optimal search explain render/torchrun render/table render/timeline \
-                render/megatron render/flagscale render/hetu render/sailor render/deepspeed render/torchtitan
-PLANNER_EDGE := yaml json node_list profile_sailor profile_metis profile_config profile_model codec input answer
+                algo/optimal search explain render/writer render/torchrun render/table render/timeline \
+                render/lanes render/rendering render/megatron render/flagscale render/hetu render/sailor \
+                render/deepspeed render/torchtitan
+PLANNER_EDGE := yaml json node_list profile_sailor profile_metis profile_config profile_model codec input answer render_json
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp quantity strmap job_spec capacity snapshot desired status reconcile

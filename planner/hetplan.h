@@ -12,6 +12,8 @@
 #include "planner/plan.h"
 #include "planner/render/table.h"
 #include "planner/render/torchrun.h"
+#include "planner/render_json.h"
+#include "planner/runtime.h"
 #include "planner/search.h"
 #include "planner/yaml.h"
 

@@ -13,7 +13,8 @@
 enum het_command_bit {
     HET_COMMAND_PLAN = 1,
     HET_COMMAND_COST = 2,
-    HET_COMMAND_CHECK = 4
+    HET_COMMAND_CHECK = 4,
+    HET_COMMAND_RENDER = 8
 };
 
 struct het_options {

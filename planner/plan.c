@@ -324,7 +324,8 @@ static void check_replica(struct checker *c, const struct het_replica *replica)
         COMPLAIN_REPLICA(c, "microBatchSize: the job does not allow %u",
                          replica->microbatch_size);
     check_gpus(c, replica);
-    check_profiled(c, replica);
+    if (c->problem->profile_type)
+        check_profiled(c, replica);
 }
 
 /* Returns the samples of a micro-batch. */

@@ -16,7 +16,8 @@ struct het_problem {
     const struct het_profile *profile;
     const struct het_workload *workload;
     const uint32_t
-        *profile_type; /* [cluster type]: type in the profile, HET_NO_TYPE: none */
+        *profile_type; /* [cluster type]: type in the profile, HET_NO_TYPE: none. NULL: no
+                          measurements, for het_plan_check of a plan alone */
 };
 
 /* Binds the three (profile_type in `arena`): a cluster type takes the profile's type of

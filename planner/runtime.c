@@ -9,24 +9,26 @@
 
 /* Megatron-LM: --pipeline-model-parallel-layout; world = tp x pp x dp; one number of
  * micro-batches; tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp by --use-tp-pp-dp-mapping.
- * FlagScale: hetero_process_meshes, hetero_pipeline_layer_split, recompute by stage; meshes
- * take consecutive ranks, a mesh has Megatron's order.
- * Hetu: hetero_layers, micro_batch_num_list, device_group_union, rank_to_device_mapping.
- * Sailor: layers_per_stage, dist_config.json with the ranks of each group, asserted to be
- * of 1, 2 or 4.
- * DeepSpeed: PipelineModule with partition_method uniform, axes pipe, data, model.
+ * FlagScale: hetero_process_meshes, hetero_pipeline_layer_split, recompute by stage;
+ * meshes take consecutive ranks, a mesh has Megatron's order. Hetu: hetero_layers,
+ * micro_batch_num_list, device_group_union, rank_to_device_mapping. Sailor:
+ * layers_per_stage, dist_config.json with the ranks of each group, asserted to be of 1, 2
+ * or 4. DeepSpeed: PipelineModule with partition_method uniform, axes pipe, data, model.
  * TorchTitan: module_fqns_per_model_part; mesh pp, dp, tp. */
 static const struct het_runtime runtimes[] = {
-    { .name = "generic", .title = "a program that reads the plan", .freedoms = ALL_FREEDOMS },
+    { .name = "generic",
+      .title = "a program that reads the plan",
+      .freedoms = ALL_FREEDOMS },
     { .name = "megatron",
       .title = "Megatron-LM",
-      .freedoms = BIT(HET_UNEVEN_LAYERS) | BIT(HET_ANY_TP),
+      .freedoms = BIT(HET_UNEVEN_LAYERS) | BIT(HET_EMPTY_STAGES) | BIT(HET_ANY_TP),
       .rank_orders = HET_STAGE_MAJOR | HET_LANE_MAJOR },
     { .name = "flagscale",
       .title = "FlagScale",
       .freedoms = BIT(HET_UNEVEN_LAYERS) | BIT(HET_TP_PER_STAGE) | BIT(HET_DP_PER_STAGE) |
                   BIT(HET_RECOMPUTE_PER_STAGE) | BIT(HET_ANY_TP),
-      .rank_orders = HET_STAGE_MAJOR },
+      .rank_orders = HET_STAGE_MAJOR,
+      .mesh_a_node = true },
     { .name = "hetu",
       .title = "Hetu",
       .freedoms = BIT(HET_UNEVEN_LAYERS) | BIT(HET_TP_PER_STAGE) |
@@ -37,15 +39,16 @@ static const struct het_runtime runtimes[] = {
     { .name = "sailor",
       .title = "Sailor",
       .freedoms = BIT(HET_UNEVEN_LAYERS) | BIT(HET_TP_PER_STAGE) |
-                  BIT(HET_TP_PER_REPLICA) | BIT(HET_ANY_RANK_ORDER),
+                  BIT(HET_TP_PER_REPLICA) | BIT(HET_EMPTY_STAGES) |
+                  BIT(HET_ANY_RANK_ORDER),
       .max_tp = 4 },
     { .name = "deepspeed",
       .title = "DeepSpeed",
-      .freedoms = BIT(HET_ANY_TP),
+      .freedoms = BIT(HET_EMPTY_STAGES) | BIT(HET_ANY_TP),
       .rank_orders = HET_STAGE_MAJOR },
     { .name = "torchtitan",
       .title = "TorchTitan",
-      .freedoms = BIT(HET_UNEVEN_LAYERS) | BIT(HET_ANY_TP),
+      .freedoms = BIT(HET_UNEVEN_LAYERS) | BIT(HET_EMPTY_STAGES) | BIT(HET_ANY_TP),
       .rank_orders = HET_STAGE_MAJOR },
     { 0 },
 };
@@ -73,6 +76,7 @@ static const struct {
     [HET_RECOMPUTE_PER_STAGE] = { "PerStageRecompute",
                                   "recomputation in some stages only" },
     [HET_ANY_RANK_ORDER] = { "RankOrder", "ranks placed in any order over the nodes" },
+    [HET_EMPTY_STAGES] = { "EmptyStages", "stages of the embedding or the head alone" },
     [HET_ANY_TP] = { "TensorParallelDegree", "any tensor-parallel degree" },
 };
 
@@ -132,6 +136,9 @@ static uint32_t freedoms_of_stage(const struct het_pipeline *pipeline, size_t s,
                                                       (uint32_t)pipeline->stage_count,
                                                       (uint32_t)s))
         taken |= BIT(HET_UNEVEN_LAYERS);
+    bool is_end = !stage->first_layer || stage->first_layer + 1 == layer_count;
+    if (stage->layer_count == 1 && is_end)
+        taken |= BIT(HET_EMPTY_STAGES);
     if (stage->replicas[0].tp != first->replicas[0].tp)
         taken |= BIT(HET_TP_PER_STAGE);
     if (stage->replica_count != first->replica_count)
@@ -209,7 +216,8 @@ static const struct het_plan *merge(struct het_arena *arena, const struct het_pl
     const struct het_pipeline *first = plan->pipelines;
     struct het_plan *merged = het_arena_alloc(arena, sizeof *merged);
     struct het_pipeline *pipeline = het_arena_alloc(arena, sizeof *pipeline);
-    struct het_stage *stages = HET_ARENA_ARRAY(arena, struct het_stage, first->stage_count);
+    struct het_stage *stages =
+        HET_ARENA_ARRAY(arena, struct het_stage, first->stage_count);
     for (size_t s = 0; s < first->stage_count; s++) {
         size_t count = 0;
         for (size_t p = 0; p < plan->pipeline_count; p++)
@@ -376,12 +384,30 @@ static size_t largest_node(const struct het_plan *plan)
     return largest;
 }
 
+/* Whether stages next to each other that differ in degrees share no node. */
+static bool keeps_meshes_apart(const struct het_plan *plan)
+{
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 1; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            const struct het_stage *before = stage - 1;
+            uint32_t node = stage->replicas[0].node;
+            if (stage->replicas[0].tp == before->replicas[0].tp &&
+                stage->replica_count == before->replica_count)
+                continue;
+            for (size_t r = 0; r < before->replica_count; r++)
+                if (before->replicas[r].node == node)
+                    return false;
+        }
+    return true;
+}
+
 static const struct het_plan *find_order(struct het_arena *arena,
                                          const struct het_runtime *runtime,
                                          const struct het_plan *plan)
 {
-    const struct het_plan *forms[] = { plan,
-                                       plan->pipeline_count > 1 ? merge(arena, plan) : NULL };
+    const struct het_plan *forms[] = { plan, plan->pipeline_count > 1 ? merge(arena, plan)
+                                                                      : NULL };
     const enum het_rank_order orders[] = { HET_STAGE_MAJOR, HET_LANE_MAJOR };
     size_t node_count = largest_node(plan) + 1;
     for (size_t f = 0; f < 2 && forms[f]; f++)
@@ -389,7 +415,7 @@ static const struct het_plan *find_order(struct het_arena *arena,
             const struct het_plan *found = NULL;
             if (runtime->rank_orders & orders[o])
                 found = put_in_order(arena, node_count, forms[f], orders[o]);
-            if (found)
+            if (found && (!runtime->mesh_a_node || keeps_meshes_apart(found)))
                 return found;
         }
     return NULL;

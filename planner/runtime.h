@@ -2,8 +2,8 @@
  * takes one that its runtime lacks cannot be expressed for it, however fast it is.
  * Source: the runtimes' own code and arguments; docs/planner.md, Runtimes.
  *
- * A LANE is one data-parallel copy of the model as runtimes count them: replica r of every
- * stage of a pipeline whose stages have equally many replicas. A pipeline of d such
+ * A LANE is one data-parallel copy of the model as runtimes count them: replica r of
+ * every stage of a pipeline whose stages have equally many replicas. A pipeline of d such
  * replicas and d pipelines of one replica are the same lanes. */
 #ifndef HET_RUNTIME_H
 #define HET_RUNTIME_H
@@ -25,6 +25,7 @@ enum het_freedom {
     HET_STAGES_PER_PIPELINE,     /* pipelines of different numbers of stages */
     HET_RECOMPUTE_PER_STAGE,     /* stages that recompute beside stages that do not */
     HET_ANY_RANK_ORDER,          /* ranks in an order that is no grid over the nodes */
+    HET_EMPTY_STAGES,            /* stages of the embedding or the head alone */
     HET_ANY_TP,                  /* tensor-parallel degrees that the runtime lacks */
     HET_FREEDOM_COUNT
 };
@@ -40,6 +41,7 @@ struct het_runtime {
     const char *title;    /* "Megatron-LM" */
     uint32_t freedoms;    /* bits 1 << enum het_freedom */
     uint32_t rank_orders; /* bits of enum het_rank_order */
+    bool mesh_a_node;     /* a node's GPUs are all in stages of one tp and dp */
     uint32_t max_tp;      /* of a runtime without HET_ANY_TP: powers of two up to it */
 };
 
@@ -64,9 +66,9 @@ uint32_t het_runtime_needs(const struct het_runtime *runtime,
                            const struct het_plan *plan);
 
 /* `plan` as `runtime` can run it, in `arena`: the plan itself, or the same with the GPUs
- * of nodes told apart differently, or with its pipelines written as one, so that its ranks
- * stand in an order that the runtime knows. NULL if it cannot be expressed; the first
- * freedom that is missing then goes into `ret_missing` (may be NULL). */
+ * of nodes told apart differently, or with its pipelines written as one, so that its
+ * ranks stand in an order that the runtime knows. NULL if it cannot be expressed; the
+ * first freedom that is missing then goes into `ret_missing` (may be NULL). */
 const struct het_plan *het_runtime_express(struct het_arena *arena,
                                            const struct het_runtime *runtime,
                                            const struct het_plan *plan,

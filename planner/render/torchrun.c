@@ -54,8 +54,8 @@ static void add_number(struct env_list *list, const char *name, uint64_t value)
     };
 }
 
-static char *host_name(struct het_arena *arena, const struct het_render_job *job,
-                       size_t rank_node_index)
+char *het_render_host(struct het_arena *arena, const struct het_render_job *job,
+                      size_t rank_node_index)
 {
     return het_arena_printf(arena, "%s-%u-%zu.%s.%s.svc", job->job, job->generation,
                             rank_node_index, job->service, job->ns);
@@ -66,7 +66,7 @@ static char *host_name(struct het_arena *arena, const struct het_render_job *job
 static void add_rendezvous(struct env_list *list, const struct het_render_job *job,
                            size_t node_count, size_t node_index, uint32_t process_count)
 {
-    const char *master = host_name(list->arena, job, 0);
+    const char *master = het_render_host(list->arena, job, 0);
     add_text(list, "MASTER_ADDR", master);
     add_number(list, "MASTER_PORT", job->master_port);
     add_number(list, "NNODES", node_count);
@@ -166,7 +166,7 @@ char *het_render_hostfile(struct het_arena *arena, const struct het_plan *plan,
     size_t length = 0;
     for (size_t i = 0; i < node_count; i++) {
         lines[i] = het_arena_printf(scratch, "%s slots=%u type=%s\n",
-                                    host_name(scratch, job, i), nodes[i].gpu_count,
+                                    het_render_host(scratch, job, i), nodes[i].gpu_count,
                                     nodes[i].type_name);
         length += strlen(lines[i]);
     }

@@ -35,6 +35,10 @@ size_t het_render_torchrun(struct het_arena *arena, const struct het_plan *plan,
                            const struct het_render_job *job, size_t rank_node_index,
                            struct het_env **ret);
 
+/* The name under which the other pods resolve the pod of a rank-node; in `arena`. */
+char *het_render_host(struct het_arena *arena, const struct het_render_job *job,
+                      size_t rank_node_index);
+
 /* Whether `name` belongs to us or to torchrun, so that a user may not set it: what
  * het_render_torchrun writes, everything that starts with HETPLAN_, and what would turn
  * the rendezvous or the ranks around. */

@@ -39,7 +39,8 @@ START_TEST(runtimes_are_found_by_name)
     ck_assert_ptr_eq(het_runtime_find("torchrun", NULL), het_runtimes());
     ck_assert_ptr_eq(het_runtime_find("Custom", NULL), het_runtimes());
     ck_assert_ptr_null(het_runtime_find("megatrn", &err));
-    ck_assert_ptr_nonnull(strstr(err.message, "no runtime \"megatrn\"; there are generic"));
+    ck_assert_ptr_nonnull(
+        strstr(err.message, "no runtime \"megatrn\"; there are generic"));
     for (const struct het_runtime *r = het_runtimes(); r->name; r++)
         ck_assert_ptr_eq(het_runtime_find(r->name, NULL), r);
 }
@@ -75,10 +76,10 @@ START_TEST(each_runtime_is_asked_for_what_the_plan_takes)
     ck_assert_int_eq(missing(toy, "hetu", &degrees), NONE);
     ck_assert_int_eq(missing(toy, "sailor", &degrees), NONE);
 
-    struct het_plan shares = TOY_PLAN(
-        toy, TOY_PIPELINE(toy, 2,
-                          TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 3),
-                                    toy_replica(toy, TOY_S0, 0, 1, 1))));
+    struct het_plan shares =
+        TOY_PLAN(toy, TOY_PIPELINE(toy, 2,
+                                   TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 3),
+                                             toy_replica(toy, TOY_S0, 0, 1, 1))));
     for (const struct het_runtime *r = het_runtimes() + 1; r->name; r++)
         ck_assert_int_eq(missing(toy, r->name, &shares), HET_UNEVEN_SHARES);
     ck_assert_int_eq(missing(toy, "generic", &shares), NONE);
@@ -105,7 +106,8 @@ START_TEST(pipelines_that_differ_need_a_runtime_that_lets_them)
         TOY_PIPELINE(toy, 2, TOY_STAGE(toy, 0, 2, toy_replica(toy, TOY_S0, 0, 1, 1)),
                      TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_S0, 1, 1, 1))));
     uint32_t taken = het_runtime_freedoms_of(&plan);
-    ck_assert_uint_eq(taken, 1u << HET_COUNT_PER_PIPELINE | 1u << HET_STAGES_PER_PIPELINE);
+    ck_assert_uint_eq(taken,
+                      1u << HET_COUNT_PER_PIPELINE | 1u << HET_STAGES_PER_PIPELINE);
     ck_assert_int_eq(missing(toy, "hetu", &plan), NONE);
     ck_assert_int_eq(missing(toy, "megatron", &plan), HET_COUNT_PER_PIPELINE);
     struct het_pipeline *second = (struct het_pipeline *)(uintptr_t)&plan.pipelines[1];
@@ -121,11 +123,13 @@ START_TEST(degrees_that_a_runtime_asserts_are_kept)
     struct toy *toy = toy_new();
     toy->nodes[TOY_F0].gpu_count = 8;
     struct het_plan plan = TOY_PLAN(
-        toy, TOY_PIPELINE(toy, 8, TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 8, 1))));
+        toy,
+        TOY_PIPELINE(toy, 8, TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 8, 1))));
     ck_assert_int_eq(missing(toy, "sailor", &plan), HET_ANY_TP);
     ck_assert_int_eq(missing(toy, "megatron", &plan), NONE);
     plan = TOY_PLAN(
-        toy, TOY_PIPELINE(toy, 8, TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 3, 1))));
+        toy,
+        TOY_PIPELINE(toy, 8, TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 3, 1))));
     ck_assert_int_eq(missing(toy, "sailor", &plan), HET_ANY_TP);
     toy_free(toy);
 }
@@ -155,8 +159,8 @@ START_TEST(gpus_of_a_node_are_told_apart_as_the_ranks_need)
                      TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_S0, 1, 1, 1))),
         TOY_PIPELINE(toy, 4, TOY_STAGE(toy, 0, 2, toy_replica(toy, TOY_F0, 0, 1, 1)),
                      TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_S0, 0, 1, 1))));
-    const struct het_plan *found = het_runtime_express(
-        toy->arena, het_runtime_find("megatron", NULL), &plan, NULL);
+    const struct het_plan *found =
+        het_runtime_express(toy->arena, het_runtime_find("megatron", NULL), &plan, NULL);
     ck_assert_ptr_nonnull(found);
     for (uint32_t p = 0; p < 2; p++)
         for (uint32_t s = 0; s < 2; s++)
@@ -196,8 +200,8 @@ START_TEST(equal_pipelines_are_written_as_one_where_that_gives_the_order)
                      TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_F1, 0, 1, 1))),
         TOY_PIPELINE(toy, 4, TOY_STAGE(toy, 0, 2, toy_replica(toy, TOY_S0, 0, 1, 1)),
                      TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_F1, 1, 1, 1))));
-    const struct het_plan *found = het_runtime_express(
-        toy->arena, het_runtime_find("deepspeed", NULL), &plan, NULL);
+    const struct het_plan *found =
+        het_runtime_express(toy->arena, het_runtime_find("deepspeed", NULL), &plan, NULL);
     ck_assert_ptr_nonnull(found);
     ck_assert_uint_eq(found->pipeline_count, 1);
     ck_assert_uint_eq(found->pipelines[0].microbatch_count, 4);

@@ -1,0 +1,34 @@
+/* render/lanes.h - a plan as grids see it: the rank of every replica, and the lanes
+ * (runtime.h) of a plan whose stages all have equally many replicas. */
+#ifndef HET_RENDER_LANES_H
+#define HET_RENDER_LANES_H
+
+#include "planner/runtime.h"
+
+/* The rank of the first GPU of each replica, in plan order; a replica's ranks are that
+ * and the tp - 1 after it, if its local indices rise by one each (as they do in plans
+ * that are expressed for a runtime). Works on unbound plans. */
+uint32_t *het_lanes_first_ranks(struct het_arena *arena, const struct het_plan *plan);
+
+struct het_lane_replica {
+    const struct het_replica *replica;
+    const uint32_t *ranks; /* [replica->tp] */
+};
+
+struct het_lanes {
+    size_t lane_count, stage_count; /* stage_count: of the longest pipeline */
+    /* [lane][stage]; replica NULL behind the last stage of a shorter pipeline */
+    const struct het_lane_replica *replicas;
+    const struct het_pipeline **pipelines; /* [lane] */
+};
+
+/* The plan's lanes in plan order. The plan must not take HET_DP_PER_STAGE. */
+struct het_lanes het_lanes_of(struct het_arena *arena, const struct het_plan *plan);
+const struct het_lane_replica *het_lanes_at(const struct het_lanes *lanes, size_t lane,
+                                            size_t stage);
+
+/* Transformer layers of a stage: without the embedding (layer 0) and the head (the last).
+ */
+uint32_t het_lanes_blocks(const struct het_plan *plan, const struct het_stage *stage);
+
+#endif

@@ -1,0 +1,135 @@
+#include "planner/render_json.h"
+
+#include "planner/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the plan by itself ---- */
+
+static int compare_types(const void *left, const void *right)
+{
+    const struct het_cluster_type *a = left, *b = right;
+    return strcmp(a->name, b->name);
+}
+
+static struct het_cluster *own_cluster(struct het_arena *arena,
+                                       const struct het_plan *plan)
+{
+    struct het_rank_node *ranks;
+    struct het_cluster *cluster = het_arena_alloc(arena, sizeof *cluster);
+    size_t count = het_plan_rank_nodes(arena, plan, &ranks), type_count = 0;
+    struct het_node *nodes = HET_ARENA_ARRAY(arena, struct het_node, count);
+    struct het_cluster_type *types =
+        HET_ARENA_ARRAY(arena, struct het_cluster_type, count);
+    for (size_t n = 0; n < count; n++)
+        types[n].name = ranks[n].type_name;
+    qsort(types, count, sizeof *types, compare_types);
+    for (size_t n = 0; n < count; n++)
+        if (!type_count || strcmp(types[type_count - 1].name, types[n].name) != 0)
+            types[type_count++].name = types[n].name;
+    *cluster = (struct het_cluster){
+        .types = types, .type_count = type_count, .nodes = nodes, .node_count = count
+    };
+    for (size_t n = 0; n < count; n++)
+        nodes[n] = (struct het_node){
+            .name = ranks[n].node_name,
+            .type = het_cluster_find_type(cluster, ranks[n].type_name),
+            .gpu_count = ranks[n].gpu_count,
+        };
+    return cluster;
+}
+
+/* Checks what can be checked of a plan without cluster and profile; binds it to the nodes
+ * that it names. */
+static int read_plan(struct het_arena *arena, const json_t *json,
+                     const struct het_plan **ret, struct het_error *err)
+{
+    const struct het_plan *plan;
+    if (het_codec_plan(arena, json, &plan, err) < 0)
+        return -1;
+    struct het_violations violations = { 0 };
+    const struct het_profile profile = { .layer_count = plan->layer_count };
+    const struct het_workload workload = { .global_batch = plan->global_batch,
+                                           .precision = plan->precision,
+                                           .optimizer = plan->optimizer };
+    const struct het_problem problem = { .cluster = own_cluster(arena, plan),
+                                         .profile = &profile,
+                                         .workload = &workload };
+    if (het_plan_bind(arena, plan, problem.cluster, &plan, err) < 0)
+        return -1;
+    struct het_plan without_idle = *plan;
+    without_idle.idle_count = 0;
+    if (het_plan_check(arena, &problem, &without_idle, &violations))
+        return het_fail(err, HET_BAD_INPUT, "%.300s", violations.messages[0]);
+    *ret = plan;
+    return 0;
+}
+
+/* ---- pods ---- */
+
+static json_t *arguments_json(const struct het_rendering *rendering, size_t node)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < rendering->argument_count; i++)
+        json_array_append_new(list, het_json_text(rendering->arguments[i]));
+    for (size_t i = 0; rendering->node_arguments && i < 2; i++)
+        json_array_append_new(list, het_json_text(rendering->node_arguments[node][i]));
+    return list;
+}
+
+static json_t *environment_json(struct het_arena *arena, const struct het_plan *plan,
+                                const struct het_render_job *job, size_t node)
+{
+    struct het_env *variables;
+    size_t count = het_render_torchrun(arena, plan, job, node, &variables);
+    json_t *object = json_object();
+    for (size_t i = 0; i < count; i++)
+        json_object_set_new(object, variables[i].name, het_json_text(variables[i].value));
+    return object;
+}
+
+static json_t *pods_json(struct het_arena *arena, const struct het_plan *plan,
+                         const struct het_render_job *job,
+                         const struct het_rendering *rendering)
+{
+    struct het_rank_node *nodes;
+    size_t count = het_plan_rank_nodes(arena, plan, &nodes);
+    json_t *pods = json_array();
+    for (size_t n = 0; n < count; n++) {
+        const char *host = het_render_host(arena, job, n);
+        json_array_append_new(
+            pods, json_pack("{s:o, s:o, s:i, s:o, s:o}", "host", het_json_text(host),
+                            "node", het_json_text(nodes[n].node_name), "gpus",
+                            (int)nodes[n].gpu_count, "arguments",
+                            arguments_json(rendering, n), "environment",
+                            environment_json(arena, plan, job, n)));
+    }
+    return pods;
+}
+
+int het_render_json(struct het_arena *arena, const struct het_runtime *runtime,
+                    const json_t *plan_json, struct het_render_job job, json_t **ret,
+                    struct het_error *err)
+{
+    const struct het_plan *plan = NULL;
+    enum het_freedom missing = HET_FREEDOM_COUNT;
+    if (read_plan(arena, plan_json, &plan, err) < 0)
+        return -1;
+    plan = het_runtime_express(arena, runtime, plan, &missing);
+    if (!plan)
+        return het_fail(err, HET_NO_PLAN,
+                        "%s has no way to run %s (%s); plan again with --runtime %s",
+                        runtime->title, het_freedom_text(missing),
+                        het_freedom_reason(missing), runtime->name);
+    job.plan_hash = het_codec_plan_hash(arena, plan);
+    struct het_rendering rendering = het_render(arena, runtime, plan, &job);
+    json_t *files = json_object();
+    for (size_t i = 0; i < rendering.file_count; i++)
+        json_object_set_new(files, rendering.files[i].name,
+                            het_json_text(rendering.files[i].text));
+    *ret = json_pack("{s:s, s:o, s:o, s:o}", "runtime", runtime->name, "plan",
+                     het_codec_plan_json(plan), "files", files, "pods",
+                     pods_json(arena, plan, &job, &rendering));
+    return 0;
+}

@@ -1,0 +1,416 @@
+/* What is rendered for each runtime is read back by a parser of its grammar, written from
+ * the runtime's documentation, and must say what the plan says. The plans are those of
+ * tests/golden/render. */
+#include "planner/codec.h"
+#include "planner/input.h"
+#include "planner/render/rendering.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rendered {
+    struct het_arena *arena;
+    const struct het_plan *plan;
+    struct het_rendering rendering;
+};
+
+/* Binds the plan to nodes by the order in which they appear. */
+static const struct het_plan *bind_to_itself(struct het_arena *arena,
+                                             const struct het_plan *plan)
+{
+    struct het_rank_node *ranks;
+    size_t count = het_plan_rank_nodes(arena, plan, &ranks);
+    static const struct het_cluster_type types[] = { { .name = "A100" },
+                                                     { .name = "V100" } };
+    struct het_node *nodes = HET_ARENA_ARRAY(arena, struct het_node, count);
+    for (size_t n = 0; n < count; n++)
+        nodes[n] = (struct het_node){ .name = ranks[n].node_name,
+                                      .type = ranks[n].type_name[0] == 'V',
+                                      .gpu_count = ranks[n].gpu_count };
+    const struct het_cluster cluster = {
+        .types = types, .type_count = 2, .nodes = nodes, .node_count = count
+    };
+    ck_assert_int_eq(het_plan_bind(arena, plan, &cluster, &plan, NULL), 0);
+    return plan;
+}
+
+static struct rendered render(const char *name)
+{
+    struct rendered r = { .arena = het_arena_new() };
+    const struct het_runtime *runtime = het_runtime_find(name, NULL);
+    const struct het_render_job job = { .job = "llm", .ns = "team", .service = "llm",
+                                        .generation = 3, .master_port = 29500,
+                                        .plan_hash = "", .plan_path = "" };
+    auto_free char *path = xasprintf("tests/golden/render/%s/input.json", name);
+    json_t *json;
+    ck_assert_int_eq(het_input_read(path, &json, NULL), 0);
+    ck_assert_int_eq(het_codec_plan(r.arena, json, &r.plan, NULL), 0);
+    json_decref(json);
+    r.plan = het_runtime_express(r.arena, runtime, bind_to_itself(r.arena, r.plan), NULL);
+    ck_assert_ptr_nonnull(r.plan);
+    r.rendering = het_render(r.arena, runtime, r.plan, &job);
+    return r;
+}
+
+static const char *argument(const struct rendered *r, const char *name)
+{
+    for (size_t i = 0; i + 1 < r->rendering.argument_count; i++)
+        if (!strcmp(r->rendering.arguments[i], name))
+            return r->rendering.arguments[i + 1];
+    return NULL;
+}
+
+static long number(const struct rendered *r, const char *name)
+{
+    const char *text = argument(r, name);
+    ck_assert_msg(text != NULL, "%s is missing", name);
+    return strtol(text, NULL, 10);
+}
+
+/* The whole numbers behind an argument. */
+static size_t numbers(const struct rendered *r, const char *name, long *ret, size_t most)
+{
+    size_t i = 0, count = 0;
+    while (strcmp(r->rendering.arguments[i], name) != 0)
+        ck_assert_uint_lt(++i, r->rendering.argument_count);
+    for (i++; i < r->rendering.argument_count && count < most; i++) {
+        char *end;
+        ret[count] = strtol(r->rendering.arguments[i], &end, 10);
+        if (*end)
+            break;
+        count++;
+    }
+    return count;
+}
+
+static const char *file_text(const struct rendered *r, const char *name)
+{
+    for (size_t i = 0; i < r->rendering.file_count; i++)
+        if (!strcmp(r->rendering.files[i].name, name))
+            return r->rendering.files[i].text;
+    ck_abort_msg("no file %s", name);
+}
+
+static json_t *load(const char *text)
+{
+    json_t *json = json_loads(text, 0, NULL);
+    ck_assert_msg(json != NULL, "not JSON: %s", text);
+    return json;
+}
+
+/* GPUs of the plan. */
+static long world(const struct het_plan *plan)
+{
+    long gpus = 0;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
+            for (size_t r = 0; r < plan->pipelines[p].stages[s].replica_count; r++)
+                gpus += plan->pipelines[p].stages[s].replicas[r].tp;
+    return gpus;
+}
+
+/* ---- Megatron-LM ---- */
+
+struct layout_stage {
+    unsigned embeddings, layers, losses;
+};
+
+/* layout := stage ('|' stage)*, stage := item*, item := [EtL] | X*n. Returns the number of
+ * stages. */
+static size_t parse_layout(const char *text, struct layout_stage *stages, size_t most)
+{
+    size_t count = 1;
+    memset(stages, 0, most * sizeof *stages);
+    while (*text) {
+        char item = *text++;
+        unsigned times = 1;
+        if (item == '|') {
+            ck_assert_uint_lt(++count, most);
+            continue;
+        }
+        if (*text == '*') {
+            char *end;
+            times = (unsigned)strtoul(text + 1, &end, 10);
+            ck_assert_uint_ge(times, 1);
+            text = end;
+        }
+        struct layout_stage *stage = &stages[count - 1];
+        ck_assert_msg(strchr("EtL", item) != NULL, "no item %c", item);
+        *(item == 'E' ? &stage->embeddings : item == 't' ? &stage->layers
+                                                         : &stage->losses) += times;
+    }
+    return count;
+}
+
+START_TEST(megatron_layout_says_the_stages)
+{
+    struct rendered r = render("megatron");
+    const struct het_pipeline *pipeline = &r.plan->pipelines[0];
+    struct layout_stage stages[64];
+    size_t count =
+        parse_layout(argument(&r, "--pipeline-model-parallel-layout"), stages, 64);
+    ck_assert_uint_eq(count, pipeline->stage_count);
+    ck_assert_int_eq(number(&r, "--pipeline-model-parallel-size"), (long)count);
+    for (size_t s = 0; s < count; s++) {
+        ck_assert_uint_eq(stages[s].embeddings, s == 0);
+        ck_assert_uint_eq(stages[s].losses, s + 1 == count);
+        ck_assert_uint_eq(stages[s].embeddings + stages[s].layers + stages[s].losses,
+                          pipeline->stages[s].layer_count);
+    }
+    /* Megatron-LM finds out the rest: dp = world / (tp pp), micro-batches = global / (dp
+     * size). */
+    long tp = number(&r, "--tensor-model-parallel-size");
+    long dp = world(r.plan) / tp / (long)count;
+    long batches = number(&r, "--global-batch-size") / dp /
+                   number(&r, "--micro-batch-size");
+    ck_assert_int_eq(batches, pipeline->microbatch_count);
+    ck_assert_int_eq(dp, (long)pipeline->stages[0].replica_count);
+    het_arena_free(r.arena);
+}
+END_TEST
+
+START_TEST(megatron_layouts_of_odd_shapes_are_read_back)
+{
+    struct layout_stage stages[8];
+    ck_assert_uint_eq(parse_layout("E|t*3|t|L", stages, 8), 4);
+    ck_assert_uint_eq(stages[0].embeddings, 1);
+    ck_assert_uint_eq(stages[1].layers, 3);
+    ck_assert_uint_eq(stages[2].layers, 1);
+    ck_assert_uint_eq(stages[3].losses, 1);
+}
+END_TEST
+
+/* ---- FlagScale ---- */
+
+START_TEST(flagscale_meshes_cover_the_world_and_the_layers)
+{
+    struct rendered r = render("flagscale");
+    const struct het_pipeline *pipeline = &r.plan->pipelines[0];
+    long meshes[40], split[16], stages = 0, gpus = 0, layers = 0;
+    size_t count = numbers(&r, "--hetero-process-meshes", meshes, 40);
+    ck_assert_uint_eq(count % 5, 0);
+    size_t stage = 0;
+    for (size_t m = 0; m < count; m += 5) {
+        long tp = meshes[m], dp = meshes[m + 3], pp = meshes[m + 4];
+        ck_assert_int_eq(meshes[m + 1], 1); /* cp, ep */
+        ck_assert_int_eq(meshes[m + 2], 1);
+        for (long i = 0; i < pp; i++, stage++) {
+            ck_assert_int_eq(pipeline->stages[stage].replicas[0].tp, tp);
+            ck_assert_int_eq((long)pipeline->stages[stage].replica_count, dp);
+        }
+        /* A mesh of dp_i replicas runs micro-batches of dp_0 size / dp_i. */
+        ck_assert_int_eq(meshes[3] * number(&r, "--micro-batch-size") % dp, 0);
+        stages += pp;
+        gpus += tp * dp * pp;
+    }
+    ck_assert_int_eq(gpus, world(r.plan));
+    ck_assert_int_eq(stages, number(&r, "--pipeline-model-parallel-size"));
+    ck_assert_uint_eq(numbers(&r, "--hetero-pipeline-layer-split", split, 16),
+                      pipeline->stage_count);
+    for (long s = 0; s < stages; s++)
+        layers += split[s];
+    ck_assert_int_eq(layers, (long)r.plan->layer_count - 2);
+    het_arena_free(r.arena);
+}
+END_TEST
+
+/* Logical ranks are the ranks sorted by the place of their node's type name; that order
+ * must be the ranks' own. */
+START_TEST(flagscale_type_names_keep_the_order_of_ranks)
+{
+    struct rendered r = render("flagscale");
+    size_t place = 0, previous = 0;
+    for (size_t n = 0; n < r.rendering.node_count; n++) {
+        const char *name = r.rendering.node_arguments[n][1];
+        ck_assert_str_eq(r.rendering.node_arguments[n][0],
+                         "--hetero-current-device-type");
+        for (place = 0; place < r.rendering.argument_count; place++)
+            if (!strcmp(r.rendering.arguments[place], name))
+                break;
+        ck_assert_uint_lt(place, r.rendering.argument_count);
+        ck_assert_uint_ge(place, previous);
+        previous = place;
+    }
+    const json_t *lists =
+        load(argument(&r, "--recompute-granularity-per-stage-micro-batch"));
+    ck_assert_uint_eq(json_array_size(lists), 2);
+    json_decref((json_t *)(uintptr_t)lists);
+    het_arena_free(r.arena);
+}
+END_TEST
+
+/* ---- Hetu ---- */
+
+START_TEST(hetu_lists_say_every_pipeline)
+{
+    struct rendered r = render("hetu");
+    json_t *layers = load(argument(&r, "--hetero_layers"));
+    json_t *counts = load(argument(&r, "--micro_batch_num_list"));
+    json_t *gpus = load(argument(&r, "--hetero_stage_gpus"));
+    long samples = 0;
+    ck_assert_uint_eq(json_array_size(layers), r.plan->pipeline_count);
+    for (size_t p = 0; p < r.plan->pipeline_count; p++) {
+        const json_t *list = json_array_get(layers, p);
+        long sum = 0;
+        ck_assert_uint_eq(json_array_size(list), r.plan->pipelines[p].stage_count);
+        for (size_t s = 0; s < json_array_size(list); s++) {
+            sum += (long)json_integer_value(json_array_get(list, s));
+            ck_assert_int_eq(
+                json_integer_value(json_array_get(json_array_get(gpus, p), s)),
+                r.plan->pipelines[p].stages[s].replicas[0].tp);
+        }
+        ck_assert_int_eq(sum, (long)r.plan->layer_count - 2);
+        samples += (long)json_integer_value(json_array_get(counts, p)) *
+                   number(&r, "--micro_batch_size");
+    }
+    ck_assert_int_eq(samples, number(&r, "--global_batch_size"));
+    json_decref(layers);
+    json_decref(counts);
+    json_decref(gpus);
+    het_arena_free(r.arena);
+}
+END_TEST
+
+START_TEST(hetu_maps_each_rank_once)
+{
+    struct rendered r = render("hetu");
+    const char *text = argument(&r, "--rank_to_device_mapping");
+    bool seen[64] = { false };
+    long next = 0;
+    ck_assert_int_eq(*text++, '{');
+    while (*text != '}') {
+        unsigned from, to;
+        int length = 0;
+        ck_assert_int_eq(sscanf(text, "%u:%u%n", &from, &to, &length), 2);
+        ck_assert_int_eq((long)from, next++);
+        ck_assert(to < 64 && !seen[to]);
+        seen[to] = true;
+        text += length;
+        text += *text == ',';
+    }
+    ck_assert_int_eq(next, world(r.plan));
+    het_arena_free(r.arena);
+}
+END_TEST
+
+/* ---- Sailor ---- */
+
+START_TEST(sailor_groups_hold_every_rank_once)
+{
+    struct rendered r = render("sailor");
+    json_t *groups = load(file_text(&r, "dist_config.json"));
+    json_t *training = load(file_text(&r, "training.json"));
+    const struct het_pipeline *pipeline = &r.plan->pipelines[0];
+    bool seen[64] = { false };
+    long count = 0, layers = 0;
+    ck_assert_uint_eq(json_array_size(groups), pipeline->stage_count);
+    for (size_t s = 0; s < json_array_size(groups); s++) {
+        const json_t *stage = json_array_get(groups, s);
+        ck_assert_uint_eq(json_array_size(stage), pipeline->stages[s].replica_count);
+        for (size_t i = 0; i < json_array_size(stage); i++) {
+            const json_t *ranks = json_array_get(stage, i);
+            ck_assert_uint_eq(json_array_size(ranks), pipeline->stages[s].replicas[i].tp);
+            for (size_t k = 0; k < json_array_size(ranks); k++, count++) {
+                json_int_t rank = json_integer_value(json_array_get(ranks, k));
+                ck_assert(rank >= 0 && rank < 64 && !seen[rank]);
+                seen[rank] = true;
+            }
+        }
+        layers += (long)json_integer_value(
+            json_array_get(json_object_get(training, "layers_per_stage"), s));
+    }
+    ck_assert_int_eq(count, world(r.plan));
+    ck_assert_int_eq(layers, (long)r.plan->layer_count);
+    json_decref(groups);
+    json_decref(training);
+    het_arena_free(r.arena);
+}
+END_TEST
+
+/* ---- DeepSpeed ---- */
+
+START_TEST(deepspeed_batch_is_the_product_that_it_asserts)
+{
+    struct rendered r = render("deepspeed");
+    json_t *settings = load(file_text(&r, "ds_config.json"));
+    json_int_t batch, size, steps;
+    ck_assert_int_eq(json_unpack(settings, "{s:I, s:I, s:I}", "train_batch_size", &batch,
+                                 "train_micro_batch_size_per_gpu", &size,
+                                 "gradient_accumulation_steps", &steps),
+                     0);
+    long dp = world(r.plan) / number(&r, "--tensor-model-parallel-size") /
+              number(&r, "--pipeline-model-parallel-size");
+    ck_assert_int_eq(batch, size * steps * dp);
+    ck_assert_int_eq(batch, r.plan->global_batch);
+    json_decref(settings);
+    het_arena_free(r.arena);
+}
+END_TEST
+
+/* ---- TorchTitan ---- */
+
+/* The value of `key` in a TOML file of one line a key. */
+static const char *toml_value(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+    ck_assert_msg(at != NULL, "%s is missing", key);
+    at += strlen(key);
+    ck_assert_int_eq(strncmp(at, " = ", 3), 0);
+    return at + 3;
+}
+
+START_TEST(torchtitan_parts_name_every_module_once_in_order)
+{
+    struct rendered r = render("torchtitan");
+    const struct het_pipeline *pipeline = &r.plan->pipelines[0];
+    const char *text = file_text(&r, "torchtitan.toml");
+    const char *value = toml_value(text, "module_fqns_per_model_part");
+    /* An array of arrays of strings is the same in TOML and JSON. */
+    auto_free char *line = strndup(value, strcspn(value, "\n"));
+    json_t *parts = load(line);
+    uint32_t next = 0;
+    ck_assert_uint_eq(json_array_size(parts), pipeline->stage_count);
+    for (size_t s = 0; s < json_array_size(parts); s++) {
+        const json_t *part = json_array_get(parts, s);
+        for (size_t i = 0; i < json_array_size(part); i++) {
+            const char *name = json_string_value(json_array_get(part, i));
+            auto_free char *block = xasprintf("layers.%u", next - 1);
+            if (!next)
+                ck_assert_str_eq(name, "tok_embeddings");
+            else if (next + 1 < r.plan->layer_count)
+                ck_assert_str_eq(name, block);
+            else
+                ck_assert(!strcmp(name, "norm") || !strcmp(name, "output"));
+            next += strcmp(name, "norm") != 0;
+        }
+        ck_assert_uint_eq(next, pipeline->stages[s].first_layer +
+                                    pipeline->stages[s].layer_count);
+    }
+    long degree = strtol(toml_value(text, "\ntensor_parallel_degree") + 0, NULL, 10) *
+                  strtol(toml_value(text, "\npipeline_parallel_degree"), NULL, 10) *
+                  strtol(toml_value(text, "data_parallel_replicate_degree"), NULL, 10) *
+                  strtol(toml_value(text, "data_parallel_shard_degree"), NULL, 10);
+    ck_assert_int_eq(degree, world(r.plan));
+    json_decref(parts);
+    het_arena_free(r.arena);
+}
+END_TEST
+
+Suite *test_rendering_suite(void)
+{
+    Suite *suite = suite_create("rendering");
+    TCase *tcase = tcase_create("rendering");
+    tcase_add_test(tcase, megatron_layout_says_the_stages);
+    tcase_add_test(tcase, megatron_layouts_of_odd_shapes_are_read_back);
+    tcase_add_test(tcase, flagscale_meshes_cover_the_world_and_the_layers);
+    tcase_add_test(tcase, flagscale_type_names_keep_the_order_of_ranks);
+    tcase_add_test(tcase, hetu_lists_say_every_pipeline);
+    tcase_add_test(tcase, hetu_maps_each_rank_once);
+    tcase_add_test(tcase, sailor_groups_hold_every_rank_once);
+    tcase_add_test(tcase, deepspeed_batch_is_the_product_that_it_asserts);
+    tcase_add_test(tcase, torchtitan_parts_name_every_module_once_in_order);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
