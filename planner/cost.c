@@ -1,5 +1,7 @@
 #include "planner/cost.h"
 
+#include "planner/sharing.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -73,13 +75,6 @@ double het_cost_send(const struct het_problem *problem, const struct het_stage *
                      const struct het_stage *to)
 {
     return het_transfer_seconds(problem, from, to);
-}
-
-double het_cost_send_loads(const struct het_problem *problem,
-                           const struct het_stage *from, const struct het_stage *to,
-                           struct het_link_loads *loads, double *ret_latency_s)
-{
-    return het_transfer_loads(problem, from, to, loads, ret_latency_s);
 }
 
 /* ---- gradients ---- */
@@ -309,43 +304,44 @@ double het_cost_step(const struct het_problem *problem, const struct het_plan *p
     return slowest;
 }
 
-/* T_p of the header, and the stage with the largest share of the bottleneck. */
-static int price_pipeline(const struct het_problem *problem,
-                          const struct het_pipeline *pipeline, double *ret_seconds,
-                          uint32_t *ret_bottleneck, struct het_error *err)
+/* What of the plan's stages does not depend on other pipelines. */
+static int read_stages(const struct het_problem *problem, const struct het_plan *plan,
+                       struct het_stage_times *times, struct het_error *err)
 {
-    double sum = 0, largest = 0, send_before = 0;
-    uint32_t bottleneck = 0;
-    for (uint32_t s = 0; s < pipeline->stage_count; s++) {
-        double forward, backward;
-        if (het_cost_stage(problem, &pipeline->stages[s], &forward, &backward, err) < 0)
-            return het_wrap(err, "stages[%u]", s);
-        double send_after = 0;
-        if (s + 1 < pipeline->stage_count)
-            send_after =
-                het_cost_send(problem, &pipeline->stages[s], &pipeline->stages[s + 1]);
-        double busy = forward + backward + 2 * (send_before + send_after);
-        if (busy > largest) {
-            largest = busy;
-            bottleneck = s;
+    for (uint32_t p = 0; p < plan->pipeline_count; p++)
+        for (uint32_t s = 0; s < plan->pipelines[p].stage_count; s++, times++) {
+            double forward, backward;
+            if (het_cost_stage(problem, &plan->pipelines[p].stages[s], &forward,
+                               &backward, err) < 0)
+                return het_wrap(err, "pipelines[%u]: stages[%u]", p, s);
+            times->compute_s = forward + backward;
         }
-        sum += forward + backward + 2 * send_after;
-        send_before = send_after;
-    }
-    *ret_seconds = sum + (pipeline->microbatch_count - 1.0) * largest;
-    *ret_bottleneck = bottleneck;
     return 0;
+}
+
+static size_t count_stages(const struct het_plan *plan)
+{
+    size_t count = 0;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        count += plan->pipelines[p].stage_count;
+    return count;
 }
 
 int het_cost_plan(const struct het_problem *problem, const struct het_plan *plan,
                   struct het_cost *ret, struct het_error *err)
 {
     struct het_cost cost = { 0 };
+    auto_free struct het_stage_times *times = xcalloc(count_stages(plan), sizeof *times);
+    if (read_stages(problem, plan, times, err) < 0)
+        return -1;
+    het_sharing_plan(problem, plan, times);
+    const struct het_stage_times *first = times;
     for (uint32_t p = 0; p < plan->pipeline_count; p++) {
-        double seconds = 0;
-        uint32_t bottleneck = 0;
-        if (price_pipeline(problem, &plan->pipelines[p], &seconds, &bottleneck, err) < 0)
-            return het_wrap(err, "pipelines[%u]", p);
+        const struct het_pipeline *pipeline = &plan->pipelines[p];
+        uint32_t bottleneck;
+        double seconds = het_sharing_pipeline(first, pipeline->stage_count,
+                                              pipeline->microbatch_count, &bottleneck);
+        first += pipeline->stage_count;
         if (seconds > cost.pipeline_s) {
             cost.pipeline_s = seconds;
             cost.slowest_pipeline = p;

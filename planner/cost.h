@@ -6,11 +6,14 @@
  *         + (m_p - 1) * max_s ((f+g)_ps + 2 (c_p,s-1 + c_ps))
  *   T   = max_p T_p + T_sync + T_step
  *
+ * simulate.h has the same event by event; this is for searches.
+ *
  *   f, g  slowest replica's seconds forward, backward for one micro-batch; with full
  *         recomputation g includes a second forward
  *   c_ps  seconds to send the activations of one micro-batch from stage s to s+1, over
  *         the slowest link between the two sets of replicas, uplinks shared by the flows
- *         that cross them at a time; 0 behind the last stage
+ *         that cross them at a time, also those of other pipelines (sharing.h, where 2 c
+ *         is the sum of both directions); 0 behind the last stage
  *   m_p   micro-batches an iteration */
 #ifndef HET_COST_H
 #define HET_COST_H
@@ -41,12 +44,6 @@ int het_cost_stage(const struct het_problem *problem, const struct het_stage *st
  * transfer.h, alone. */
 double het_cost_send(const struct het_problem *problem, const struct het_stage *from,
                      const struct het_stage *to);
-
-/* het_cost_send without its latency, which is put into `ret_latency_s`; the loads that
- * are shared with other sends, each link once, are appended to `loads`. */
-double het_cost_send_loads(const struct het_problem *problem,
-                           const struct het_stage *from, const struct het_stage *to,
-                           struct het_link_loads *loads, double *ret_latency_s);
 /* Gradient synchronisation: T_sync, the largest load over any GPU's link or node's uplink
  * (classes of layers overlap perfectly otherwise).
  *

@@ -76,9 +76,9 @@ static int read_pipeline(struct simulation *simulation, uint32_t p, struct het_e
         if (s + 1 == pipeline->stage_count)
             break;
         stage->send.first_load = loads->count;
-        stage->send.alone_s = het_cost_send_loads(simulation->problem, &source->stages[s],
-                                                  &source->stages[s + 1], loads,
-                                                  &stage->send.latency_s);
+        stage->send.alone_s = het_transfer_loads(simulation->problem, &source->stages[s],
+                                                 &source->stages[s + 1], loads,
+                                                 &stage->send.latency_s);
         stage->send.load_count = loads->count - stage->send.first_load;
     }
     return 0;

@@ -175,9 +175,9 @@ START_TEST(plan_costs_pipelines_then_gradients_then_optimizer)
     struct het_plan plan = toy_two_pipelines(toy);
     /* Both pipelines alike, two samples a micro-batch, two micro-batches:
      * stage 0, slow: (1 + 2) * 3 * 1.5 * 2 = 27 ms; stage 1, fast: (3 + 4) * 3 * 1.5 =
-     * 31.5 ms; send 20 MB at 5 GB/s = 4 ms.
-     * T_p = 27 + 31.5 + 2 * 4 + (2 - 1) * (31.5 + 2 * 4) = 106 ms. */
-    const double pipeline_s = 0.0270 + 0.0315 + 2 * 0.004 + (0.0315 + 2 * 0.004);
+     * 31.5 ms; send 20 MB at 5 GB/s = 4 ms, two at a time: 8 ms.
+     * T_p = 27 + 31.5 + 2 * 8 + (2 - 1) * (31.5 + 2 * 8) = 122 ms. */
+    const double pipeline_s = 0.0270 + 0.0315 + 2 * 0.008 + (0.0315 + 2 * 0.008);
     /* Layers 0-1 by two replicas on s0: 2.4 GB at 50 GB/s; 2-3 on f0: 2 GB at 100. */
     const double sync_s = 2.4e9 / 50e9;
     /* 600 of 1100 M parameters at 22 ms a model; fast: 500 of 1100 at 11 ms. */
