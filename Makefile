@@ -11,7 +11,8 @@ SHELL := /bin/bash
 # ---- modules, each may include only headers of modules before it (make lint checks) ----
 # Core of the planner: libc and libm only. Edge: files and formats (jansson, libyaml, OpenSSL).
 PLANNER_CORE := error arena hardware network cluster workload profile estimate plan memory transfer sharing cost timeline simulate bound \
-                migrate runtime group balance draft stage_table template algo \
+                migrate runtime group balance draft stage_table template \
+                proportion metis_walk algo metis_search \
                 algo/megatron algo/metis algo/oomfirst algo/amp algo/ditto algo/autohet algo/exhaustive \
                 algo/optimal search explain render/writer render/torchrun render/table render/timeline \
                 render/lanes render/rendering render/megatron render/flagscale render/hetu render/sailor \
