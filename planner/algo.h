@@ -61,6 +61,7 @@ struct het_search {
     struct het_search_statistics statistics;
     const struct het_plan *incumbent; /* NULL: none yet */
     struct het_cost incumbent_cost;
+    bool is_optimal; /* the running algorithm has proved that no plan is faster */
     /* What came nearest, if nothing fits: shown with "no plan fits". */
     char nearest_miss[512];
     double nearest_miss_ratio; /* bytes needed / bytes there, of the best miss; 0: none */
@@ -74,6 +75,8 @@ struct het_algorithm {
     const char *source; /* paper, section */
     const char *summary;
     int (*run)(struct het_search *search, struct het_error *err);
+    bool is_whole; /* leaves GPUs idle by itself: it is run on the whole cluster only */
+    bool is_apart; /* is run when it is named, not as one of all */
 };
 
 /* Takes `units` of effort; false when the budget is spent, and the algorithm returns. */

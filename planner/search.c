@@ -1,5 +1,6 @@
 #include "planner/search.h"
 
+#include "planner/algo/exhaustive.h"
 #include "planner/algo/megatron.h"
 #include "planner/algo/metis.h"
 
@@ -13,6 +14,7 @@ const struct het_algorithm *const *het_search_algorithms(void)
     static const struct het_algorithm *const algorithms[] = {
         &het_algo_megatron,
         &het_algo_metis,
+        &het_algo_exhaustive,
         NULL,
     };
     return algorithms;
@@ -37,7 +39,7 @@ static int choose_algorithms(const char *name, const struct het_algorithm **ret,
     bool all = !name || !*name || !strcmp(name, "auto");
     size_t count = 0;
     for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
-        if (all || !strcmp((*a)->name, name))
+        if (all ? !(*a)->is_apart : !strcmp((*a)->name, name))
             ret[count++] = *a;
     ret[count] = NULL;
     return count ? 0 : fail_unknown(name, err);
@@ -413,15 +415,9 @@ static struct part *next_part(struct parts *parts)
     return next;
 }
 
-/* One algorithm on all parts. It starts without an incumbent, so that what it finds does
- * not depend on the others. */
-static int run_algorithm(struct het_search *search, struct parts *parts,
-                         const struct het_algorithm *algorithm, uint64_t effort,
-                         struct het_error *err)
+static int run_parts(struct het_search *search, struct parts *parts, uint64_t effort,
+                     struct het_error *err)
 {
-    search->algorithm = algorithm;
-    search->incumbent = NULL;
-    search->effort_spent = 0;
     int result = 0;
     for (size_t i = 0; i < parts->count; i++)
         parts->items[i].is_done = parts->items[i].is_winner = false;
@@ -441,6 +437,36 @@ static int run_algorithm(struct het_search *search, struct parts *parts,
         result = run_part(search, part, (left + 1) / 2, err);
         part->is_done = true;
     }
+    return result;
+}
+
+/* An algorithm that leaves GPUs idle by itself. */
+static int run_whole(struct het_search *search, uint64_t effort, struct het_error *err)
+{
+    struct het_arena *arena = het_arena_new();
+    search->scratch = arena;
+    search->effort_left = effort;
+    int result = search->algorithm->run(search, err);
+    search->scratch = NULL;
+    het_arena_free(arena);
+    return result;
+}
+
+/* One algorithm. It starts without an incumbent, so that what it finds does not depend on
+ * the others. */
+static int run_algorithm(struct het_search *search, struct parts *parts,
+                         const struct het_algorithm *algorithm, uint64_t effort,
+                         struct het_error *err)
+{
+    search->algorithm = algorithm;
+    search->incumbent = NULL;
+    search->effort_spent = 0;
+    search->is_optimal = false;
+    int result = 0;
+    if (algorithm->is_whole && parts->count)
+        result = run_whole(search, effort, err);
+    else
+        result = run_parts(search, parts, effort, err);
     if (search->effort_spent >= effort)
         parts->has_ended_early = true;
     return result == 0 ? 0 : het_wrap(err, "algorithm %s", algorithm->name);
@@ -453,6 +479,7 @@ static int run_algorithms(struct het_search *search, struct parts *parts,
 {
     const struct het_plan *best = NULL;
     struct het_cost best_cost = { 0 };
+    bool is_optimal = false;
     for (; *algorithms; algorithms++) {
         if (run_algorithm(search, parts, *algorithms, effort, err) < 0)
             return -1;
@@ -461,7 +488,9 @@ static int run_algorithms(struct het_search *search, struct parts *parts,
             best = search->incumbent;
             best_cost = search->incumbent_cost;
         }
+        is_optimal = is_optimal || search->is_optimal;
     }
+    search->is_optimal = is_optimal;
     search->incumbent = best;
     search->incumbent_cost = best_cost;
     return 0;
@@ -550,10 +579,12 @@ static const struct het_plan *finish(struct het_arena *arena,
     int priced = het_cost_plan(problem, plan, &cost, NULL);
     assert(priced == 0);
 
+    double bound_s = search->is_optimal ? cost.iteration_s
+                                        : het_cost_lower_bound(problem);
     plan->predicted = (struct het_prediction){
         .iteration_s = cost.iteration_s,
         .samples_per_s = plan->global_batch / cost.iteration_s,
-        .lower_bound_s = fmin(het_cost_lower_bound(problem), cost.iteration_s),
+        .lower_bound_s = fmin(bound_s, cost.iteration_s),
         .pipeline_s = cost.pipeline_s,
         .gradient_sync_s = cost.sync_s,
         .optimizer_s = cost.step_s,

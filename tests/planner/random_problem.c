@@ -31,7 +31,28 @@ static bool one_in(uint64_t *state, uint32_t n)
 static const char *const type_names[] = { "A100", "H100-PCIe_80GB", "V100" };
 enum { TYPES = 3 };
 
-static struct het_cluster *random_cluster(struct het_arena *arena, uint64_t *state)
+/* The most of each that a problem has. */
+struct size {
+    uint32_t more_nodes; /* than GPU types */
+    uint32_t node_gpus, large_node_gpus;
+    uint32_t gpus; /* 0: any number */
+    uint32_t layers;
+    uint32_t batch; /* 0: any of a list */
+};
+
+/* Nodes lose GPUs, the last ones first, until no more than `most` are left. */
+static void limit_gpus(struct het_cluster *cluster, struct het_node *nodes, uint32_t most)
+{
+    while (het_cluster_gpu_count(cluster) > most) {
+        size_t n = cluster->node_count - 1;
+        while (n && nodes[n].gpu_count == 1)
+            n--;
+        nodes[n].gpu_count--;
+    }
+}
+
+static struct het_cluster *random_cluster(struct het_arena *arena, uint64_t *state,
+                                          const struct size *size)
 {
     struct het_cluster *cluster = het_arena_alloc(arena, sizeof *cluster);
     struct het_cluster_type *types =
@@ -44,7 +65,7 @@ static struct het_cluster *random_cluster(struct het_arena *arena, uint64_t *sta
             .memory_bytes = (uint64_t)between(state, 8e9, 60e9),
             .workspace_bytes = (uint64_t)between(state, 0, 2e9),
         };
-    cluster->node_count = cluster->type_count + below(state, 4);
+    cluster->node_count = cluster->type_count + below(state, size->more_nodes + 1);
     struct het_node *nodes = HET_ARENA_ARRAY(arena, struct het_node, cluster->node_count);
     cluster->nodes = nodes;
     for (uint32_t n = 0; n < cluster->node_count; n++)
@@ -52,12 +73,15 @@ static struct het_cluster *random_cluster(struct het_arena *arena, uint64_t *sta
             .name = het_arena_printf(arena, "node-%u", n),
             .type = n < cluster->type_count ? n
                                             : below(state, (uint32_t)cluster->type_count),
-            .gpu_count = 1 + below(state, one_in(state, 3) ? 8 : 4),
+            .gpu_count = 1 + below(state, one_in(state, 3) ? size->large_node_gpus
+                                                           : size->node_gpus),
             .intra_bytes_per_s = between(state, 5e9, 300e9),
             .uplink_bytes_per_s = between(state, 1e8, 20e9),
             .flow_bytes_per_s = one_in(state, 3) ? between(state, 1e8, 5e9) : 0,
             .latency_s = one_in(state, 2) ? between(state, 0, 1e-4) : 0,
         };
+    if (size->gpus)
+        limit_gpus(cluster, nodes, size->gpus);
     return cluster;
 }
 
@@ -116,11 +140,12 @@ static void add_measurements(struct het_arena *arena, uint64_t *state,
     }
 }
 
-static struct het_profile *random_profile(struct het_arena *arena, uint64_t *state)
+static struct het_profile *random_profile(struct het_arena *arena, uint64_t *state,
+                                          uint32_t most_layers)
 {
     static const uint32_t degrees[] = { 1, 2, 3, 4, 8 };
     struct het_profile *profile = het_arena_alloc(arena, sizeof *profile);
-    uint32_t layers = 1 + below(state, 12);
+    uint32_t layers = 1 + below(state, most_layers);
     const double *parameters = random_layers(arena, state, layers, 1e6, 400e6);
     const double *activations = random_layers(arena, state, layers, 1e6, 1e9);
     struct het_layer_bytes *bytes = HET_ARENA_ARRAY(arena, struct het_layer_bytes, 5);
@@ -151,13 +176,16 @@ static struct het_profile *random_profile(struct het_arena *arena, uint64_t *sta
     return profile;
 }
 
-static struct het_workload *random_workload(struct het_arena *arena, uint64_t *state)
+static struct het_workload *random_workload(struct het_arena *arena, uint64_t *state,
+                                            uint32_t most_batch)
 {
     static const uint32_t batches[] = {
         1, 2, 3, 7, 8, 13, 16, 24, 31, 48, 64, 96, 97, 100
     };
     struct het_workload *workload = het_arena_alloc(arena, sizeof *workload);
     workload->global_batch = batches[below(state, sizeof batches / sizeof *batches)];
+    if (most_batch)
+        workload->global_batch = 1 + below(state, most_batch);
     workload->precision = (enum het_precision)below(state, 3);
     workload->optimizer = (enum het_optimizer)below(state, 3);
     workload->memory_headroom = one_in(state, 2) ? between(state, 0, 0.3) : 0;
@@ -199,15 +227,35 @@ static struct het_workload *random_workload(struct het_arena *arena, uint64_t *s
     return workload;
 }
 
-struct het_problem *random_problem(struct het_arena *arena, uint64_t seed)
+static struct het_problem *make_problem(struct het_arena *arena, uint64_t seed,
+                                        const struct size *size)
 {
     uint64_t state = seed;
     struct het_problem *problem = het_arena_alloc(arena, sizeof *problem);
-    struct het_cluster *cluster = random_cluster(arena, &state);
-    struct het_profile *profile = random_profile(arena, &state);
-    struct het_workload *workload = random_workload(arena, &state);
+    struct het_cluster *cluster = random_cluster(arena, &state, size);
+    struct het_profile *profile = random_profile(arena, &state, size->layers);
+    struct het_workload *workload = random_workload(arena, &state, size->batch);
     struct het_error err = { 0 };
     int bound = het_problem_init(arena, cluster, profile, workload, problem, &err);
     ck_assert_msg(bound == 0, "seed %llu: %s", (unsigned long long)seed, err.message);
     return problem;
+}
+
+struct het_problem *random_problem(struct het_arena *arena, uint64_t seed)
+{
+    static const struct size size = {
+        .more_nodes = 3, .node_gpus = 4, .large_node_gpus = 8, .layers = 12
+    };
+    return make_problem(arena, seed, &size);
+}
+
+struct het_problem *random_small_problem(struct het_arena *arena, uint64_t seed)
+{
+    static const struct size size = { .more_nodes = 3,
+                                      .node_gpus = 2,
+                                      .large_node_gpus = 4,
+                                      .gpus = 6,
+                                      .layers = 6,
+                                      .batch = 8 };
+    return make_problem(arena, seed, &size);
 }

@@ -7,5 +7,7 @@
 
 /* In `arena`, bound. */
 struct het_problem *random_problem(struct het_arena *arena, uint64_t seed);
+/* The same with at most 6 GPUs, 6 layers and a batch of 8, for the exhaustive search. */
+struct het_problem *random_small_problem(struct het_arena *arena, uint64_t seed);
 
 #endif
