@@ -123,7 +123,7 @@ static const char *read_choice(struct reader *reader, const char *path,
 
 static const struct choice algorithms[] = {
     { "Auto", "auto" },       { "Metis", "metis" },   { "Megatron", "megatron" },
-    { "Optimal", NULL },      { "OOMFirst", NULL },   { "AMP", NULL },
+    { "Optimal", "optimal" }, { "OOMFirst", NULL },   { "AMP", NULL },
     { "AMPAnnealing", NULL }, { "Ditto", NULL },      { "DittoGreedy", NULL },
     { "AutoHet", NULL },      { "Exhaustive", NULL },
 };

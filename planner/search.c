@@ -3,6 +3,7 @@
 #include "planner/algo/exhaustive.h"
 #include "planner/algo/megatron.h"
 #include "planner/algo/metis.h"
+#include "planner/algo/optimal.h"
 
 #include <assert.h>
 #include <math.h>
@@ -14,6 +15,7 @@ const struct het_algorithm *const *het_search_algorithms(void)
     static const struct het_algorithm *const algorithms[] = {
         &het_algo_megatron,
         &het_algo_metis,
+        &het_algo_optimal,
         &het_algo_exhaustive,
         NULL,
     };

@@ -1,0 +1,187 @@
+#include "planner/algo/optimal.h"
+
+#include "planner/assembly.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct optimal {
+    struct het_search *search;
+    struct het_arena *arena;
+    struct het_inventory inventory;
+    struct het_catalog catalog;
+    double floor_s; /* no plan is faster */
+};
+
+/* ---- one rung of the ladder ---- */
+
+/* Limits on the gradients and the optimizer. */
+struct rung {
+    double sync_s, step_s;
+};
+
+/* Splits that one unit of effort pays for. */
+#define SPLITS_A_UNIT 256u
+
+static bool is_enough(struct optimal *optimal, const struct rung *rung, double pipeline_s)
+{
+    const struct het_mixture_budget budget = { pipeline_s, rung->sync_s, rung->step_s };
+    struct het_arena *arena = het_arena_new();
+    struct het_mixture mixture;
+    bool enough = het_mixture_find(&optimal->catalog, arena, &budget,
+                                   optimal->search->problem->workload->global_batch,
+                                   &mixture);
+    het_arena_free(arena);
+    return enough;
+}
+
+static bool can_go_on(struct optimal *optimal)
+{
+    return het_search_spend(optimal->search,
+                            1 + optimal->catalog.split_count / SPLITS_A_UNIT);
+}
+
+/* Relative precision of the bisection. */
+#define PRECISION 2e-4
+
+/* Most doublings of the floor before a rung is given up. */
+#define MAX_DOUBLINGS 40
+
+/* The least pipeline seconds that are enough, below `worth_s`; HUGE_VAL: none. */
+static double find_least(struct optimal *optimal, const struct rung *rung, double worth_s)
+{
+    double low = fmax(optimal->floor_s - rung->sync_s - rung->step_s, 0), high = worth_s;
+    if (worth_s >= HUGE_VAL) {
+        high = fmax(optimal->floor_s, 1e-9);
+        for (int i = 0; i < MAX_DOUBLINGS && !is_enough(optimal, rung, high); i++) {
+            low = high;
+            high *= 2;
+        }
+    }
+    if (high <= low || !is_enough(optimal, rung, high))
+        return HUGE_VAL;
+    while (high - low > high * PRECISION && can_go_on(optimal)) {
+        double middle = (low + high) / 2;
+        if (is_enough(optimal, rung, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+/* Where the batch does not come out, a little more time is given this often. */
+#define MAX_SLACKS 6
+
+static void offer_rung(struct optimal *optimal, const struct rung *rung,
+                       double pipeline_s)
+{
+    uint64_t batch = optimal->search->problem->workload->global_batch;
+    for (int i = 0; i < MAX_SLACKS; i++) {
+        const struct het_mixture_budget budget = { pipeline_s, rung->sync_s,
+                                                   rung->step_s };
+        struct het_arena *arena = het_arena_new();
+        struct het_mixture mixture;
+        const struct het_plan *plan = NULL;
+        if (het_mixture_find(&optimal->catalog, arena, &budget, batch, &mixture))
+            plan =
+                het_assembly_plan(&optimal->catalog, arena, &mixture, pipeline_s, batch);
+        struct het_violations violations = { 0 };
+        if (plan && !het_plan_check(arena, optimal->search->problem, plan, &violations))
+            het_search_offer(optimal->search, plan);
+        het_arena_free(arena);
+        if (plan)
+            return;
+        pipeline_s *= 1 + 2e-3 * (1 << i);
+    }
+}
+
+static void try_rung(struct optimal *optimal, const struct rung *rung)
+{
+    double worth = het_search_worth(optimal->search) * (1 - PRECISION);
+    double pipeline_s = find_least(optimal, rung, worth - rung->sync_s - rung->step_s);
+    if (pipeline_s < HUGE_VAL)
+        offer_rung(optimal, rung, pipeline_s);
+}
+
+/* ---- the ladder ---- */
+
+static int compare_seconds(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* Distinct values of a field of all splits, falling, at most `most`, spread over them. */
+static size_t find_values(const struct optimal *optimal, bool is_step, size_t most,
+                          double *ret)
+{
+    const struct het_catalog *catalog = &optimal->catalog;
+    auto_free double *values = xcalloc(catalog->split_count + 1, sizeof *values);
+    size_t distinct = 0;
+    for (size_t i = 0; i < catalog->split_count; i++)
+        values[i] = is_step ? catalog->splits[i].step_s : catalog->splits[i].sync_s;
+    qsort(values, catalog->split_count, sizeof *values, compare_seconds);
+    /* Values within 2 % are one: the largest of them. */
+    for (size_t i = 0; i < catalog->split_count; i++) {
+        if (distinct && values[i] <= values[distinct - 1] * 1.02 + 1e-9)
+            values[distinct - 1] = fmax(values[distinct - 1], values[i]);
+        else
+            values[distinct++] = values[i];
+    }
+    size_t count = distinct < most ? distinct : most;
+    for (size_t i = 0; i < count; i++)
+        ret[i] =
+            values[distinct - 1 - (count > 1 ? i * (distinct - 1) / (count - 1) : 0)];
+    return count;
+}
+
+#define MAX_SYNC_RUNGS 20
+#define MAX_STEP_RUNGS 3
+
+static void climb(struct optimal *optimal)
+{
+    double syncs[MAX_SYNC_RUNGS], steps[MAX_STEP_RUNGS];
+    size_t sync_count = find_values(optimal, false, MAX_SYNC_RUNGS, syncs);
+    size_t step_count = find_values(optimal, true, MAX_STEP_RUNGS, steps);
+    for (size_t i = 0; i < sync_count; i++)
+        for (size_t j = 0; j < step_count; j++) {
+            const struct rung rung = { syncs[i], steps[j] };
+            if (!can_go_on(optimal))
+                return;
+            try_rung(optimal, &rung);
+        }
+}
+
+static int run_optimal(struct het_search *search, struct het_error *err)
+{
+    (void)err;
+    struct optimal optimal = { .search = search, .arena = het_arena_new() };
+    struct het_stage_table *table = het_stage_table_new(search->problem);
+    uint64_t effort = search->effort_left;
+    optimal.inventory =
+        het_inventory_of(optimal.arena, search->problem, search->available);
+    optimal.floor_s = het_cost_lower_bound(search->problem);
+    het_catalog_init(&optimal.catalog, search, &optimal.inventory, table, optimal.arena);
+    if (optimal.inventory.class_count) {
+        het_catalog_fill_nodes(&optimal.catalog, effort / 4);
+        climb(&optimal);
+        het_catalog_fill_chains(&optimal.catalog, effort / 4);
+        climb(&optimal);
+        het_catalog_fill_mixed(&optimal.catalog, effort / 4);
+        climb(&optimal);
+    }
+    het_catalog_fini(&optimal.catalog);
+    het_stage_table_free(table);
+    het_arena_free(optimal.arena);
+    return 0;
+}
+
+const struct het_algorithm het_algo_optimal = {
+    .name = "optimal",
+    .source = "docs/planner.md, optimal",
+    .summary = "asymmetric pipelines of like bricks, counted by a linear program",
+    .is_whole = true,
+    .run = run_optimal,
+};

@@ -1,0 +1,18 @@
+/* assembly.h - a mixture of cells made a plan: the batch shared out exactly, the cells
+ * put on nodes. */
+#ifndef HET_ASSEMBLY_H
+#define HET_ASSEMBLY_H
+
+#include "planner/mixture.h"
+
+/* The bound plan of `mixture` with exactly `batch` samples, every pipeline within
+ * `pipeline_s`, in `arena`; NULL if the batch cannot be had so. What the mixture does
+ * more is taken from the pipelines that take longest, micro-batch by micro-batch; where
+ * that does not come out even, one pipeline takes smaller micro-batches. Pipelines
+ * without a micro-batch are left out, and their GPUs idle. */
+const struct het_plan *het_assembly_plan(const struct het_catalog *catalog,
+                                         struct het_arena *arena,
+                                         const struct het_mixture *mixture,
+                                         double pipeline_s, uint64_t batch);
+
+#endif
