@@ -1,6 +1,7 @@
 #include "planner/answer.h"
 
 #include "planner/node_list.h"
+#include "planner/profile_config.h"
 #include "planner/profile_model.h"
 #include "planner/runtime.h"
 #include "planner/search.h"
@@ -117,13 +118,55 @@ static int read_job(struct het_arena *arena, const json_t *document,
     return 0;
 }
 
+/* A config is estimated for the cluster, in the job's precision if it says none. */
+static int estimate_profile(struct het_arena *arena, const json_t *document,
+                            const json_t *json, const struct het_cluster *cluster,
+                            const struct het_hardware *hardware,
+                            const struct het_profile **ret, struct het_error *err)
+{
+    json_t *precision = json_object_get(json_object_get(document, "job"), "precision");
+    json_auto_t *question = json_copy((json_t *)(uintptr_t)json);
+    if (precision && !json_object_get(question, "precision"))
+        json_object_set(question, "precision", precision);
+    return het_profile_config_read(arena, question, cluster, hardware, ret, err);
+}
+
+/* `profile`, with the sizes that the job allows beyond those measured. */
+static int allow_extrapolation(struct het_arena *arena, const json_t *document,
+                               const struct het_profile **profile, struct het_error *err)
+{
+    const struct het_view root = het_view_root(json_object_get(document, "job"));
+    struct het_view factor = het_view_get(&root, "extrapolate");
+    struct het_profile *copy = het_arena_alloc(arena, sizeof *copy);
+    *copy = **profile;
+    if (het_view_u32(&factor, 1, HET_MAX_EXTRAPOLATION, &copy->extrapolation, err) < 0)
+        return fail_in_part(document, "job", err);
+    *profile = copy;
+    return 0;
+}
+
+static int read_profile(struct het_arena *arena, const json_t *document,
+                        const struct het_cluster *cluster,
+                        const struct het_hardware *hardware,
+                        const struct het_profile **ret, struct het_error *err)
+{
+    const json_t *json;
+    if (get_part(document, "profile", &json, err) < 0)
+        return -1;
+    int result =
+        json_object_get(json, "config")
+            ? estimate_profile(arena, document, json, cluster, hardware, ret, err)
+            : het_codec_profile(arena, json, ret, err);
+    return result < 0 ? fail_in_part(document, "profile", err)
+                      : allow_extrapolation(arena, document, ret, err);
+}
+
 int het_question_read(struct het_arena *arena, const json_t *document,
                       struct het_question *ret, struct het_error *err)
 {
     struct het_question question = { 0 };
     const struct het_cluster *cluster;
     const struct het_profile *profile;
-    const json_t *profile_json;
     struct het_workload *workload = het_arena_alloc(arena, sizeof *workload);
     if (!json_is_object(document))
         return het_fail(err, HET_BAD_INPUT,
@@ -132,10 +175,8 @@ int het_question_read(struct het_arena *arena, const json_t *document,
     if (het_view_members(&root, document_fields, err) < 0 ||
         read_hardware(arena, document, &question.hardware, err) < 0 ||
         read_cluster(arena, document, question.hardware, &cluster, err) < 0 ||
-        get_part(document, "profile", &profile_json, err) < 0)
+        read_profile(arena, document, cluster, question.hardware, &profile, err) < 0)
         return -1;
-    if (het_codec_profile(arena, profile_json, &profile, err) < 0)
-        return fail_in_part(document, "profile", err);
     if (read_job(arena, document, profile, workload, &question, err) < 0)
         return -1;
     rename_limits(arena, cluster, workload);
@@ -200,6 +241,8 @@ int het_question_plan(struct het_arena *arena, const struct het_question *questi
                        err) < 0)
         return -1;
     struct het_plan *plan = het_plan_copy(arena, found);
+    plan->predicted.profile_origin = question->problem.profile->origin;
+    plan->predicted.extrapolated = het_plan_extrapolates(&question->problem, plan);
     plan->predicted.from_iteration_s = from_iteration_s(arena, question);
     find_unrestricted(arena, question, &plan->predicted);
     *ret = plan;
@@ -231,6 +274,8 @@ static void price(struct het_arena *arena, const struct het_problem *problem,
     struct het_peak_memory *peaks;
     size_t count;
     het_memory_plan(arena, problem, plan, &peaks, &count, violations);
+    het_codec_add_origin(verdict, problem->profile->origin,
+                         het_plan_extrapolates(problem, plan));
     json_object_set_new(verdict, "iterationSeconds", json_real(cost.iteration_s));
     json_object_set_new(verdict, "closedFormSeconds", json_real(cost.iteration_s));
     json_object_set_new(verdict, "parts",

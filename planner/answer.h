@@ -10,7 +10,8 @@
  *   { "cluster": ..., "pods": ..., "profile": ..., "hardware": ..., "job": ...,
  *     "sources": { "cluster": FILE, ... } }
  *
- * Each part has the form of its file (codec.h). "pods" is a PodList, to be subtracted
+ * Each part has the form of its file (codec.h); a profile may be { "config": ... }
+ * (profile_config.h), to be estimated. "pods" is a PodList, to be subtracted
  * when the cluster is a NodeList. "sources" says where parts come from, for messages.
  * Only cluster, profile and job must be there. */
 struct het_question {
@@ -32,9 +33,9 @@ int het_question_plan(struct het_arena *arena, const struct het_question *questi
                       const struct het_plan **ret, struct het_error *err);
 
 /* { "valid", "violations", "iterationSeconds", "closedFormSeconds", "parts",
- * "peakMemoryBytes" } of any plan file; never fails on a bad plan, it says so. Only a
- * well-formed plan has a price and memory; one that merely does not fit has both. A new
- * reference. */
+ * "peakMemoryBytes" }, and "profile" and "extrapolated" as in a plan's prediction, of any
+ * plan file; never fails on a bad plan, it says so. Only a well-formed plan has a price
+ * and memory; one that merely does not fit has both. A new reference. */
 json_t *het_question_judge(struct het_arena *arena, const struct het_question *question,
                            const json_t *plan);
 

@@ -12,25 +12,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES_PER_GIB  0x1p30
-#define BYTES_PER_GB   1e9
-#define SECONDS_PER_US 1e-6
-#define MAX_MEMORY_GIB 16384.0
-#define MAX_GB_S       1e6
-#define MAX_LATENCY_US 1e7
-#define MAX_PRICE      1e9
-#define MAX_LIST       4096u
-#define MAX_ALIASES    64u
-#define MAX_PLAN_GPUS  1048576u
-#define MAX_MICROBATCH UINT32_MAX
-#define API_VERSION    "heterotrain.io/v1alpha1"
+#define BYTES_PER_GIB    0x1p30
+#define BYTES_PER_GB     1e9
+#define SECONDS_PER_US   1e-6
+#define MAX_MEMORY_GIB   16384.0
+#define MAX_GB_S         1e6
+#define MAX_LATENCY_US   1e7
+#define MAX_TFLOPS       1e6
+#define FLOPS_PER_TFLOPS 1e12
+#define MAX_PRICE        1e9
+#define MAX_LIST         4096u
+#define MAX_ALIASES      64u
+#define MAX_PLAN_GPUS    1048576u
+#define MAX_MICROBATCH   UINT32_MAX
+#define API_VERSION      "heterotrain.io/v1alpha1"
 
 /* ---- hardware ---- */
 
 static const char *const hardware_fields[] = { "gpuTypes", "levels", "network", NULL };
-static const char *const gpu_type_fields[] = { "name",         "aliases",      "profile",
-                                               "memoryGiB",    "intraGBs",     "interGBs",
-                                               "workspaceGiB", "pricePerHour", NULL };
+static const char *const gpu_type_fields[] = {
+    "name",       "aliases",      "profile",      "memoryGiB",  "intraGBs",
+    "interGBs",   "workspaceGiB", "pricePerHour", "bf16TFLOPS", "fp16TFLOPS",
+    "tf32TFLOPS", "fp32TFLOPS",   "memoryGBs",    NULL
+};
 
 static int read_bandwidth(const struct het_view *object, const char *key, double *ret,
                           struct het_error *err)
@@ -75,6 +79,18 @@ static int read_aliases(struct het_arena *arena, const struct het_view *entry,
     return 0;
 }
 
+/* TFLOP/s. */
+static int read_rate(const struct het_view *object, const char *key, double *ret,
+                     struct het_error *err)
+{
+    struct het_view view = het_view_get(object, key);
+    double rate = 0;
+    if (het_view_number(&view, 1e-3, MAX_TFLOPS, &rate, err) < 0)
+        return -1;
+    *ret = rate * FLOPS_PER_TFLOPS;
+    return 0;
+}
+
 static int read_gpu_type(struct het_arena *arena, const struct het_view *entry,
                          struct het_gpu_type *type, struct het_error *err)
 {
@@ -90,7 +106,12 @@ static int read_gpu_type(struct het_arena *arena, const struct het_view *entry,
         read_gibibytes(entry, "memoryGiB", 0.0625, &type->memory_bytes, err) < 0 ||
         read_gibibytes(entry, "workspaceGiB", 0, &type->workspace_bytes, err) < 0 ||
         read_bandwidth(entry, "intraGBs", &type->intra_bytes_per_s, err) < 0 ||
-        read_bandwidth(entry, "interGBs", &type->inter_bytes_per_s, err) < 0)
+        read_bandwidth(entry, "interGBs", &type->inter_bytes_per_s, err) < 0 ||
+        read_bandwidth(entry, "memoryGBs", &type->memory_bytes_per_s, err) < 0 ||
+        read_rate(entry, "bf16TFLOPS", &type->bf16_flops, err) < 0 ||
+        read_rate(entry, "fp16TFLOPS", &type->fp16_flops, err) < 0 ||
+        read_rate(entry, "tf32TFLOPS", &type->tf32_flops, err) < 0 ||
+        read_rate(entry, "fp32TFLOPS", &type->fp32_flops, err) < 0)
         return -1;
     return het_view_number(&price, 0, MAX_PRICE, &type->price_per_hour, err);
 }
@@ -444,6 +465,7 @@ static const char *const job_fields[] = { "globalBatchSize",
                                           "effort",
                                           "seed",
                                           "from",
+                                          "extrapolate",
                                           "metisVariance",
                                           "metisPermute",
                                           "metisSizes",
@@ -855,6 +877,20 @@ static int read_unrestricted(struct het_arena *arena, const struct het_view *pre
     return 0;
 }
 
+static int read_origin(struct het_arena *arena, const struct het_view *predicted,
+                       struct het_prediction *ret, struct het_error *err)
+{
+    struct het_view profile = het_view_get(predicted, "profile");
+    struct het_view extrapolated = het_view_get(predicted, "extrapolated");
+    const char *name = NULL;
+    if (het_view_name(&profile, arena, &name, err) < 0 ||
+        het_view_bool(&extrapolated, &ret->extrapolated, err) < 0)
+        return -1;
+    if (name && het_profile_origin_parse(name, &ret->profile_origin, err) < 0)
+        return het_view_wrap(&profile, err);
+    return 0;
+}
+
 static int read_prediction(struct het_arena *arena, const struct het_view *root,
                            struct het_prediction *ret, struct het_error *err)
 {
@@ -876,6 +912,7 @@ static int read_prediction(struct het_arena *arena, const struct het_view *root,
         het_view_number(&pipeline, 0, most, &ret->pipeline_s, err) < 0 ||
         het_view_number(&sync, 0, most, &ret->gradient_sync_s, err) < 0 ||
         het_view_number(&optimizer, 0, most, &ret->optimizer_s, err) < 0 ||
+        read_origin(arena, &predicted, ret, err) < 0 ||
         read_unrestricted(arena, &predicted, ret, err) < 0)
         return -1;
     return read_peak_memory(arena, &predicted, ret, err);
@@ -1038,6 +1075,16 @@ json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t c
     return list;
 }
 
+void het_codec_add_origin(json_t *object, enum het_profile_origin origin,
+                          bool extrapolated)
+{
+    if (origin != HET_PROFILE_MEASURED)
+        json_object_set_new(object, "profile",
+                            json_string(het_profile_origin_name(origin)));
+    if (extrapolated)
+        json_object_set_new(object, "extrapolated", json_true());
+}
+
 json_t *het_codec_parts_json(double pipeline_s, double gradient_sync_s,
                              double optimizer_s)
 {
@@ -1073,6 +1120,7 @@ static json_t *prediction_json(const struct het_prediction *predicted)
                             json_real(predicted->lower_bound_s));
         json_object_set_new(json, "gap", json_real(gap));
     }
+    het_codec_add_origin(json, predicted->profile_origin, predicted->extrapolated);
     if (predicted->from_iteration_s > 0)
         json_object_set_new(json, "fromIterationSeconds",
                             json_real(predicted->from_iteration_s));

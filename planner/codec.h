@@ -35,8 +35,8 @@ int het_codec_profile(struct het_arena *arena, const json_t *json,
  *     "constraints": { "dataParallel": { "min": 1, "max": 8 },
  *                      "tensorParallel": { "allowed": [1, 2] },
  *                      "pipelineParallel": { "max": 4 } },
- *     "runtime": "torchrun", "algorithm": "auto", "effort": 1000000, "seed": 1,
- *     "from": PLAN }
+ *     "extrapolate": 1, "runtime": "torchrun", "algorithm": "auto", "effort": 1000000,
+ * "seed": 1, "from": PLAN }
  *
  * With "gpuTypes" only those types are used; 0 as a maximum means no limit. Precision and
  * optimizer default to the profile's; another precision than the profile's is refused, as
@@ -55,9 +55,12 @@ int het_codec_plan(struct het_arena *arena, const json_t *json,
                    const struct het_plan **ret, struct het_error *err);
 /* A new reference. */
 json_t *het_codec_plan_json(const struct het_plan *plan);
-/* Two members of `predicted`, which `hetplan cost` prints as well. New references. */
+/* Members of `predicted`, which `hetplan cost` prints as well. New references; what
+ * het_codec_add_origin says is left out where everything was measured. */
 json_t *het_codec_parts_json(double pipeline_s, double gradient_sync_s,
                              double optimizer_s);
+void het_codec_add_origin(json_t *object, enum het_profile_origin origin,
+                          bool extrapolated);
 json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t count);
 /* "sha256:" and 64 hex digits of the canonical plan without `predicted` and `search`; in
  * `arena`. */

@@ -21,6 +21,16 @@
 #define PCIE5              (64 * 0.75 * GB)
 #define THROUGH_HOST       0.5
 
+/* Dense rates in TFLOP/s: bf16, fp16 (0: the part has no such units) and fp32 outside
+ * them; memory bandwidth in GB/s. Vendors' data sheets; fp16 with fp32 sums, where a part
+ * halves that. TF32 units, which fp32 training uses where a part has them, run at half
+ * the rate of bf16. */
+#define RATES(bf16, fp16, fp32, memory_gb_per_s)                                         \
+    .bf16_flops = (bf16)*1e12, .fp16_flops = (fp16)*1e12, .fp32_flops = (fp32)*1e12,     \
+    .memory_bytes_per_s = (memory_gb_per_s)*GB
+#define TF32_RATES(bf16, fp32, memory_gb_per_s)                                          \
+    RATES(bf16, bf16, fp32, memory_gb_per_s), .tf32_flops = (bf16) / 2.0 * 1e12
+
 #define MIB(mib)       ((uint64_t)(mib) << 20)
 #define WORKSPACE(mib) (MIB(mib) / 4 < MIB(4096) ? MIB(mib) / 4 : MIB(4096))
 #define ALIASES(...)                                                                     \
@@ -38,78 +48,94 @@
  * GKE gke-accelerator, Karpenter instance-gpu-name (a100 and v100 are told apart by
  * memory), AWS and Azure instance types. */
 static const struct het_gpu_type builtin_types[] = {
-    { GPU("A10", 23028, PCIE4),
+    { GPU("A10", 23028, PCIE4), TF32_RATES(125, 31.2, 600),
       ALIASES("Standard_NV36ads_A10_v5", "Standard_NV72ads_A10_v5") },
-    { GPU("A100-PCIE-40GB", 40960, PCIE4) },
-    { GPU("A100-PCIE-80GB", 81920, PCIE4),
+    { GPU("A100-PCIE-40GB", 40960, PCIE4), TF32_RATES(312, 19.5, 1555) },
+    { GPU("A100-PCIE-80GB", 81920, PCIE4), TF32_RATES(312, 19.5, 1935),
       ALIASES("A100-80GB-PCIe", "Standard_NC24ads_A100_v4", "Standard_NC48ads_A100_v4",
               "Standard_NC96ads_A100_v4") },
-    { GPU("A100-SXM4-40GB", 40960, SWITCHED(600)), .profile = "A100",
+    { GPU("A100-SXM4-40GB", 40960, SWITCHED(600)), TF32_RATES(312, 19.5, 1555),
+      .profile = "A100",
       ALIASES("A100", "A100-40GB", "p4d.24xlarge", "Standard_ND96asr_v4") },
-    { GPU("A100-SXM4-80GB", 81920, SWITCHED(600)), .profile = "A100",
+    { GPU("A100-SXM4-80GB", 81920, SWITCHED(600)), TF32_RATES(312, 19.5, 2039),
+      .profile = "A100",
       ALIASES("A100", "A100-80GB", "p4de.24xlarge", "Standard_ND96amsr_A100_v4") },
-    { GPU("A10G", 23028, PCIE4),
+    { GPU("A10G", 23028, PCIE4), TF32_RATES(70, 31.2, 600),
       ALIASES("g5.xlarge", "g5.2xlarge", "g5.4xlarge", "g5.8xlarge", "g5.12xlarge",
               "g5.16xlarge", "g5.24xlarge", "g5.48xlarge") },
-    { GPU("A30", 24576, PCIE4) },
-    { GPU("A40", 46068, PCIE4) },
-    { GPU("A800-PCIE-80GB", 81920, PCIE4), ALIASES("A800-80GB-PCIe") },
-    { GPU("A800-SXM4-80GB", 81920, SWITCHED(400)), .profile = "A800",
-      ALIASES("A800", "A800-80GB") },
-    { GPU("B200-SXM-192GB", 183359, SWITCHED(1800)), .profile = "B200",
-      ALIASES("B200", "p6-b200.48xlarge") },
-    { GPU("GB200-186GB", 189471, SWITCHED(1800)), .profile = "GB200", ALIASES("GB200") },
-    { GPU("GH200-144GB", 147456, 250 * GB), .profile = "GH200",
+    { GPU("A30", 24576, PCIE4), TF32_RATES(165, 10.3, 933) },
+    { GPU("A40", 46068, PCIE4), TF32_RATES(149.7, 37.4, 696) },
+    { GPU("A800-PCIE-80GB", 81920, PCIE4), TF32_RATES(312, 19.5, 1935),
+      ALIASES("A800-80GB-PCIe") },
+    { GPU("A800-SXM4-80GB", 81920, SWITCHED(400)), TF32_RATES(312, 19.5, 2039),
+      .profile = "A800", ALIASES("A800", "A800-80GB") },
+    { GPU("B200-SXM-192GB", 183359, SWITCHED(1800)), TF32_RATES(2250, 75, 8000),
+      .profile = "B200", ALIASES("B200", "p6-b200.48xlarge") },
+    { GPU("GB200-186GB", 189471, SWITCHED(1800)), TF32_RATES(2500, 80, 8000),
+      .profile = "GB200", ALIASES("GB200") },
+    { GPU("GH200-144GB", 147456, 250 * GB), TF32_RATES(989, 67, 4900), .profile = "GH200",
       ALIASES("GH200-144G-HBM3e") },
     /* Measured by Sailor between the four of a node (a mesh of NVLink 4). */
-    { GPU("GH200-96GB", 97871, 250 * GB), .profile = "GH200",
+    { GPU("GH200-96GB", 97871, 250 * GB), TF32_RATES(989, 67, 4000), .profile = "GH200",
       ALIASES("GH200", "GH200-480GB", "GH200-120GB") },
-    { GPU("H100-NVL-94GB", 95830, PCIE5),
+    { GPU("H100-NVL-94GB", 95830, PCIE5), TF32_RATES(835, 60, 3938),
       ALIASES("H100-NVL", "Standard_NC40ads_H100_v5", "Standard_NC80adis_H100_v5") },
-    { GPU("H100-PCIE-80GB", 81559, PCIE5), ALIASES("H100-PCIe") },
-    { GPU("H100-SXM5-80GB", 81559, SWITCHED(900)), .profile = "H100",
+    { GPU("H100-PCIE-80GB", 81559, PCIE5), TF32_RATES(756, 51, 2000),
+      ALIASES("H100-PCIe") },
+    { GPU("H100-SXM5-80GB", 81559, SWITCHED(900)), TF32_RATES(989, 67, 3350),
+      .profile = "H100",
       ALIASES("H100", "H100-80GB-HBM3", "H100-80GB", "H100-mega-80GB", "p5.48xlarge",
               "p5.4xlarge", "Standard_ND96isr_H100_v5") },
-    { GPU("H20-SXM-96GB", 97871, SWITCHED(900)), .profile = "H20", ALIASES("H20") },
-    { GPU("H200-SXM-141GB", 143771, SWITCHED(900)), .profile = "H200",
+    { GPU("H20-SXM-96GB", 97871, SWITCHED(900)), TF32_RATES(148, 44, 4000),
+      .profile = "H20", ALIASES("H20") },
+    { GPU("H200-SXM-141GB", 143771, SWITCHED(900)), TF32_RATES(989, 67, 4800),
+      .profile = "H200",
       ALIASES("H200", "H200-141GB", "p5e.48xlarge", "p5en.48xlarge",
               "Standard_ND96isr_H200_v5") },
-    { GPU("H800-SXM5-80GB", 81559, SWITCHED(400)), .profile = "H800", ALIASES("H800") },
-    { GPU("L20", 46068, PCIE4) },
-    { GPU("L4", 23034, PCIE4),
+    { GPU("H800-SXM5-80GB", 81559, SWITCHED(400)), TF32_RATES(989, 67, 3350),
+      .profile = "H800", ALIASES("H800") },
+    { GPU("L20", 46068, PCIE4), TF32_RATES(119.5, 59.8, 864) },
+    { GPU("L4", 23034, PCIE4), TF32_RATES(121, 30.3, 300),
       ALIASES("g6.xlarge", "g6.2xlarge", "g6.4xlarge", "g6.8xlarge", "g6.12xlarge",
               "g6.16xlarge", "g6.24xlarge", "g6.48xlarge") },
-    { GPU("L40", 46068, PCIE4) },
-    { GPU("L40S", 46068, PCIE4),
+    { GPU("L40", 46068, PCIE4), TF32_RATES(181.05, 90.5, 864) },
+    { GPU("L40S", 46068, PCIE4), TF32_RATES(362, 91.6, 864),
       ALIASES("g6e.xlarge", "g6e.2xlarge", "g6e.4xlarge", "g6e.8xlarge", "g6e.12xlarge",
               "g6e.16xlarge", "g6e.24xlarge", "g6e.48xlarge") },
-    { GPU("MI210", 65520, PCIE4), ALIASES("Instinct-MI210") },
+    { GPU("MI210", 65520, PCIE4), RATES(181, 181, 22.6, 1638),
+      ALIASES("Instinct-MI210") },
     /* A module is two GPUs to the driver and to Kubernetes: half of its figures each. */
-    { GPU("MI250", 65520, MESHED(400)), ALIASES("Instinct-MI250") },
-    { GPU("MI250X", 65520, MESHED(400)), ALIASES("Instinct-MI250X") },
-    { GPU("MI300X", 196592, MESHED(896)),
+    { GPU("MI250", 65520, MESHED(400)), RATES(181.05, 181.05, 22.65, 1638.5),
+      ALIASES("Instinct-MI250") },
+    { GPU("MI250X", 65520, MESHED(400)), RATES(191.5, 191.5, 23.95, 1638.5),
+      ALIASES("Instinct-MI250X") },
+    { GPU("MI300X", 196592, MESHED(896)), TF32_RATES(1307.4, 163.4, 5300),
       ALIASES("Instinct-MI300X", "Instinct-MI300X-OAM", "Standard_ND96isr_MI300X_v5") },
-    { GPU("P100-PCIE-16GB", 16384, PCIE3), .profile = "P100", ALIASES("P100") },
-    { GPU("P100-SXM2-16GB", 16384, MESHED(160)), .profile = "P100" },
-    { GPU("RTX-2080-Ti", 11264, PCIE3 *THROUGH_HOST),
+    { GPU("P100-PCIE-16GB", 16384, PCIE3), RATES(0, 18.7, 9.3, 732), .profile = "P100",
+      ALIASES("P100") },
+    { GPU("P100-SXM2-16GB", 16384, MESHED(160)), RATES(0, 21.2, 10.6, 732),
+      .profile = "P100" },
+    { GPU("RTX-2080-Ti", 11264, PCIE3 *THROUGH_HOST), RATES(0, 53.8, 13.4, 616),
       ALIASES("GeForce-RTX-2080-Ti", "RTX2080Ti") },
-    { GPU("RTX-3090", 24576, PCIE4 *THROUGH_HOST),
+    { GPU("RTX-3090", 24576, PCIE4 *THROUGH_HOST), TF32_RATES(71, 35.6, 936),
       ALIASES("GeForce-RTX-3090", "RTX3090") },
-    { GPU("RTX-4090", 24564, PCIE4 *THROUGH_HOST),
+    { GPU("RTX-4090", 24564, PCIE4 *THROUGH_HOST), TF32_RATES(165.2, 82.6, 1008),
       ALIASES("GeForce-RTX-4090", "RTX4090") },
-    { GPU("RTX-A6000", 49140, PCIE4), ALIASES("A6000") },
-    { GPU("T4", 15360, PCIE3),
+    { GPU("RTX-A6000", 49140, PCIE4), TF32_RATES(154.85, 38.7, 768), ALIASES("A6000") },
+    { GPU("T4", 15360, PCIE3), RATES(0, 65, 8.1, 320),
       ALIASES("g4dn.xlarge", "g4dn.2xlarge", "g4dn.4xlarge", "g4dn.8xlarge",
               "g4dn.12xlarge", "g4dn.16xlarge", "g4dn.metal", "Standard_NC4as_T4_v3",
               "Standard_NC8as_T4_v3", "Standard_NC16as_T4_v3", "Standard_NC64as_T4_v3") },
-    { GPU("Titan-RTX", 24576, PCIE3 *THROUGH_HOST) },
-    { GPU("V100-PCIE-16GB", 16384, PCIE3),
+    { GPU("Titan-RTX", 24576, PCIE3 *THROUGH_HOST), RATES(0, 130.5, 16.3, 672) },
+    { GPU("V100-PCIE-16GB", 16384, PCIE3), RATES(0, 112, 14, 900),
       ALIASES("Standard_NC6s_v3", "Standard_NC12s_v3", "Standard_NC24s_v3",
               "Standard_NC24rs_v3") },
-    { GPU("V100-PCIE-32GB", 32768, PCIE3) },
-    { GPU("V100-SXM2-16GB", 16384, MESHED(300)), .profile = "V100",
+    { GPU("V100-PCIE-32GB", 32768, PCIE3), RATES(0, 112, 14, 900) },
+    { GPU("V100-SXM2-16GB", 16384, MESHED(300)), RATES(0, 125, 15.7, 900),
+      .profile = "V100",
       ALIASES("V100", "V100-16GB", "p3.2xlarge", "p3.8xlarge", "p3.16xlarge") },
-    { GPU("V100-SXM2-32GB", 32768, MESHED(300)), .profile = "V100",
+    { GPU("V100-SXM2-32GB", 32768, MESHED(300)), RATES(0, 125, 15.7, 900),
+      .profile = "V100",
       ALIASES("V100", "V100-32GB", "V100-SXM3-32GB", "p3dn.24xlarge",
               "Standard_ND40rs_v2") },
 };
@@ -259,6 +285,16 @@ static struct het_gpu_type overlay(const struct het_gpu_type *base,
         type.workspace_bytes = own->workspace_bytes;
     if (own->price_per_hour > 0)
         type.price_per_hour = own->price_per_hour;
+    if (own->bf16_flops > 0)
+        type.bf16_flops = own->bf16_flops;
+    if (own->fp16_flops > 0)
+        type.fp16_flops = own->fp16_flops;
+    if (own->tf32_flops > 0)
+        type.tf32_flops = own->tf32_flops;
+    if (own->fp32_flops > 0)
+        type.fp32_flops = own->fp32_flops;
+    if (own->memory_bytes_per_s > 0)
+        type.memory_bytes_per_s = own->memory_bytes_per_s;
     return type;
 }
 

@@ -1,6 +1,6 @@
 /* hardware.h - facts about GPU types that neither nodes nor cluster files carry: names
- * and aliases, memory, link bandwidths, workspace, price. A table for common GPUs is
- * built in; an admin's hardware file (plan-format.md) is laid over it. */
+ * and aliases, memory, link bandwidths, workspace, price, speed. A table for common GPUs
+ * is built in; an admin's hardware file (plan-format.md) is laid over it. */
 #ifndef HET_HARDWARE_H
 #define HET_HARDWARE_H
 
@@ -24,6 +24,10 @@ struct het_gpu_type {
                                  known */
     uint64_t workspace_bytes; /* framework and communicator on each GPU */
     double price_per_hour;    /* 0: unknown */
+    /* What estimates need (estimate.h); 0: the part has no such units, or it is unknown.
+     * Dense FLOP/s of a GPU, by the precision of the factors. */
+    double bf16_flops, fp16_flops, tf32_flops, fp32_flops;
+    double memory_bytes_per_s;
 };
 
 struct het_hardware {

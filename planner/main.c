@@ -3,6 +3,7 @@
 #include "planner/hetplan.h"
 #include "planner/input.h"
 #include "planner/options.h"
+#include "planner/profile_config.h"
 #include "planner/render/table.h"
 
 #include <errno.h>
@@ -135,11 +136,28 @@ static int add_llm_info(const struct het_options *options, json_t *profile,
     return 0;
 }
 
+/* Wraps a config.json with what is to be estimated of it. */
+static int wrap_config(const struct het_options *options, json_t *document,
+                       struct het_error *err)
+{
+    json_t *config = json_object_get(document, "profile");
+    json_t *estimate = json_object_get(options->values, "estimate");
+    if (!json_object_get(estimate, "sequenceLength"))
+        return het_fail(err, HET_BAD_INPUT,
+                        "--sequence-length N is missing: a profile estimated from a "
+                        "model's config.json needs the tokens of a sample");
+    json_t *profile = json_copy(estimate);
+    json_object_set(profile, "config", config);
+    json_object_set_new(document, "profile", profile);
+    return 0;
+}
+
 /* Options that only some forms of a profile take: "files", "layerTimes" or neither. */
 static int check_profile_options(const struct het_options *options, const json_t *profile,
                                  struct het_error *err)
 {
     bool is_metis = json_object_get(profile, "files");
+    bool is_config = het_profile_config_is_model(profile);
     bool is_sailor = !is_metis && json_object_get(profile, "layerTimes");
     if (!is_metis && het_options_text(options, "layerTimes"))
         return het_fail(err, HET_BAD_INPUT,
@@ -148,6 +166,10 @@ static int check_profile_options(const struct het_options *options, const json_t
         (het_options_text(options, "llmInfo") || het_options_text(options, "model")))
         return het_fail(err, HET_BAD_INPUT,
                         "--llm-info, --model: are for a folder of <TYPE>.json files");
+    if (!is_config && json_object_get(options->values, "estimate"))
+        return het_fail(err, HET_BAD_INPUT,
+                        "--sequence-length, --attention, --largest-microbatch and "
+                        "--calibrate: are for a model's config.json");
     if (!is_metis && !is_sailor && json_object_get(options->values, "sharedEmbedding"))
         return het_fail(err, HET_BAD_INPUT,
                         "--shared-embedding: is for folders of measurements; a "
@@ -163,6 +185,8 @@ static int complete_profile(const struct het_options *options, json_t *document,
     const char *times = het_options_text(options, "layerTimes");
     if (check_profile_options(options, profile, err) < 0)
         return -1;
+    if (het_profile_config_is_model(profile))
+        return wrap_config(options, document, err);
     if (!json_object_get(profile, "files") && !json_object_get(profile, "layerTimes"))
         return 0;
     json_t *precision = json_object_get(json_object_get(document, "job"), "precision");
@@ -358,6 +382,11 @@ static void print_price(const json_t *verdict)
     printf("%.6g s a step: pipelines %.6g, gradients %.6g, optimizer %.6g\n",
            get_real(verdict, "iterationSeconds"), get_real(parts, "pipelineSeconds"),
            get_real(parts, "gradientSyncSeconds"), get_real(parts, "optimizerSeconds"));
+    const char *origin = json_string_value(json_object_get(verdict, "profile"));
+    if (origin)
+        printf("  the profile is %s, not measured\n", origin);
+    if (json_object_get(verdict, "extrapolated"))
+        puts("  a micro-batch is larger than any that was measured");
     const json_t *peaks = json_object_get(verdict, "peakMemoryBytes");
     for (size_t i = 0; i < json_array_size(peaks); i++) {
         const json_t *peak = json_array_get(peaks, i);
@@ -400,6 +429,8 @@ static int run_judge(const struct command *command, const struct het_options *op
             json_object_del(verdict, "closedFormSeconds");
             json_object_del(verdict, "parts");
             json_object_del(verdict, "peakMemoryBytes");
+            json_object_del(verdict, "profile");
+            json_object_del(verdict, "extrapolated");
         }
         if (wants_table(options))
             print_verdict(command, verdict);
@@ -619,7 +650,9 @@ static const struct command commands[] = {
             "has no price; one that merely does not fit into memory has. The global batch "
             "size is the plan's. \"-\" reads the plan from standard input.",
         .output = "{\"valid\", \"violations\", \"iterationSeconds\", "
-                  "\"closedFormSeconds\", \"parts\", \"peakMemoryBytes\"}.",
+                  "\"closedFormSeconds\", \"parts\", \"peakMemoryBytes\"}, and "
+                  "\"profile\" if it was not measured, \"extrapolated\" if a micro-batch "
+                  "is larger than any measured.",
         .exit_status = "0  the plan is valid\n1  it is not\n2  an option or another file "
                        "is wrong",
         .examples = "hetplan cost --profile profiles/OPT-350 --cluster cluster.json "

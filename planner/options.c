@@ -24,6 +24,7 @@ enum kind {
     KIND_WHOLE,
     KIND_NUMBER,
     KIND_LIST,  /* whole numbers: 1,2,4 */
+    KIND_STEPS, /* A100=0.2@4x2 -> [{ "gpuType", "seconds", ... }] */
     KIND_TYPES, /* A100,V100:16 -> [{ "name", "maxGPUs" }] */
 };
 
@@ -43,10 +44,12 @@ static const struct option {
       .commands = ALL,
       .required = ALL,
       .kind = KIND_TEXT,
-      .help = "Measurements of the model: a folder of Metis-format files "
-              "(DeviceType.<TYPE>_tp<T>_bs<B>.json); a folder of Sailor's <TYPE>.json "
-              "files, with llm_info.json there or in one of the two folders above; or a "
-              "ModelProfile as YAML or JSON, as kubectl applies it." },
+      .help =
+          "Measurements of the model: a folder of Metis-format files "
+          "(DeviceType.<TYPE>_tp<T>_bs<B>.json); a folder of Sailor's <TYPE>.json "
+          "files, with llm_info.json there or in one of the two folders above; a "
+          "ModelProfile as YAML or JSON, as kubectl applies it; or the config.json of "
+          "a model, whose times are then estimated." },
     { .name = "cluster",
       .value = "FILE",
       .path = "cluster",
@@ -103,6 +106,55 @@ static const struct option {
       .preset = "the folder's name",
       .help = "The model of llm_info.json that such a folder measures; the case of "
               "letters does not matter." },
+    { .name = "sequence-length",
+      .value = "N",
+      .path = "estimate.sequenceLength",
+      .commands = ALL,
+      .kind = KIND_WHOLE,
+      .low = 1,
+      .high = 16777216,
+      .help = "Tokens of a sample, for a profile that is a config.json." },
+    { .name = "attention",
+      .value = "NAME",
+      .path = "estimate.attention",
+      .commands = ALL,
+      .kind = KIND_TEXT,
+      .choices = "flash eager",
+      .preset = "flash, with fp32 eager",
+      .help = "For a config.json: eager attention keeps its scores in memory." },
+    { .name = "largest-microbatch",
+      .value = "N",
+      .path = "estimate.largestMicroBatch",
+      .commands = ALL,
+      .kind = KIND_WHOLE,
+      .low = 1,
+      .high = HET_MAX_MICROBATCH,
+      .preset = "64",
+      .help = "For a config.json: the largest micro-batch that is estimated." },
+    { .name = "calibrate",
+      .value = "LIST",
+      .path = "estimate.calibration",
+      .commands = ALL,
+      .kind = KIND_STEPS,
+      .low = 1,
+      .high = UINT32_MAX,
+      .help = "For a config.json: measured steps as TYPE=SECONDS, TYPE=SECONDS@B, "
+              "TYPE=SECONDS@BxT or TYPE=SECONDS@BxTxN: seconds forward and backward, "
+              "without the optimizer, of one micro-batch of B samples (1) on one "
+              "tensor-parallel group of T GPUs (1) that holds embedding, head and N "
+              "blocks (all). The share of its peak rate that each type reaches is fitted "
+              "to its step." },
+    { .name = "extrapolate",
+      .value = "N",
+      .path = "job.extrapolate",
+      .commands = ALL,
+      .kind = KIND_WHOLE,
+      .low = 1,
+      .high = HET_MAX_EXTRAPOLATION,
+      .preset = "1",
+      .help =
+          "Micro-batches of up to N times the largest measured may be used; they take "
+          "as long as the largest measured so many times. The plan then says so." },
     { .name = "algorithm",
       .value = "NAME",
       .path = "job.algorithm",
@@ -403,11 +455,50 @@ static json_t *parse_type(const struct option *option, char *text, struct het_er
     return type;
 }
 
+/* "A100=0.21@4x2x24" -> { "gpuType", "seconds", "microBatchSize", "tensorParallel",
+ * "blocks" }, of which the last three may be missing. */
+static json_t *parse_step(const struct option *option, char *text, struct het_error *err)
+{
+    static const char *const keys[] = { "microBatchSize", "tensorParallel", "blocks" };
+    char *equals = strrchr(text, '='), *counts = equals ? strchr(equals, '@') : NULL;
+    char *end = NULL;
+    if (counts)
+        *counts++ = '\0';
+    if (equals)
+        *equals++ = '\0';
+    double seconds = equals ? strtod(equals, &end) : 0;
+    json_auto_t *step = equals && *text
+                            ? json_pack("{s:s, s:f}", "gpuType", text, "seconds", seconds)
+                            : NULL;
+    if (!step || end == equals || *end || !(seconds > 0)) {
+        het_fail(err, HET_BAD_INPUT,
+                 "--%s: \"%.60s\": must be TYPE=SECONDS, with @BxTxN behind it where the "
+                 "micro-batch, degree or blocks are others than 1, 1 and all",
+                 option->name, text);
+        return NULL;
+    }
+    for (size_t i = 0; counts; i++) {
+        char *count = strsep(&counts, "x");
+        double value;
+        if (i == sizeof keys / sizeof *keys) {
+            het_fail(err, HET_BAD_INPUT, "--%s: more than BxTxN behind \"@\"",
+                     option->name);
+            return NULL;
+        }
+        if (parse_number(option, count, &value, err) < 0)
+            return NULL;
+        json_object_set_new(step, keys[i], json_integer((json_int_t)value));
+    }
+    return TAKE(step);
+}
+
 static json_t *parse_item(const struct option *option, char *text, struct het_error *err)
 {
     double value;
     if (option->kind == KIND_TYPES)
         return parse_type(option, text, err);
+    if (option->kind == KIND_STEPS)
+        return parse_step(option, text, err);
     return parse_number(option, text, &value, err) < 0 ? NULL
                                                        : number_json(option, value);
 }
@@ -472,6 +563,7 @@ static json_t *parse_value(const struct option *option, const char *text,
         return parse_number(option, text, &value, err) < 0 ? NULL
                                                            : number_json(option, value);
     case KIND_LIST:
+    case KIND_STEPS:
     case KIND_TYPES:
         return parse_list(option, text, err);
     }

@@ -529,6 +529,22 @@ size_t het_plan_check(struct het_arena *arena, const struct het_problem *problem
     return violations->count - before;
 }
 
+bool het_plan_extrapolates(const struct het_problem *problem, const struct het_plan *plan)
+{
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            for (size_t r = 0; r < stage->replica_count; r++) {
+                const struct het_replica *replica = &stage->replicas[r];
+                if (het_profile_extrapolates(problem->profile,
+                                             problem->profile_type[replica->type],
+                                             replica->tp, replica->microbatch_size))
+                    return true;
+            }
+        }
+    return false;
+}
+
 /* ---- idle GPUs, ranks ---- */
 
 void het_plan_fill_idle(struct het_arena *arena, const struct het_cluster *cluster,

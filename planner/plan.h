@@ -79,6 +79,8 @@ struct het_prediction {
     double unrestricted_s;
     uint32_t unrestricted_needs;
     double pipeline_s, gradient_sync_s, optimizer_s;
+    enum het_profile_origin profile_origin; /* where its times come from */
+    bool extrapolated; /* a micro-batch is larger than what was measured */
     const struct het_peak_memory *peak_memory;
     size_t peak_memory_count;
 };
@@ -133,6 +135,10 @@ size_t het_plan_check(struct het_arena *arena, const struct het_problem *problem
                       const struct het_plan *plan, struct het_violations *violations);
 void het_violations_add(struct het_arena *arena, struct het_violations *violations,
                         const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Whether a replica of a bound plan takes more samples than the profile measured. */
+bool het_plan_extrapolates(const struct het_problem *problem,
+                           const struct het_plan *plan);
 
 /* Fills plan->idle (in `arena`) from what the pipelines of a bound plan leave of
  * `cluster`. */

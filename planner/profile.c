@@ -3,6 +3,25 @@
 #include <math.h>
 #include <string.h>
 
+static const char *const origin_names[] = { "measured", "estimated", "calibrated" };
+
+const char *het_profile_origin_name(enum het_profile_origin origin)
+{
+    return origin_names[origin];
+}
+
+int het_profile_origin_parse(const char *name, enum het_profile_origin *ret,
+                             struct het_error *err)
+{
+    for (size_t i = 0; i < sizeof origin_names / sizeof *origin_names; i++)
+        if (!strcmp(origin_names[i], name)) {
+            *ret = (enum het_profile_origin)i;
+            return 0;
+        }
+    return het_fail(err, HET_BAD_INPUT,
+                    "\"%.40s\": must be measured, estimated or calibrated", name);
+}
+
 uint32_t het_profile_find_type(const struct het_profile *profile, const char *name)
 {
     size_t low = 0, high = profile->type_count;
@@ -76,11 +95,20 @@ static size_t find_run(const struct het_profile *profile, uint32_t type, uint32_
     return first;
 }
 
+/* Largest measured micro-batch of the `count` measurements from `first` on. */
+static uint32_t run_largest(const struct het_profile *profile, size_t first, size_t count)
+{
+    return count ? profile->measurements[first + count - 1].microbatch : 0;
+}
+
 uint32_t het_profile_max_microbatch(const struct het_profile *profile, uint32_t type,
                                     uint32_t tp)
 {
     size_t count, first = find_run(profile, type, tp, &count);
-    return count ? profile->measurements[first + count - 1].microbatch : 0;
+    uint64_t largest = run_largest(profile, first, count);
+    if (profile->extrapolation > 1)
+        largest *= profile->extrapolation;
+    return largest < HET_MAX_MICROBATCH ? (uint32_t)largest : HET_MAX_MICROBATCH;
 }
 
 uint32_t het_profile_min_microbatch(const struct het_profile *profile, uint32_t type,
@@ -90,27 +118,58 @@ uint32_t het_profile_min_microbatch(const struct het_profile *profile, uint32_t 
     return count ? profile->measurements[first].microbatch : 0;
 }
 
-/* Calls for the measured points whose micro-batches sum up to `samples`, by the rules of
- * the header: the size itself, or its binary parts. Returns how many there are, 0 if it
- * cannot be had. */
-#define MAX_PARTS 32
-static size_t find_parts(const struct het_profile *profile, uint32_t type, uint32_t tp,
-                         uint32_t samples, const struct het_measurement **ret_parts)
+bool het_profile_extrapolates(const struct het_profile *profile, uint32_t type,
+                              uint32_t tp, uint32_t samples)
 {
-    size_t run, first = find_run(profile, type, tp, &run);
-    if (!run || samples > profile->measurements[first + run - 1].microbatch)
-        return 0;
-    if ((ret_parts[0] = het_profile_find(profile, type, tp, samples)))
-        return 1;
-    size_t count = 0;
-    for (uint32_t rest = samples; rest; rest &= rest - 1) {
-        uint32_t lowest_bit = rest & -rest;
-        const struct het_measurement *part =
-            het_profile_find(profile, type, tp, lowest_bit);
-        if (!part)
-            return 0;
-        ret_parts[count++] = part;
+    size_t count, first = find_run(profile, type, tp, &count);
+    return samples > run_largest(profile, first, count);
+}
+
+/* A measured point, taken so many times. */
+struct part {
+    const struct het_measurement *measured;
+    uint32_t times;
+};
+
+/* The power of two `size`, out of itself or of its measured halves. */
+static bool find_power(const struct het_profile *profile, uint32_t type, uint32_t tp,
+                       uint32_t size, struct part *ret)
+{
+    uint32_t times = 1;
+    for (; size; size /= 2, times *= 2) {
+        const struct het_measurement *measured =
+            het_profile_find(profile, type, tp, size);
+        if (measured) {
+            *ret = (struct part){ measured, times };
+            return true;
+        }
     }
+    return false;
+}
+
+/* Calls for the measured points whose micro-batches sum up to `samples`, by the rules of
+ * the header. Returns how many parts there are, 0 if it cannot be had. */
+#define MAX_PARTS 33
+static size_t find_parts(const struct het_profile *profile, uint32_t type, uint32_t tp,
+                         uint32_t samples, struct part *ret_parts)
+{
+    size_t run, first = find_run(profile, type, tp, &run), count = 0;
+    if (samples > het_profile_max_microbatch(profile, type, tp))
+        return 0;
+    uint32_t largest = run_largest(profile, first, run), rest = samples;
+    if (rest > largest) {
+        ret_parts[count++] =
+            (struct part){ &profile->measurements[first + run - 1], rest / largest };
+        rest %= largest;
+    }
+    const struct het_measurement *whole = het_profile_find(profile, type, tp, rest);
+    if (whole) {
+        ret_parts[count++] = (struct part){ whole, 1 };
+        return count;
+    }
+    for (; rest; rest &= rest - 1)
+        if (!find_power(profile, type, tp, rest & -rest, &ret_parts[count++]))
+            return 0;
     return count;
 }
 
@@ -123,7 +182,7 @@ int het_profile_times(const struct het_profile *profile, uint32_t type, uint32_t
         *ret_forward_s = *ret_backward_s = 0;
         return 0;
     }
-    const struct het_measurement *parts[MAX_PARTS];
+    struct part parts[MAX_PARTS];
     size_t part_count = find_parts(profile, type, tp, samples, parts);
     if (!part_count)
         return het_fail(err, HET_NO_PROFILE, "no profile for %s, tp %u, micro-batch %u",
@@ -132,8 +191,11 @@ int het_profile_times(const struct het_profile *profile, uint32_t type, uint32_t
     double forward = 0, backward = 0;
     uint32_t end = first_layer + layer_count;
     for (size_t i = 0; i < part_count; i++) {
-        forward += parts[i]->forward_s[end] - parts[i]->forward_s[first_layer];
-        backward += parts[i]->backward_s[end] - parts[i]->backward_s[first_layer];
+        const struct het_measurement *measured = parts[i].measured;
+        forward += parts[i].times *
+                   (measured->forward_s[end] - measured->forward_s[first_layer]);
+        backward += parts[i].times *
+                    (measured->backward_s[end] - measured->backward_s[first_layer]);
     }
     *ret_forward_s = forward;
     *ret_backward_s = backward;
@@ -143,7 +205,7 @@ int het_profile_times(const struct het_profile *profile, uint32_t type, uint32_t
 bool het_profile_covers(const struct het_profile *profile, uint32_t type, uint32_t tp,
                         uint32_t samples)
 {
-    const struct het_measurement *parts[MAX_PARTS];
+    struct part parts[MAX_PARTS];
     return !samples || find_parts(profile, type, tp, samples, parts);
 }
 

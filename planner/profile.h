@@ -2,9 +2,12 @@
  * degree, micro-batch size). Layer 0 is the embedding, the last the head.
  *
  * Rules: a micro-batch size without a measurement of its own takes the sum of its binary
- * parts (7 = 4 + 2 + 1; Metis, section 4.3), each of which must be measured; nothing is
- * extrapolated beyond the largest measured size; a degree without measurements does not
- * exist for that type. */
+ * parts (7 = 4 + 2 + 1; Metis, section 4.3). A part that was not measured is twice its
+ * half (4 = 2 + 2), and so on down; there is none below the least measured size. Beyond
+ * the largest measured size nothing is had, unless `extrapolation` allows it: then a size
+ * is the largest measured one as often as it goes in, and the parts of the rest. So a
+ * time is always a sum of measured ones, and never less a sample than the best of them. A
+ * degree without measurements does not exist for that type. */
 #ifndef HET_PROFILE_H
 #define HET_PROFILE_H
 
@@ -17,8 +20,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HET_MAX_LAYERS     4096u
-#define HET_MAX_MICROBATCH 65536u
+#define HET_MAX_LAYERS        4096u
+#define HET_MAX_MICROBATCH    65536u
+#define HET_MAX_EXTRAPOLATION 16u
+
+/* Where times come from: all from measurements; from data sheets (estimate.h); or from
+ * data sheets fitted to a measured step of each GPU type. */
+enum het_profile_origin {
+    HET_PROFILE_MEASURED,
+    HET_PROFILE_ESTIMATED,
+    HET_PROFILE_CALIBRATED
+};
 
 /* One measured point. Times are seconds for `microbatch` samples on one rank of a
  * tensor-parallel group of `tp`; prefix sums: entry l is the sum over layers 0 .. l-1, so
@@ -58,8 +70,11 @@ struct het_profile {
     double parameter_element_bytes; /* 4 for fp32 profiles */
     enum het_precision precision;   /* in which it was measured */
     enum het_optimizer optimizer;   /* that het_layer_bytes.state counts */
-    bool shared_embedding; /* head and embedding are one tensor (both ends hold and
-                              synchronise it) */
+    enum het_profile_origin origin;
+    uint32_t extrapolation; /* times the largest measured micro-batch that may be asked
+                               for; 0 and 1: no more than was measured */
+    bool shared_embedding;  /* head and embedding are one tensor (both ends hold and
+                               synchronise it) */
 };
 
 /* Index of `name` in type_names; HET_NO_TYPE if absent. */
@@ -71,7 +86,13 @@ const struct het_measurement *het_profile_find(const struct het_profile *profile
 /* Entry of degree `tp`; NULL if absent. */
 const struct het_layer_bytes *het_profile_bytes(const struct het_profile *profile,
                                                 uint32_t tp);
-/* Largest and smallest measured micro-batch of (type, tp); 0 if the degree is absent. */
+/* "measured", "estimated", "calibrated"; and back, HET_BAD_INPUT for another name. */
+const char *het_profile_origin_name(enum het_profile_origin origin);
+int het_profile_origin_parse(const char *name, enum het_profile_origin *ret,
+                             struct het_error *err);
+
+/* Largest micro-batch of (type, tp) that can be had, and smallest that was measured; 0 if
+ * the degree is absent. */
 uint32_t het_profile_max_microbatch(const struct het_profile *profile, uint32_t type,
                                     uint32_t tp);
 uint32_t het_profile_min_microbatch(const struct het_profile *profile, uint32_t type,
@@ -87,6 +108,9 @@ int het_profile_times(const struct het_profile *profile, uint32_t type, uint32_t
 /* The same question without the times: whether (type, tp, samples) can be had. */
 bool het_profile_covers(const struct het_profile *profile, uint32_t type, uint32_t tp,
                         uint32_t samples);
+/* Whether the size is beyond the largest that was measured of (type, tp). */
+bool het_profile_extrapolates(const struct het_profile *profile, uint32_t type,
+                              uint32_t tp, uint32_t samples);
 /* Optimizer seconds of layers [first, first + count): the model's, in proportion to the
  * parameters. Of the smallest measured micro-batch of (type, tp). */
 double het_profile_optimizer_s(const struct het_profile *profile, uint32_t type,

@@ -164,7 +164,8 @@ static int find_points(struct reader *reader, const struct het_view *times,
         return -1;
     if (count_points(times->json) > MAX_POINTS)
         return het_view_fail(times, err, "more than %u measured points", MAX_POINTS);
-    reader->points = HET_ARENA_ARRAY(reader->arena, struct point, count_points(times->json));
+    reader->points =
+        HET_ARENA_ARRAY(reader->arena, struct point, count_points(times->json));
     json_object_foreach ((json_t *)(uintptr_t)times->json, type, sizes) {
         struct het_view child = het_view_get(times, type);
         if (add_type(reader, het_arena_strdup(reader->arena, type), &child, err) < 0)
@@ -230,8 +231,9 @@ static int read_floats(const struct het_view *layer, const char *key, double *re
                        struct het_error *err)
 {
     struct het_view view = het_view_get(layer, key);
-    return het_view_need(&view, err) < 0 ? -1
-                                         : het_view_number(&view, 0, MAX_FLOATS, ret, err);
+    return het_view_need(&view, err) < 0
+               ? -1
+               : het_view_number(&view, 0, MAX_FLOATS, ret, err);
 }
 
 /* The sizes of one degree; `boundary` is [layer_count] of the profile, or NULL. */
@@ -409,7 +411,8 @@ int het_profile_sailor_read(struct het_arena *arena, const json_t *json,
     struct reader reader = { .arena = arena, .profile = profile };
     if (het_profile_sailor_options(arena, &root, profile, err) < 0 ||
         find_points(&reader, &times, err) < 0 || read_sizes(&reader, &root, err) < 0 ||
-        read_measurements(&reader, &times, err) < 0 || het_profile_check(profile, err) < 0)
+        read_measurements(&reader, &times, err) < 0 ||
+        het_profile_check(profile, err) < 0)
         return -1;
     *ret = profile;
     return 0;

@@ -3,13 +3,14 @@
  *
  *   layerTimes  { TYPE: { B: { T: { LAYER: [forward s, backward s, update s] } } } }, the
  *               contents of files called <TYPE>.json; B samples, tensor-parallel degree T
- *   llmInfo     { MODEL: { T: { LAYER: { params_floats, act_output_floats, act_mem_floats,
- *               ... } } } }, the content of llm_info.json, or what it has of one model; one
- *               sample, one tensor-parallel rank
+ *   llmInfo     { MODEL: { T: { LAYER: { params_floats, act_output_floats,
+ * act_mem_floats,
+ *               ... } } } }, the content of llm_info.json, or what it has of one model;
+ * one sample, one tensor-parallel rank
  *
  * Layers are called "0" to "L-1"; all points have as many as llmInfo has. Each entry is a
- * layer of its own: a final norm that was measured apart from the head can be cut from it.
- * The optimizer's time is the sum of the layers' updates.
+ * layer of its own: a final norm that was measured apart from the head can be cut from
+ * it. The optimizer's time is the sum of the layers' updates.
  *
  * Bytes: parameters are params_floats, what a layer sends on is act_output_floats (of the
  * least degree, whose head does not split its logits), what the backward pass keeps is

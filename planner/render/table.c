@@ -630,12 +630,36 @@ static void put_heading(struct page *page)
         plan->pipeline_count == 1 ? "" : "s", used, used + idle);
 }
 
+static void put_origin(struct page *page)
+{
+    const struct het_prediction *predicted = &page->predicted;
+    switch (predicted->profile_origin) {
+    case HET_PROFILE_MEASURED:
+        break;
+    case HET_PROFILE_ESTIMATED:
+        put(page,
+            "warning: times are estimated from data sheets; nothing was measured\n");
+        break;
+    case HET_PROFILE_CALIBRATED:
+        put(page, "note: times are estimated, fitted to a measured step of each type\n");
+        break;
+    }
+    if (predicted->extrapolated)
+        put(page, "warning: a micro-batch is larger than any that was measured\n");
+    if (predicted->extrapolated || predicted->profile_origin != HET_PROFILE_MEASURED)
+        put(page, "\n");
+}
+
 /* What is known of the plan's time and memory: as predicted, else worked out. */
 static void find_numbers(struct page *page, const struct het_problem *problem)
 {
     const struct het_plan *plan = page->plan;
     size_t replicas = 0, peak_count = plan->predicted.peak_memory_count;
     page->predicted = plan->predicted;
+    if (problem) {
+        page->predicted.profile_origin = problem->profile->origin;
+        page->predicted.extrapolated = het_plan_extrapolates(problem, plan);
+    }
     struct het_peak_memory *peaks = NULL;
     const struct het_peak_memory *known = plan->predicted.peak_memory;
     if (problem && !peak_count) {
@@ -674,6 +698,7 @@ char *het_render_table(struct het_arena *arena, const struct het_problem *proble
     size_t rest, shape_count = find_shapes(plan, shapes, &rest);
     find_numbers(&page, problem);
     put_heading(&page);
+    put_origin(&page);
     put_table(&page, shapes, shape_count);
     for (size_t i = 0; i < shape_count; i++)
         put_picture(&page, &shapes[i]);

@@ -154,6 +154,21 @@ def seeds_profile():
         yield from documents(path)
 
 
+def seeds_model_config():
+    cluster = load("docs/examples/cluster-mixed.json")
+    for path in sorted(glob.glob("tests/data/models/*.json")):
+        profile = {"config": load(path), "sequenceLength": 512, "largestMicroBatch": 4}
+        yield {"cluster": cluster, "profile": profile}
+        yield {"cluster": cluster, "profile": profile | {
+            "precision": "fp16", "optimizer": "sgd", "attention": "eager",
+            "calibration": [{"gpuType": "A100", "seconds": 0.5, "microBatchSize": 2,
+                             "tensorParallel": 2, "blocks": 1}]}}
+    yield {"cluster": cluster, "profile": {"sequenceLength": 64, "config": {"text_config": {
+        "n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100, "num_experts": 4,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_shared_experts": 1,
+        "first_k_dense_replace": 1, "hidden_activation": "geglu", "attn_pdrop": 0.1}}}}
+
+
 def seeds_plan():
     return plans()
 

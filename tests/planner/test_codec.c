@@ -45,7 +45,8 @@ START_TEST(hardware_file_is_laid_over_the_table)
     ck_assert_str_eq(
         err.message,
         "gpuTypes[0].intraGbs: unknown field; known are name, aliases, "
-        "profile, memoryGiB, intraGBs, interGBs, workspaceGiB, pricePerHour");
+        "profile, memoryGiB, intraGBs, interGBs, workspaceGiB, pricePerHour, "
+        "bf16TFLOPS, fp16TFLOPS, tf32TFLOPS, fp32TFLOPS, memoryGBs");
     json_auto_t *part = parse("{\"gpuType\":[]}");
     ck_assert_int_eq(
         het_codec_hardware(arena, part, het_hardware_builtin(), &hardware, &err), -1);

@@ -61,6 +61,65 @@ START_TEST(nothing_is_extrapolated)
 }
 END_TEST
 
+START_TEST(missing_power_of_two_is_twice_its_half)
+{
+    struct toy *toy = toy_new();
+    double forward, backward;
+    /* Fast, tp 1, sizes 1 and 4: two samples are 1 + 1, three 1 + 1 + 1. */
+    struct het_measurement *m =
+        toy_copy(toy, toy->profile.measurements, 3 * sizeof(struct het_measurement));
+    m[1] = m[2];
+    toy->profile.measurements = m;
+    toy->profile.measurement_count = 2;
+    ck_assert_int_eq(
+        het_profile_times(&toy->profile, 0, 1, 2, 0, 4, &forward, &backward, NULL), 0);
+    ck_near(forward, 0.010 * (1 + 1));
+    ck_assert_int_eq(
+        het_profile_times(&toy->profile, 0, 1, 3, 0, 4, &forward, &backward, NULL), 0);
+    ck_near(backward, 0.020 * (2 * 1 + 1));
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(extrapolation_repeats_the_largest_measured_size)
+{
+    struct toy *toy = toy_new();
+    double forward, backward;
+    toy->profile.extrapolation = 3;
+    ck_assert_uint_eq(het_profile_max_microbatch(&toy->profile, 0, 1), 3 * 4);
+    /* Eleven samples: twice four, and 2 + 1 of the other three. */
+    ck_assert_int_eq(
+        het_profile_times(&toy->profile, 0, 1, 11, 0, 4, &forward, &backward, NULL), 0);
+    ck_near(forward, 0.010 * (2 * 2.5 + 1.5 + 1));
+    ck_near(backward, 0.020 * (2 * 2.5 + 1.5 + 1));
+    /* Twelve: three times four, nothing else. */
+    ck_assert_int_eq(
+        het_profile_times(&toy->profile, 0, 1, 12, 0, 4, &forward, &backward, NULL), 0);
+    ck_near(forward, 0.010 * 3 * 2.5);
+    ck_assert(!het_profile_covers(&toy->profile, 0, 1, 13));
+    ck_assert(het_profile_extrapolates(&toy->profile, 0, 1, 5));
+    ck_assert(!het_profile_extrapolates(&toy->profile, 0, 1, 3));
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(no_size_is_faster_a_sample_than_the_best_measured)
+{
+    struct toy *toy = toy_new();
+    toy->profile.extrapolation = HET_MAX_EXTRAPOLATION;
+    double best = HUGE_VAL, forward, backward;
+    for (uint32_t b = 1; b <= 4; b *= 2)
+        best = fmin(best, het_profile_find(&toy->profile, 0, 1, b)->forward_s[4] / b);
+    for (uint32_t b = 1; b <= 4 * HET_MAX_EXTRAPOLATION; b++) {
+        ck_assert_int_eq(
+            het_profile_times(&toy->profile, 0, 1, b, 0, 4, &forward, &backward, NULL),
+            0);
+        ck_assert_double_ge(forward / b, best * (1 - 1e-12));
+    }
+    toy_free(toy);
+}
+END_TEST
+
 START_TEST(what_is_measured_is_found)
 {
     struct toy *toy = toy_new();
@@ -122,6 +181,9 @@ Suite *test_profile_suite(void)
     tcase_add_test(cases, times_are_sums_over_layers);
     tcase_add_test(cases, unmeasured_size_is_the_sum_of_its_binary_parts);
     tcase_add_test(cases, nothing_is_extrapolated);
+    tcase_add_test(cases, missing_power_of_two_is_twice_its_half);
+    tcase_add_test(cases, extrapolation_repeats_the_largest_measured_size);
+    tcase_add_test(cases, no_size_is_faster_a_sample_than_the_best_measured);
     tcase_add_test(cases, what_is_measured_is_found);
     tcase_add_test(cases, inconsistent_profile_is_refused);
     suite_add_tcase(suite, cases);

@@ -75,9 +75,9 @@ START_TEST(both_forms_of_the_same_measurements_agree)
 {
     struct het_arena *arena = het_arena_new();
     json_auto_t *sailor = opt_350();
-    json_auto_t *metis =
-        json_pack("{s:o, s:o}", "files", test_read_directory("tests/data/sailor/opt-350"),
-                  "layerTimes", layer_times());
+    json_auto_t *metis = json_pack("{s:o, s:o}", "files",
+                                   test_read_directory("tests/data/sailor/opt-350"),
+                                   "layerTimes", layer_times());
     const struct het_profile *a = read_profile(arena, sailor);
     const struct het_profile *b = read_profile(arena, metis);
     ck_assert_uint_eq(a->layer_count, b->layer_count);
@@ -99,7 +99,8 @@ START_TEST(both_forms_of_the_same_measurements_agree)
             ck_near(same->parameters[l], bytes->parameters[l]);
             /* A fit over micro-batch sizes on the one side. */
             ck_assert_double_eq_tol(same->state[l] / bytes->state[l], 1, 1e-3);
-            ck_assert_double_eq_tol(same->activations[l] / bytes->activations[l], 1, 0.02);
+            ck_assert_double_eq_tol(same->activations[l] / bytes->activations[l], 1,
+                                    0.02);
         }
     }
     for (uint32_t l = 0; l < b->layer_count; l++)
@@ -176,9 +177,9 @@ START_TEST(folder_is_recognised_and_finds_its_sizes)
                          "--cluster", "tests/data/clusters/a100x8_v100x8.json",
                          "--global-batch-size", "64", NULL);
     ck_assert_int_eq(result.exit_code, 2);
-    ck_assert_msg(strstr(result.err, "has no model called \"none\"; name one of: OPT-350") !=
-                      NULL,
-                  "%s", result.err);
+    ck_assert_msg(
+        strstr(result.err, "has no model called \"none\"; name one of: OPT-350") != NULL,
+        "%s", result.err);
     command_result_fini(&result);
     command_remove(folder);
 }
