@@ -5,7 +5,9 @@
 #include "planner/profile_model.h"
 #include "planner/runtime.h"
 #include "planner/search.h"
+#include "planner/simulate.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- question ---- */
@@ -102,6 +104,29 @@ static int decode_plan(struct het_arena *arena, const struct het_workload *workl
     return 0;
 }
 
+/* "migration": { "diskGBs", "cloudGBs", "maxSeconds" }. */
+static int read_migration(const json_t *job, struct het_question *question,
+                          struct het_error *err)
+{
+    static const char *const fields[] = { "diskGBs", "cloudGBs", "maxSeconds", NULL };
+    struct het_view root = het_view_root(job);
+    struct het_view view = het_view_get(&root, "migration");
+    struct het_view disk = het_view_get(&view, "diskGBs");
+    struct het_view cloud = het_view_get(&view, "cloudGBs");
+    struct het_view most = het_view_get(&view, "maxSeconds");
+    double disk_gb_s = HET_MIGRATE_DISK_BYTES_PER_S / 1e9;
+    double cloud_gb_s = HET_MIGRATE_CLOUD_BYTES_PER_S / 1e9;
+    question->max_migration_s = HUGE_VAL;
+    if (het_view_object(&view, err) < 0 || het_view_members(&view, fields, err) < 0 ||
+        het_view_number(&disk, 1e-6, 1e6, &disk_gb_s, err) < 0 ||
+        het_view_number(&cloud, 1e-6, 1e6, &cloud_gb_s, err) < 0 ||
+        het_view_number(&most, 0, 1e9, &question->max_migration_s, err) < 0)
+        return -1;
+    question->rates = (struct het_migrate_rates){ .disk_bytes_per_s = disk_gb_s * 1e9,
+                                                  .cloud_bytes_per_s = cloud_gb_s * 1e9 };
+    return 0;
+}
+
 static int read_job(struct het_arena *arena, const json_t *document,
                     const struct het_profile *profile, struct het_workload *workload,
                     struct het_question *question, struct het_error *err)
@@ -110,6 +135,8 @@ static int read_job(struct het_arena *arena, const json_t *document,
     if (get_part(document, "job", &job, err) < 0)
         return -1;
     if (het_codec_workload(arena, job, profile, workload, &question->options, err) < 0)
+        return fail_in_part(document, "job", err);
+    if (read_migration(job, question, err) < 0)
         return fail_in_part(document, "job", err);
     const json_t *from = json_object_get(job, "from");
     if (from && !json_is_null(from) &&
@@ -232,6 +259,21 @@ static void find_unrestricted(struct het_arena *arena,
         het_runtime_needs(question->problem.workload->runtime, found);
 }
 
+/* The plan where least moves, and what does. */
+static void find_migration(struct het_arena *arena, const struct het_question *question,
+                           struct het_plan *plan)
+{
+    const struct het_problem *problem = &question->problem;
+    struct het_migration *migration = het_arena_alloc(arena, sizeof *migration);
+    const struct het_plan *placed =
+        het_migrate_place(arena, problem, question->from, plan);
+    plan->pipelines = placed->pipelines;
+    het_plan_fill_idle(arena, problem->cluster, plan);
+    *migration = het_migrate(arena, problem, question->from, plan, &question->rates);
+    plan->predicted.migration = migration;
+    plan->predicted.from_iteration_s = from_iteration_s(arena, question);
+}
+
 int het_question_plan(struct het_arena *arena, const struct het_question *question,
                       const struct het_plan **ret, struct het_error *err)
 {
@@ -243,7 +285,8 @@ int het_question_plan(struct het_arena *arena, const struct het_question *questi
     struct het_plan *plan = het_plan_copy(arena, found);
     plan->predicted.profile_origin = question->problem.profile->origin;
     plan->predicted.extrapolated = het_plan_extrapolates(&question->problem, plan);
-    plan->predicted.from_iteration_s = from_iteration_s(arena, question);
+    if (question->from)
+        find_migration(arena, question, plan);
     find_unrestricted(arena, question, &plan->predicted);
     *ret = plan;
     return 0;
@@ -282,6 +325,63 @@ static void price(struct het_arena *arena, const struct het_problem *problem,
                         het_codec_parts_json(cost.pipeline_s, cost.sync_s, cost.step_s));
     json_object_set_new(verdict, "peakMemoryBytes",
                         het_codec_peak_memory_json(peaks, count));
+}
+
+/* ---- migration ---- */
+
+static json_t *rank_json(const struct het_problem *problem,
+                         const struct het_migration *migration, size_t rank)
+{
+    const struct het_migrate_rank *r = &migration->ranks[rank];
+    return json_pack("{s:i, s:o, s:i, s:b, s:f, s:f, s:f}", "rank", (int)rank, "node",
+                     het_json_text(problem->cluster->nodes[r->node].name), "gpu",
+                     (int)r->local_index, "keeps", r->keeps, "localBytes", r->local_bytes,
+                     "peerBytes", r->peer_bytes, "cloudBytes", r->cloud_bytes);
+}
+
+static json_t *migration_json(const struct het_problem *problem,
+                              const struct het_migration *migration)
+{
+    json_t *json = het_codec_migration_json(migration), *ranks = json_array();
+    for (size_t i = 0; i < migration->rank_count; i++)
+        json_array_append_new(ranks, rank_json(problem, migration, i));
+    json_object_set_new(json, "ranks", ranks);
+    if (migration->bottleneck_node != HET_UNBOUND)
+        json_object_set_new(
+            json_object_get(json, "bottleneck"), "node",
+            het_json_text(problem->cluster->nodes[migration->bottleneck_node].name));
+    return json;
+}
+
+int het_question_diff(struct het_arena *arena, const struct het_question *question,
+                      const json_t *plan_json, json_t **ret, struct het_error *err)
+{
+    const struct het_problem *problem = &question->problem;
+    struct het_violations violations = { 0 };
+    const struct het_plan *plan = NULL;
+    struct het_cost cost;
+    if (!question->from)
+        return het_fail(err, HET_BAD_INPUT, "from: the running plan is missing");
+    if (question->from->layer_count != problem->profile->layer_count)
+        return het_fail(err, HET_BAD_INPUT,
+                        "from: layerCount: is %u, the profile has %u layers; both plans "
+                        "must be of one model",
+                        question->from->layer_count, problem->profile->layer_count);
+    if (decode_plan(arena, problem->workload, plan_json, &plan, err) < 0 ||
+        het_plan_bind(arena, plan, problem->cluster, &plan, err) < 0)
+        return -1;
+    if (het_plan_check(arena, problem, plan, &violations))
+        return het_fail(err, HET_BAD_INPUT, "%.300s", violations.messages[0]);
+    if (het_simulate_plan(arena, problem, plan, &cost, NULL, err) < 0)
+        return -1;
+    struct het_migration migration =
+        het_migrate(arena, problem, question->from, plan, &question->rates);
+    *ret = migration_json(problem, &migration);
+    json_object_set_new(*ret, "iterationSeconds", json_real(cost.iteration_s));
+    double from_s = from_iteration_s(arena, question);
+    if (from_s > 0)
+        json_object_set_new(*ret, "fromIterationSeconds", json_real(from_s));
+    return 0;
 }
 
 json_t *het_question_judge(struct het_arena *arena, const struct het_question *question,

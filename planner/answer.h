@@ -4,6 +4,7 @@
 #define HET_ANSWER_H
 
 #include "planner/codec.h"
+#include "planner/migrate.h"
 
 /* A problem and options out of the input document; everything lives in `arena`:
  *
@@ -19,6 +20,8 @@ struct het_question {
     struct het_search_options options;
     const struct het_hardware *hardware;
     const struct het_plan *from; /* running plan, or NULL */
+    struct het_migrate_rates rates;
+    double max_migration_s; /* HUGE_VAL: no limit */
 };
 
 /* Errors: HET_BAD_INPUT names part and field; HET_NO_PLAN, when no node has a free GPU.
@@ -31,6 +34,19 @@ int het_question_read(struct het_arena *arena, const json_t *document,
  * unless it cannot run on this cluster, with this profile and the job's limits. */
 int het_question_plan(struct het_arena *arena, const struct het_question *question,
                       const struct het_plan **ret, struct het_error *err);
+
+/* What it takes to go from the question's `from` to a plan file, which must be valid:
+ *
+ *   { "seconds", "bottleneck": { "resource", "node" }, "bytes": { "local", "peer",
+ * "cloud", "state" }, "ranksKept", "ranks": [ { "rank", "node", "gpu", "keeps",
+ * "localBytes", "peerBytes", "cloudBytes" } ], "fromIterationSeconds", "iterationSeconds"
+ * }
+ *
+ * migrate.h says what they mean; fromIterationSeconds is left out if the old plan cannot
+ * run any more. Errors: HET_BAD_INPUT for a plan that is not well formed, or one of
+ * another model. */
+int het_question_diff(struct het_arena *arena, const struct het_question *question,
+                      const json_t *plan, json_t **ret, struct het_error *err);
 
 /* { "valid", "violations", "iterationSeconds", "closedFormSeconds", "parts",
  * "peakMemoryBytes" }, and "profile" and "extrapolated" as in a plan's prediction, of any

@@ -1,5 +1,6 @@
 #include "planner/codec.h"
 
+#include "planner/migrate.h"
 #include "planner/node_list.h"
 #include "planner/profile_metis.h"
 #include "planner/profile_model.h"
@@ -466,6 +467,7 @@ static const char *const job_fields[] = { "globalBatchSize",
                                           "seed",
                                           "from",
                                           "extrapolate",
+                                          "migration",
                                           "metisVariance",
                                           "metisPermute",
                                           "metisSizes",
@@ -1104,6 +1106,16 @@ static json_t *unrestricted_json(const struct het_prediction *predicted)
                           "needs", needs));
 }
 
+json_t *het_codec_migration_json(const struct het_migration *migration)
+{
+    return sure(json_pack(
+        "{s:f, s:{s:s}, s:{s:f, s:f, s:f, s:f}, s:o, s:o}", "seconds", migration->seconds,
+        "bottleneck", "resource", het_migrate_resource_name(migration->bottleneck),
+        "bytes", "local", migration->local_bytes, "peer", migration->peer_bytes, "cloud",
+        migration->cloud_bytes, "state", migration->state_bytes, "ranksKept",
+        number(migration->ranks_kept), "rankCount", number(migration->rank_count)));
+}
+
 static json_t *prediction_json(const struct het_prediction *predicted)
 {
     json_t *json = sure(
@@ -1124,6 +1136,11 @@ static json_t *prediction_json(const struct het_prediction *predicted)
     if (predicted->from_iteration_s > 0)
         json_object_set_new(json, "fromIterationSeconds",
                             json_real(predicted->from_iteration_s));
+    if (predicted->migration)
+        json_object_set_new(json, "migration",
+                            het_codec_migration_json(predicted->migration));
+    if (predicted->stable)
+        json_object_set_new(json, "stable", het_codec_plan_json(predicted->stable));
     if (predicted->unrestricted_s > 0)
         json_object_set_new(json, "unrestricted", unrestricted_json(predicted));
     return json;

@@ -62,6 +62,9 @@ json_t *het_codec_parts_json(double pipeline_s, double gradient_sync_s,
 void het_codec_add_origin(json_t *object, enum het_profile_origin origin,
                           bool extrapolated);
 json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t count);
+/* { "seconds", "bottleneck": { "resource" }, "bytes": { "local", "peer", "cloud",
+ * "state" }, "ranksKept", "rankCount" }. */
+json_t *het_codec_migration_json(const struct het_migration *migration);
 /* "sha256:" and 64 hex digits of the canonical plan without `predicted` and `search`; in
  * `arena`. */
 const char *het_codec_plan_hash(struct het_arena *arena, const struct het_plan *plan);

@@ -206,6 +206,19 @@ static int complete_profile(const struct het_options *options, json_t *document,
     return 0;
 }
 
+/* The running plan, as "from" of the job. */
+static int add_from(const struct het_options *options, json_t *job, struct het_error *err)
+{
+    const char *path = het_options_text(options, "from");
+    json_t *json;
+    if (!path)
+        return 0;
+    if (het_input_read(path, &json, err) < 0)
+        return -1;
+    json_object_set_new(job, "from", json);
+    return 0;
+}
+
 /* The document that `hetplan plan -` reads, made of the files and options. `plan` is what
  * cost and check judge, or NULL: batch and optimizer are then its own. */
 static int build_document(const struct het_options *options, const json_t *plan,
@@ -231,7 +244,7 @@ static int build_document(const struct het_options *options, const json_t *plan,
         add_part(options, "cluster", het_input_read, document, err) < 0 ||
         add_part(options, "hardware", het_input_read, document, err) < 0 ||
         add_part(options, "pods", het_input_read, document, err) < 0 ||
-        complete_profile(options, document, err) < 0)
+        add_from(options, job, err) < 0 || complete_profile(options, document, err) < 0)
         return -1;
     *ret = TAKE(document);
     return 0;
@@ -440,6 +453,55 @@ static int run_judge(const struct command *command, const struct het_options *op
     }
     het_arena_free(arena);
     return code;
+}
+
+/* ---- diff ---- */
+
+static void print_migration(const json_t *migration)
+{
+    const json_t *bytes = json_object_get(migration, "bytes");
+    const json_t *bottleneck = json_object_get(migration, "bottleneck");
+    const char *node = json_string_value(json_object_get(bottleneck, "node"));
+    size_t ranks = json_array_size(json_object_get(migration, "ranks"));
+    if (json_object_get(migration, "fromIterationSeconds"))
+        printf("%.6g s a step now, %.6g s then\n",
+               get_real(migration, "fromIterationSeconds"),
+               get_real(migration, "iterationSeconds"));
+    else
+        printf("the running plan cannot go on; %.6g s a step then\n",
+               get_real(migration, "iterationSeconds"));
+    printf("%.0f of %zu ranks keep their layers\n", get_real(migration, "ranksKept"),
+           ranks);
+    printf("%.3f GB from local disks, %.3f from other nodes, %.3f from the cloud (the "
+           "state is %.3f)\n",
+           get_real(bytes, "local") / 1e9, get_real(bytes, "peer") / 1e9,
+           get_real(bytes, "cloud") / 1e9, get_real(bytes, "state") / 1e9);
+    printf("%.3g s, by %s%s%s\n", get_real(migration, "seconds"),
+           json_string_value(json_object_get(bottleneck, "resource")), node ? " of " : "",
+           node ? node : "");
+}
+
+static int run_diff(const struct command *command, const struct het_options *options)
+{
+    struct het_arena *arena = het_arena_new();
+    struct het_error err;
+    json_auto_t *document = NULL, *plan = NULL, *migration = NULL;
+    struct het_question question;
+    int code = EXIT_DONE;
+    if (!options->operand)
+        het_fail(&err, HET_BAD_INPUT, "PLAN.json is missing; see --help");
+    if (!options->operand || het_options_need(command->bit, options, &err) < 0 ||
+        het_input_read(options->operand, &plan, &err) < 0 ||
+        build_document(options, plan, &document, &err) < 0 ||
+        het_question_read(arena, document, &question, &err) < 0 ||
+        het_question_diff(arena, &question, plan, &migration, &err) < 0)
+        code = fail(command, &err);
+    else if (wants_table(options))
+        print_migration(migration);
+    else
+        print_json(migration);
+    het_arena_free(arena);
+    return finish(command, code);
 }
 
 /* ---- render ---- */
@@ -675,6 +737,25 @@ static const struct command commands[] = {
                        "is wrong",
         .examples = "hetplan check --profile profiles/OPT-350 --cluster cluster.json "
                     "plan.json && echo fine",
+    },
+    {
+        .name = "diff",
+        .bit = HET_COMMAND_DIFF,
+        .run = run_diff,
+        .summary = "say what it takes to go from one plan to another",
+        .synopsis = "hetplan diff --profile DIR|FILE --cluster FILE --from OLD.json "
+                    "[OPTION]... NEW.json",
+        .description =
+            "Says which ranks keep their layers, how many bytes of the model's state move "
+            "from local disks, other nodes and the cloud, how long that takes at least, "
+            "and what limits it. Nodes of the old plan that the cluster lacks are lost. "
+            "The new plan must be valid.",
+        .output = "{\"seconds\", \"bottleneck\", \"bytes\", \"ranksKept\", \"ranks\", "
+                  "\"fromIterationSeconds\", \"iterationSeconds\"}, or the same as text.",
+        .exit_status = "0  done\n1  the cluster lacks a GPU type of the profile\n2  an "
+                       "option or a file is wrong",
+        .examples = "hetplan diff --profile profiles/OPT-350 --cluster cluster.json \\\n"
+                    "    --from old.json new.json",
     },
     {
         .name = "render",

@@ -12,7 +12,8 @@
 
 #define PLAN  HET_COMMAND_PLAN
 #define JUDGE (HET_COMMAND_COST | HET_COMMAND_CHECK)
-#define ALL   (PLAN | JUDGE)
+#define DIFF  HET_COMMAND_DIFF
+#define ALL   (PLAN | JUDGE | DIFF)
 
 #define MAX_WHOLE 9007199254740992.0 /* 2^53: JSON readers keep these exactly */
 #define MAX_LIST  256
@@ -328,6 +329,41 @@ static const struct option {
       .preset = "auto",
       .help = "Of metis: sizes of groups of GPUs: powers of two, any, or any on a small "
               "cluster only." },
+    { .name = "from",
+      .value = "PLAN.json",
+      .path = "from",
+      .commands = PLAN | DIFF,
+      .required = DIFF,
+      .kind = KIND_TEXT,
+      .help = "The running plan. Nodes that the cluster lacks are lost." },
+    { .name = "max-migration-seconds",
+      .value = "X",
+      .path = "job.migration.maxSeconds",
+      .commands = PLAN,
+      .kind = KIND_NUMBER,
+      .low = 0,
+      .high = 1e9,
+      .preset = "no limit",
+      .help = "With --from: besides the best plan also the best one among those that are "
+              "reached within this time (predicted.stable)." },
+    { .name = "disk-gb-s",
+      .value = "X",
+      .path = "job.migration.diskGBs",
+      .commands = PLAN | DIFF,
+      .kind = KIND_NUMBER,
+      .low = 1e-6,
+      .high = 1e6,
+      .preset = "3.5",
+      .help = "Rate at which a node reads its own checkpoint shards, GB/s." },
+    { .name = "cloud-gb-s",
+      .value = "X",
+      .path = "job.migration.cloudGBs",
+      .commands = PLAN | DIFF,
+      .kind = KIND_NUMBER,
+      .low = 1e-6,
+      .high = 1e6,
+      .preset = "1.2",
+      .help = "Rate at which the job downloads from cloud storage, GB/s." },
     { .name = "job",
       .value = "NAME",
       .path = "render.job",

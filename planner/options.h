@@ -14,7 +14,8 @@ enum het_command_bit {
     HET_COMMAND_PLAN = 1,
     HET_COMMAND_COST = 2,
     HET_COMMAND_CHECK = 4,
-    HET_COMMAND_RENDER = 8
+    HET_COMMAND_RENDER = 8,
+    HET_COMMAND_DIFF = 32
 };
 
 struct het_options {

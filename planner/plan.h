@@ -68,6 +68,9 @@ struct het_peak_memory {
     uint64_t bytes, capacity_bytes; /* of one GPU; capacity without the headroom */
 };
 
+struct het_migration;
+struct het_plan;
+
 struct het_prediction {
     double iteration_s, samples_per_s;
     double lower_bound_s;    /* 0: none proved */
@@ -78,6 +81,11 @@ struct het_prediction {
      * better. */
     double unrestricted_s;
     uint32_t unrestricted_needs;
+    /* What it takes to get here from the running plan; NULL: none. */
+    const struct het_migration *migration;
+    /* The fastest plan found among those that are reached within the time allowed; NULL:
+     * not asked, or this one is it. */
+    const struct het_plan *stable;
     double pipeline_s, gradient_sync_s, optimizer_s;
     enum het_profile_origin profile_origin; /* where its times come from */
     bool extrapolated; /* a micro-batch is larger than what was measured */

@@ -173,3 +173,10 @@ int het_workload_check(const struct het_workload *workload, struct het_error *er
     }
     return 0;
 }
+
+double het_workload_checkpoint_bytes(const struct het_workload *workload)
+{
+    /* Mixed: with the fp32 copy. */
+    double weights = workload->precision == HET_FP32 ? 4 : 2 + 4;
+    return workload->optimizer == HET_SGD ? weights : weights + 8;
+}

@@ -57,6 +57,10 @@ double het_precision_bytes(enum het_precision precision);
  * `holders` ranks holding the layer: fp32 Adam 16, bf16 mixed Adam 18, distributed
  * 6 + 12/h (planner.md, Memory). */
 double het_workload_state_bytes(const struct het_workload *workload, uint32_t holders);
+/* Bytes that a checkpoint holds of one parameter: weights and optimizer state, without
+ * gradients. fp32 Adam 12; bf16 mixed Adam 14 (AutoHet, section V.C: 180 GB for 13
+ * billion parameters). */
+double het_workload_checkpoint_bytes(const struct het_workload *workload);
 /* Bytes of a gradient element as it is synchronised: 4 (fp32 gradients under mixed). */
 double het_workload_gradient_bytes(const struct het_workload *workload);
 
