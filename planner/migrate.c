@@ -17,7 +17,8 @@ const char *het_migrate_resource_name(enum het_migrate_resource resource)
 /* ---- shards as bits ---- */
 
 /* A layer is cut into as many cells as the least common multiple of all degrees, so that
- * a shard is a run of cells; one bit each. Beyond 64 a shard is widened to whole cells. */
+ * a shard is a run of cells; one bit each. Beyond 64 a shard is widened to whole cells.
+ */
 #define MAX_CELLS 64u
 typedef uint64_t shard_bits;
 
@@ -71,13 +72,13 @@ struct state {
     const struct het_migrate_rates *rates;
     uint32_t cells, layer_count;
     size_t node_count;
-    double *cell_bytes;  /* [layer] */
-    uint32_t *index_of;  /* [cluster node]: among those in use, plus one */
-    uint32_t *nodes;     /* [in use]: cluster node */
+    double *cell_bytes; /* [layer] */
+    uint32_t *index_of; /* [cluster node]: among those in use, plus one */
+    uint32_t *nodes;    /* [in use]: cluster node */
     size_t used;
-    shard_bits *held;    /* [in use][layer] */
-    shard_bits *needed;  /* [in use][layer] */
-    shard_bits *fetched; /* [in use][layer]: from the cloud */
+    shard_bits *held;                          /* [in use][layer] */
+    shard_bits *needed;                        /* [in use][layer] */
+    shard_bits *fetched;                       /* [in use][layer]: from the cloud */
     double *disk_bytes, *out_bytes, *in_bytes; /* [in use] */
     double cloud_bytes;
 };
@@ -174,8 +175,8 @@ static void add_shards(const struct state *state, shard_bits *bits,
 {
     if (replica->node == HET_UNBOUND)
         return;
-    shard_bits *of_node =
-        bits + (size_t)(state->index_of[replica->node] - 1) * state->layer_count;
+    shard_bits *of_node = bits + (size_t)(state->index_of[replica->node] - 1) *
+                                     state->layer_count;
     shard_bits all = 0;
     for (uint32_t i = 0; i < replica->tp; i++)
         all |= shard(state->cells, i, replica->tp);
@@ -354,8 +355,7 @@ static void look_for_keeper(void *context, const struct het_stage *stage,
         stage->first_layer + stage->layer_count <
             keeper->stage->first_layer + keeper->stage->layer_count)
         return;
-    shard_bits mine =
-        shard(state->cells, keeper->shard_index, keeper->replica->tp);
+    shard_bits mine = shard(state->cells, keeper->shard_index, keeper->replica->tp);
     for (uint32_t i = 0; i < replica->tp; i++)
         if (replica->gpus[i] == keeper->replica->gpus[keeper->shard_index] &&
             !(mine & ~shard(state->cells, i, replica->tp)))
@@ -367,7 +367,7 @@ struct by_node {
     struct {
         const struct het_stage *stage;
         const struct het_replica *replica;
-    } *items;
+    } * items;
     size_t *first; /* [in use + 1] */
     size_t *next;  /* [in use] while filling */
     const struct state *state;
@@ -541,10 +541,10 @@ static double common_bytes(const struct state *state, uint32_t from, uint32_t to
 {
     if (!state->index_of[to])
         return 0;
-    const shard_bits *needed =
-        state->needed + (size_t)(state->index_of[from] - 1) * state->layer_count;
-    const shard_bits *held =
-        state->held + (size_t)(state->index_of[to] - 1) * state->layer_count;
+    const shard_bits *needed = state->needed +
+                               (size_t)(state->index_of[from] - 1) * state->layer_count;
+    const shard_bits *held = state->held +
+                             (size_t)(state->index_of[to] - 1) * state->layer_count;
     double bytes = 0;
     for (uint32_t l = 0; l < state->layer_count; l++)
         bytes += state->cell_bytes[l] * count_bits(needed[l] & held[l]);

@@ -3,10 +3,11 @@
  *
  * A job's state is what a checkpoint holds: weights and optimizer state, cut by layer and
  * tensor-parallel shard (het_workload_checkpoint_bytes a parameter). A node that ran part
- * of the old plan holds the shards of its GPUs. A node of the new plan needs the shards of
- * its GPUs: what it holds it reads from its own disk, once for all of its GPUs; what another surviving node holds
- * comes from there, over both uplinks; the rest is downloaded once from the cloud, by one
- * node, and passed on by nodes that have it. Nodes that the cluster lacks are lost.
+ * of the old plan holds the shards of its GPUs. A node of the new plan needs the shards
+ * of its GPUs: what it holds it reads from its own disk, once for all of its GPUs; what
+ * another surviving node holds comes from there, over both uplinks; the rest is
+ * downloaded once from the cloud, by one node, and passed on by nodes that have it. Nodes
+ * that the cluster lacks are lost.
  *
  *   seconds = max over (a node's disk, its uplink out, its uplink in, the cloud) of
  *             bytes / bandwidth

@@ -98,12 +98,12 @@ static json_t *pods_json(struct het_arena *arena, const struct het_plan *plan,
     json_t *pods = json_array();
     for (size_t n = 0; n < count; n++) {
         const char *host = het_render_host(arena, job, n);
-        json_array_append_new(
-            pods, json_pack("{s:o, s:o, s:i, s:o, s:o}", "host", het_json_text(host),
-                            "node", het_json_text(nodes[n].node_name), "gpus",
-                            (int)nodes[n].gpu_count, "arguments",
-                            arguments_json(rendering, n), "environment",
-                            environment_json(arena, plan, job, n)));
+        json_array_append_new(pods, json_pack("{s:o, s:o, s:i, s:o, s:o}", "host",
+                                              het_json_text(host), "node",
+                                              het_json_text(nodes[n].node_name), "gpus",
+                                              (int)nodes[n].gpu_count, "arguments",
+                                              arguments_json(rendering, n), "environment",
+                                              environment_json(arena, plan, job, n)));
     }
     return pods;
 }

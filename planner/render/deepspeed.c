@@ -26,8 +26,7 @@ void het_render_deepspeed(struct het_arena *arena, const struct het_plan *plan,
 {
     struct het_lanes lanes = het_lanes_of(arena, plan);
     het_rendering_add_file(rendering, "ds_config.json", write_settings(arena, plan));
-    het_rendering_add_file(rendering, "hostfile",
-                           het_render_hostfile(arena, plan, job));
+    het_rendering_add_file(rendering, "hostfile", het_render_hostfile(arena, plan, job));
     het_rendering_add_argument(arena, rendering, "--deepspeed");
     het_rendering_add_argument(arena, rendering, "--deepspeed_config");
     het_rendering_add_argument(arena, rendering, "ds_config.json");

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* A mesh: consecutive stages of one GPU type, tensor-parallel and data-parallel degree. */
+/* A mesh: consecutive stages of one GPU type, tensor-parallel and data-parallel degree.
+ */
 struct mesh {
     size_t first_stage, stage_count;
     size_t dp;
@@ -66,8 +67,8 @@ static void name_nodes(struct het_arena *arena, const struct het_plan *plan,
 {
     struct het_rank_node *nodes;
     rendering->node_count = het_plan_rank_nodes(arena, plan, &nodes);
-    rendering->node_arguments = het_arena_array(arena, rendering->node_count,
-                                                sizeof *rendering->node_arguments);
+    rendering->node_arguments =
+        het_arena_array(arena, rendering->node_count, sizeof *rendering->node_arguments);
     for (size_t n = 0; n < rendering->node_count; n++) {
         size_t m = mesh_of_rank(meshes, count, nodes[n].rank_offset);
         rendering->node_arguments[n][0] = "--hetero-current-device-type";
@@ -85,8 +86,8 @@ static const char *write_hostfile(struct het_arena *arena, const struct het_plan
     struct het_rank_node *nodes;
     size_t node_count = het_plan_rank_nodes(arena, plan, &nodes);
     for (size_t n = 0; n < node_count; n++)
-        het_writer_put(&writer, "%s slots=%u type=%s\n",
-                       het_render_host(arena, job, n), nodes[n].gpu_count,
+        het_writer_put(&writer, "%s slots=%u type=%s\n", het_render_host(arena, job, n),
+                       nodes[n].gpu_count,
                        mesh_name(arena, plan, meshes,
                                  mesh_of_rank(meshes, count, nodes[n].rank_offset)));
     return het_writer_take(&writer, arena);
@@ -98,8 +99,9 @@ static const char *write_settings(struct het_arena *arena, const struct het_plan
 {
     struct het_writer writer = { 0 };
     const struct het_pipeline *pipeline = &plan->pipelines[0];
-    het_writer_put(&writer, "system:\n  tensor_model_parallel_size: %u\n"
-                            "  pipeline_model_parallel_size: %zu\n",
+    het_writer_put(&writer,
+                   "system:\n  tensor_model_parallel_size: %u\n"
+                   "  pipeline_model_parallel_size: %zu\n",
                    meshes[0].tp, pipeline->stage_count);
     het_writer_put(&writer, "  hetero:\n    enable_hetero: true\n"
                             "    hetero_process_meshes: [");
@@ -141,9 +143,11 @@ static void add_stage_recompute(struct het_arena *arena, const struct het_plan *
     het_rendering_add_argument(arena, rendering,
                                "--recompute-granularity-per-stage-micro-batch");
     het_rendering_add_argument(arena, rendering, write_recompute(arena, plan, 1));
-    het_rendering_add_argument(arena, rendering, "--recompute-method-per-stage-micro-batch");
+    het_rendering_add_argument(arena, rendering,
+                               "--recompute-method-per-stage-micro-batch");
     het_rendering_add_argument(arena, rendering, write_recompute(arena, plan, 0));
-    het_rendering_add_argument(arena, rendering, "--recompute-num-layers-per-stage-micro-batch");
+    het_rendering_add_argument(arena, rendering,
+                               "--recompute-num-layers-per-stage-micro-batch");
     het_rendering_add_argument(arena, rendering, write_recompute(arena, plan, 1));
 }
 

@@ -10,7 +10,10 @@ static const char *write_layers(struct het_arena *arena, const struct het_plan *
     for (size_t lane = 0; lane < lanes->lane_count; lane++) {
         const struct het_pipeline *pipeline = lanes->pipelines[lane];
         for (size_t s = 0; s < pipeline->stage_count; s++)
-            het_writer_put(&writer, "%s%u", s ? "," : lane ? "],[" : "[[",
+            het_writer_put(&writer, "%s%u",
+                           s      ? ","
+                           : lane ? "],["
+                                  : "[[",
                            het_lanes_blocks(plan, &pipeline->stages[s]));
     }
     het_writer_put(&writer, "]]");
@@ -58,7 +61,10 @@ static const char *write_stage_gpus(struct het_arena *arena,
     struct het_writer writer = { 0 };
     for (size_t lane = 0; lane < lanes->lane_count; lane++)
         for (size_t s = 0; s < lanes->pipelines[lane]->stage_count; s++)
-            het_writer_put(&writer, "%s%u", s ? "," : lane ? "],[" : "[[",
+            het_writer_put(&writer, "%s%u",
+                           s      ? ","
+                           : lane ? "],["
+                                  : "[[",
                            het_lanes_at(lanes, lane, s)->replica->tp);
     het_writer_put(&writer, "]]");
     return het_writer_take(&writer, arena);
@@ -81,7 +87,8 @@ static const char *write_mapping(struct het_arena *arena, const struct het_lanes
 }
 
 /* The general form beneath the arguments: for each transformer layer one list of ranks a
- * lane (device_group_union). Layers -1 and the number of layers are embedding and head. */
+ * lane (device_group_union). Layers -1 and the number of layers are embedding and head.
+ */
 static const char *write_groups(struct het_arena *arena, const struct het_plan *plan,
                                 const struct het_lanes *lanes)
 {
@@ -96,7 +103,11 @@ static const char *write_groups(struct het_arena *arena, const struct het_plan *
                 s--;
             const struct het_lane_replica *at = het_lanes_at(lanes, lane, s);
             for (uint32_t i = 0; i < at->replica->tp; i++)
-                het_writer_put(&writer, "%s%u", i ? "," : lane ? ",[" : "[", at->ranks[i]);
+                het_writer_put(&writer, "%s%u",
+                               i      ? ","
+                               : lane ? ",["
+                                      : "[",
+                               at->ranks[i]);
             het_writer_put(&writer, "]");
         }
         het_writer_put(&writer, "]}");

@@ -27,8 +27,8 @@ static struct ranks find_ranks(struct het_arena *arena, const struct het_plan *p
 static uint32_t rank_offset(const struct ranks *ranks, const char *node_name)
 {
     const struct het_rank_node key = { .node_name = node_name };
-    const struct het_rank_node *found = bsearch(&key, ranks->nodes, ranks->node_count,
-                                                sizeof key, compare_names);
+    const struct het_rank_node *found =
+        bsearch(&key, ranks->nodes, ranks->node_count, sizeof key, compare_names);
     assert(found);
     return found->rank_offset;
 }
@@ -82,9 +82,9 @@ struct het_lanes het_lanes_of(struct het_arena *arena, const struct het_plan *pl
             lanes.pipelines[lane] = pipeline;
             for (size_t s = 0; s < pipeline->stage_count; s++) {
                 const struct het_replica *replica = &pipeline->stages[s].replicas[r];
-                replicas[lane * lanes.stage_count + s] = (struct het_lane_replica){
-                    replica, ranks_of(arena, &ranks, replica)
-                };
+                replicas[lane * lanes.stage_count + s] =
+                    (struct het_lane_replica){ replica,
+                                               ranks_of(arena, &ranks, replica) };
             }
         }
     }

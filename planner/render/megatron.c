@@ -48,7 +48,8 @@ void het_render_megatron(struct het_arena *arena, const struct het_plan *plan,
     het_rendering_add_training(arena, rendering, plan);
     if (plan->optimizer == HET_ADAM_DISTRIBUTED) {
         het_rendering_add_argument(arena, rendering, "--use-distributed-optimizer");
-        het_rendering_add_argument(arena, rendering, "--dist-ckpt-optim-fully-reshardable");
+        het_rendering_add_argument(arena, rendering,
+                                   "--dist-ckpt-optim-fully-reshardable");
     }
     het_rendering_add_argument(arena, rendering, "--ckpt-format");
     het_rendering_add_argument(arena, rendering, "torch_dist");

@@ -30,7 +30,8 @@ void het_rendering_add_number(struct het_arena *arena, struct het_rendering *ren
                               const char *argument, uint64_t value)
 {
     het_rendering_add_argument(arena, rendering, argument);
-    het_rendering_add_argument(arena, rendering, het_arena_printf(arena, "%llu", (unsigned long long)value));
+    het_rendering_add_argument(
+        arena, rendering, het_arena_printf(arena, "%llu", (unsigned long long)value));
 }
 
 void het_rendering_add_words(struct het_arena *arena, struct het_rendering *rendering,
@@ -86,10 +87,9 @@ struct het_rendering het_render(struct het_arena *arena,
         const char *runtime;
         het_renderer *render;
     } renderers[] = {
-        { "megatron", het_render_megatron }, { "flagscale", het_render_flagscale },
-        { "hetu", het_render_hetu },         { "sailor", het_render_sailor },
-        { "deepspeed", het_render_deepspeed },
-        { "torchtitan", het_render_torchtitan },
+        { "megatron", het_render_megatron },   { "flagscale", het_render_flagscale },
+        { "hetu", het_render_hetu },           { "sailor", het_render_sailor },
+        { "deepspeed", het_render_deepspeed }, { "torchtitan", het_render_torchtitan },
     };
     struct het_rendering rendering = { 0 };
     for (size_t i = 0; runtime && i < sizeof renderers / sizeof *renderers; i++)

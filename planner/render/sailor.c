@@ -25,8 +25,9 @@ static const char *write_training(struct het_arena *arena, const struct het_plan
 {
     struct het_writer writer = { 0 };
     const struct het_pipeline *pipeline = &plan->pipelines[0];
-    het_writer_put(&writer, "{\"global_batch_size\":%u,\"gradient_accumulation_steps\":%u,"
-                            "\"layers_per_stage\":[",
+    het_writer_put(&writer,
+                   "{\"global_batch_size\":%u,\"gradient_accumulation_steps\":%u,"
+                   "\"layers_per_stage\":[",
                    plan->global_batch, pipeline->microbatch_count);
     for (size_t s = 0; s < pipeline->stage_count; s++)
         het_writer_put(&writer, "%s%u", s ? "," : "", pipeline->stages[s].layer_count);

@@ -31,15 +31,18 @@ static const char *write_settings(struct het_arena *arena, const struct het_plan
     bool sharded = plan->optimizer == HET_ADAM_DISTRIBUTED;
     het_writer_put(&writer, "[activation_checkpoint]\nmode = \"%s\"\n\n",
                    modes[pipeline->stages[0].recompute]);
-    het_writer_put(&writer, "[parallelism]\ndata_parallel_replicate_degree = %zu\n"
-                            "data_parallel_shard_degree = %zu\n",
+    het_writer_put(&writer,
+                   "[parallelism]\ndata_parallel_replicate_degree = %zu\n"
+                   "data_parallel_shard_degree = %zu\n",
                    sharded ? 1 : lanes->lane_count, sharded ? lanes->lane_count : 1);
-    het_writer_put(&writer, "tensor_parallel_degree = %u\npipeline_parallel_degree = %zu\n",
+    het_writer_put(&writer,
+                   "tensor_parallel_degree = %u\npipeline_parallel_degree = %zu\n",
                    first->tp, pipeline->stage_count);
     if (pipeline->stage_count > 1) {
-        het_writer_put(&writer, "pipeline_parallel_schedule = \"1F1B\"\n"
-                                "pipeline_parallel_microbatch_size = %u\n"
-                                "module_fqns_per_model_part = [",
+        het_writer_put(&writer,
+                       "pipeline_parallel_schedule = \"1F1B\"\n"
+                       "pipeline_parallel_microbatch_size = %u\n"
+                       "module_fqns_per_model_part = [",
                        first->microbatch_size);
         for (size_t s = 0; s < pipeline->stage_count; s++) {
             het_writer_put(&writer, "%s[", s ? ", " : "");
@@ -52,7 +55,8 @@ static const char *write_settings(struct het_arena *arena, const struct het_plan
     uint64_t local = pipeline->stage_count > 1
                          ? (uint64_t)first->microbatch_size * pipeline->microbatch_count
                          : first->microbatch_size;
-    het_writer_put(&writer, "\n[training]\nglobal_batch_size = %u\nlocal_batch_size = %llu\n",
+    het_writer_put(&writer,
+                   "\n[training]\nglobal_batch_size = %u\nlocal_batch_size = %llu\n",
                    plan->global_batch, (unsigned long long)local);
     return het_writer_take(&writer, arena);
 }

@@ -135,7 +135,8 @@ START_TEST(plain_fp32_is_used_where_there_is_no_tf32)
     ck_assert(het_estimate_gpu_init(het_hardware_find(hardware, "V100"), HET_FP32, &gpu));
     ck_assert_double_eq(gpu.flops, 15.7e12);
     ck_assert_double_eq(gpu.share, HET_ESTIMATE_PLAIN_SHARE);
-    ck_assert(!het_estimate_gpu_init(het_hardware_find(hardware, "V100"), HET_BF16, &gpu));
+    ck_assert(
+        !het_estimate_gpu_init(het_hardware_find(hardware, "V100"), HET_BF16, &gpu));
     ck_assert(het_estimate_gpu_init(het_hardware_find(hardware, "V100"), HET_FP16, &gpu));
 }
 END_TEST
@@ -154,12 +155,13 @@ static double whole_s(const struct het_profile *profile, uint32_t type, uint32_t
 /* OPT-350M as it was measured on A100 and V100. */
 static struct het_transformer opt_350(struct het_arena *arena)
 {
-    json_auto_t *json =
-        json_pack("{s:o, s:i}", "config", test_read_json("tests/data/models/opt-350.json"),
-                  "sequenceLength", 2048);
+    json_auto_t *json = json_pack("{s:o, s:i}", "config",
+                                  test_read_json("tests/data/models/opt-350.json"),
+                                  "sequenceLength", 2048);
     struct het_transformer model;
     struct het_error err;
-    ck_assert_msg(!het_profile_config_shape(arena, json, &model, &err), "%s", err.message);
+    ck_assert_msg(!het_profile_config_shape(arena, json, &model, &err), "%s",
+                  err.message);
     return model;
 }
 
@@ -195,8 +197,9 @@ START_TEST(calibration_is_exact_on_its_own_case)
 
     /* 12 of the 24 blocks take less, and so the share fitted to the same time is less. */
     struct het_estimate_gpu half = gpu;
-    const struct het_calibration fewer = { .tp = 2, .microbatch = 4, .block_count = 12,
-                                           .seconds = 0.5 };
+    const struct het_calibration fewer = {
+        .tp = 2, .microbatch = 4, .block_count = 12, .seconds = 0.5
+    };
     ck_assert_int_eq(het_estimate_calibrate(&model, &fewer, &half, &err), 0);
     ck_assert_double_lt(half.share, gpu.share / 2);
 
@@ -225,7 +228,8 @@ START_TEST(estimate_is_near_what_was_measured)
     for (int calibrated = 0; calibrated < 2; calibrated++) {
         const struct het_profile *profile;
         for (uint32_t t = 0; calibrated && t < 2; t++) {
-            const struct het_calibration step = { .tp = 1, .microbatch = 1,
+            const struct het_calibration step = { .tp = 1,
+                                                  .microbatch = 1,
                                                   .seconds = whole_s(measured, t, 1, 1) };
             ck_assert_int_eq(het_estimate_calibrate(&model, &step, &gpus[t], &err), 0);
         }

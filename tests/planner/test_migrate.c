@@ -23,9 +23,9 @@ static struct het_migration migrate(const struct toy *toy, const struct het_plan
 static struct het_plan whole_model(const struct toy *toy, uint32_t node, uint32_t gpu,
                                    uint32_t tp)
 {
-    return TOY_PLAN(toy, TOY_PIPELINE(toy, 8,
-                                      TOY_STAGE(toy, 0, 4,
-                                                toy_replica(toy, node, gpu, tp, 1))));
+    return TOY_PLAN(
+        toy,
+        TOY_PIPELINE(toy, 8, TOY_STAGE(toy, 0, 4, toy_replica(toy, node, gpu, tp, 1))));
 }
 
 START_TEST(same_plan_moves_nothing_between_nodes)
@@ -89,8 +89,8 @@ END_TEST
 START_TEST(shards_are_split_and_joined)
 {
     struct toy *toy = toy_new();
-    /* Degree 1 on f0's GPU 0, then degree 2 on its GPUs 0 and 1: each has half, both of it
-     * on the node; GPU 0 held more than its half. */
+    /* Degree 1 on f0's GPU 0, then degree 2 on its GPUs 0 and 1: each has half, both of
+     * it on the node; GPU 0 held more than its half. */
     struct het_plan one = whole_model(toy, TOY_F0, 0, 1);
     struct het_plan two = whole_model(toy, TOY_F0, 0, 2);
     struct het_migration m = migrate(toy, &one, &two);

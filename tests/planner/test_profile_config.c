@@ -22,7 +22,8 @@ static struct het_transformer read_shape(struct het_arena *arena, const json_t *
 {
     struct het_transformer model;
     struct het_error err;
-    ck_assert_msg(!het_profile_config_shape(arena, json, &model, &err), "%s", err.message);
+    ck_assert_msg(!het_profile_config_shape(arena, json, &model, &err), "%s",
+                  err.message);
     ck_assert(het_profile_config_is_model(json_object_get(json, "config")));
     return model;
 }
@@ -64,10 +65,10 @@ START_TEST(older_names_are_known)
     ck_assert(model.biases && !model.gated_mlp && !model.rms_norm);
     ck_assert(model.tied_embedding && model.hidden_dropout && model.attention_dropout);
     ck_assert(model.stored_scores); /* fp32 */
-    json_auto_t *gpt2 = json_pack(
-        "{s:{s:i, s:i, s:i, s:i, s:i}, s:i, s:s, s:s}", "config", "n_embd", 768, "n_layer",
-        12, "n_head", 12, "vocab_size", 50257, "n_positions", 1024, "sequenceLength", 1024,
-        "precision", "fp16", "attention", "eager");
+    json_auto_t *gpt2 =
+        json_pack("{s:{s:i, s:i, s:i, s:i, s:i}, s:i, s:s, s:s}", "config", "n_embd", 768,
+                  "n_layer", 12, "n_head", 12, "vocab_size", 50257, "n_positions", 1024,
+                  "sequenceLength", 1024, "precision", "fp16", "attention", "eager");
     model = read_shape(arena, gpt2);
     ck_assert_double_eq(all_parameters(&model), 124439808); /* GPT-2 small */
     ck_assert(model.stored_scores);
@@ -183,9 +184,9 @@ START_TEST(command_line_refuses_what_makes_no_sense)
         }
         command_result_fini(&result);
     }
-    struct command_result result = command_run(
-        folder, NULL, "plan", "--profile", "tests/data/models/opt-350.json", "--cluster",
-        CLUSTER, "--global-batch-size", "64", NULL);
+    struct command_result result =
+        command_run(folder, NULL, "plan", "--profile", "tests/data/models/opt-350.json",
+                    "--cluster", CLUSTER, "--global-batch-size", "64", NULL);
     ck_assert_int_eq(result.exit_code, 2);
     ck_assert_ptr_nonnull(strstr(result.err, "--sequence-length N is missing"));
     command_result_fini(&result);

@@ -40,9 +40,13 @@ static struct rendered render(const char *name)
 {
     struct rendered r = { .arena = het_arena_new() };
     const struct het_runtime *runtime = het_runtime_find(name, NULL);
-    const struct het_render_job job = { .job = "llm", .ns = "team", .service = "llm",
-                                        .generation = 3, .master_port = 29500,
-                                        .plan_hash = "", .plan_path = "" };
+    const struct het_render_job job = { .job = "llm",
+                                        .ns = "team",
+                                        .service = "llm",
+                                        .generation = 3,
+                                        .master_port = 29500,
+                                        .plan_hash = "",
+                                        .plan_path = "" };
     auto_free char *path = xasprintf("tests/golden/render/%s/input.json", name);
     json_t *json;
     ck_assert_int_eq(het_input_read(path, &json, NULL), 0);
@@ -117,8 +121,8 @@ struct layout_stage {
     unsigned embeddings, layers, losses;
 };
 
-/* layout := stage ('|' stage)*, stage := item*, item := [EtL] | X*n. Returns the number of
- * stages. */
+/* layout := stage ('|' stage)*, stage := item*, item := [EtL] | X*n. Returns the number
+ * of stages. */
 static size_t parse_layout(const char *text, struct layout_stage *stages, size_t most)
 {
     size_t count = 1;
@@ -138,8 +142,9 @@ static size_t parse_layout(const char *text, struct layout_stage *stages, size_t
         }
         struct layout_stage *stage = &stages[count - 1];
         ck_assert_msg(strchr("EtL", item) != NULL, "no item %c", item);
-        *(item == 'E' ? &stage->embeddings : item == 't' ? &stage->layers
-                                                         : &stage->losses) += times;
+        *(item == 'E'   ? &stage->embeddings
+          : item == 't' ? &stage->layers
+                        : &stage->losses) += times;
     }
     return count;
 }
