@@ -26,6 +26,9 @@ enum het_metis_sizes {
     HET_METIS_ANY_SIZE,
 };
 
+enum het_amp_speeds { HET_AMP_OWN_SPEEDS, HET_AMP_MEAN_SPEEDS };
+enum het_amp_sends { HET_AMP_EXPOSED, HET_AMP_HIDDEN };
+
 struct het_search_options {
     const char *algorithm; /* "auto", or a name of search.h's table */
     uint64_t effort;       /* work units; 0: HET_DEFAULT_EFFORT */
@@ -35,6 +38,8 @@ struct het_search_options {
     uint32_t
         metis_permute; /* longest list of device groups that is permuted; default 4 */
     enum het_metis_sizes metis_sizes; /* of device groups */
+    enum het_amp_speeds amp_speeds;   /* in its search: each GPU's own, or their mean */
+    enum het_amp_sends amp_sends;     /* in its search: in the bottleneck, or not */
     void (*progress)(void *context, const struct het_search *search); /* may be NULL */
     void *progress_context;
 };

@@ -126,7 +126,9 @@ static bool solve(struct het_balance_space *space,
                 if (before[first] == HUGE_VAL)
                     continue;
                 double received_s = s ? send_seconds(question, s - 1, first) : 0;
-                double busy_s = compute_s + 2 * (received_s + send_s);
+                double busy_s = question->hides_sends
+                                    ? compute_s
+                                    : compute_s + 2 * (received_s + send_s);
                 if (busy_s > limit_s)
                     continue;
                 double value = minmax ? larger(before[first], busy_s)
@@ -164,8 +166,9 @@ static struct measure measure_cuts(const struct het_balance_space *space,
             stage_seconds(space, &question->stages[s], s, cuts[s], cuts[s + 1]);
         double send_s = send_seconds(question, s, cuts[s + 1]);
         measure.sum_s += compute_s + 2 * send_s;
-        measure.bottleneck_s =
-            larger(measure.bottleneck_s, compute_s + 2 * (received_s + send_s));
+        double busy_s = question->hides_sends ? compute_s
+                                              : compute_s + 2 * (received_s + send_s);
+        measure.bottleneck_s = larger(measure.bottleneck_s, busy_s);
         received_s = send_s;
     }
     measure.total_s = measure.sum_s +

@@ -36,6 +36,9 @@ struct het_balance_layers {
     const struct het_balance_stage *stages;
     uint32_t stage_count; /* 1 .. layer_count */
     uint32_t microbatch_count;
+    /* Sends hide behind the computing of other micro-batches (AMP, section 6.1): they
+     * count in the sum, not in the bottleneck. */
+    bool hides_sends;
 };
 
 /* Working memory, for any question with at most these counts. */
@@ -48,10 +51,11 @@ void het_balance_space_free(struct het_balance_space *space);
  *
  *   T_p = sum_s (t_s + 2 c_s) + (m - 1) * max_s (t_s + 2 (c_{s-1} + c_s))
  *
- * least (cost.h): stage s has layers ret_cuts[s] .. ret_cuts[s + 1] - 1, with
- * ret_cuts[0] = 0 and ret_cuts[stage_count] = layer_count; T_p into `ret_seconds`.
- * Returns false, outputs untouched, when no split fits, or none is faster than `worth_s`
- * (HUGE_VAL: any is worth having).
+ * least (cost.h), or with hides_sends (m - 1) * max_s t_s (AMP, eq. 5): stage s has
+ * layers ret_cuts[s] .. ret_cuts[s + 1] - 1, with ret_cuts[0] = 0 and
+ * ret_cuts[stage_count] = layer_count; T_p into `ret_seconds`. Returns false, outputs
+ * untouched, when no split fits, or none is faster than `worth_s` (HUGE_VAL: any is worth
+ * having).
  *
  * Method: a dynamic program over (stage, cut) finds the least bottleneck; a second one,
  * with a limit on the bottleneck, the least sum. Only limits from (best T_p - least sum)

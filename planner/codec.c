@@ -471,6 +471,8 @@ static const char *const job_fields[] = { "globalBatchSize",
                                           "metisVariance",
                                           "metisPermute",
                                           "metisSizes",
+                                          "ampSpeeds",
+                                          "ampSends",
                                           NULL };
 static const char *const type_limit_fields[] = { "name", "minGPUs", "maxGPUs",
                                                  "preference", NULL };
@@ -619,6 +621,35 @@ static int read_metis_sizes(struct het_arena *arena, const struct het_view *job,
     return het_view_fail(&sizes, err, "must be auto, powers or any");
 }
 
+/* One of the two names, or the first where the field is left out. */
+static int read_either(struct het_arena *arena, const struct het_view *job,
+                       const char *field, const char *const names[2], bool *ret_second,
+                       struct het_error *err)
+{
+    struct het_view view = het_view_get(job, field);
+    const char *name = names[0];
+    if (het_view_name(&view, arena, &name, err) < 0)
+        return -1;
+    if (strcmp(name, names[0]) != 0 && strcmp(name, names[1]) != 0)
+        return het_view_fail(&view, err, "must be %s or %s", names[0], names[1]);
+    *ret_second = !strcmp(name, names[1]);
+    return 0;
+}
+
+static int read_amp_options(struct het_arena *arena, const struct het_view *job,
+                            struct het_search_options *options, struct het_error *err)
+{
+    static const char *const speeds[] = { "own", "mean" };
+    static const char *const sends[] = { "exposed", "hidden" };
+    bool is_mean, is_hidden;
+    if (read_either(arena, job, "ampSpeeds", speeds, &is_mean, err) < 0 ||
+        read_either(arena, job, "ampSends", sends, &is_hidden, err) < 0)
+        return -1;
+    options->amp_speeds = is_mean ? HET_AMP_MEAN_SPEEDS : HET_AMP_OWN_SPEEDS;
+    options->amp_sends = is_hidden ? HET_AMP_HIDDEN : HET_AMP_EXPOSED;
+    return 0;
+}
+
 static int read_search_options(struct het_arena *arena, const struct het_view *job,
                                struct het_search_options *options, struct het_error *err)
 {
@@ -632,7 +663,8 @@ static int read_search_options(struct het_arena *arena, const struct het_view *j
         het_view_u64(&effort, 0, UINT64_C(1) << 53, &options->effort, err) < 0 ||
         het_view_u64(&seed, 0, UINT64_C(1) << 53, &options->seed, err) < 0 ||
         het_view_number(&variance, 0, 1, &options->metis_variance, err) < 0 ||
-        read_metis_sizes(arena, job, &options->metis_sizes, err) < 0)
+        read_metis_sizes(arena, job, &options->metis_sizes, err) < 0 ||
+        read_amp_options(arena, job, options, err) < 0)
         return -1;
     return het_view_u32(&permute, 0, 64, &options->metis_permute, err);
 }

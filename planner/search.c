@@ -1,5 +1,6 @@
 #include "planner/search.h"
 
+#include "planner/algo/amp.h"
 #include "planner/algo/exhaustive.h"
 #include "planner/algo/megatron.h"
 #include "planner/algo/metis.h"
@@ -13,11 +14,8 @@
 const struct het_algorithm *const *het_search_algorithms(void)
 {
     static const struct het_algorithm *const algorithms[] = {
-        &het_algo_megatron,
-        &het_algo_metis,
-        &het_algo_optimal,
-        &het_algo_exhaustive,
-        NULL,
+        &het_algo_megatron, &het_algo_metis,      &het_algo_amp, &het_algo_amp_sa,
+        &het_algo_optimal,  &het_algo_exhaustive, NULL,
     };
     return algorithms;
 }

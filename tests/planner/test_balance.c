@@ -37,6 +37,7 @@ static void make_instance(struct instance *in, uint64_t *seed)
     in->question.microbatch_count = 1 + next_random(seed, 12);
     in->question.stages = in->stages;
     bool sends = next_random(seed, 2);
+    in->question.hides_sends = next_random(seed, 3) == 0;
     for (uint32_t s = 0; s < in->question.stage_count; s++) {
         in->stages[s].times = in->times[s];
         in->stages[s].times_count = 1 + next_random(seed, 2);
@@ -81,7 +82,8 @@ static double price(const struct instance *in, const uint32_t *cuts)
         bool sends = s + 1 < in->question.stage_count && stage->send_s;
         double send = sends ? stage->send_s[cuts[s + 1]] : 0;
         sum += forward + backward + 2 * send;
-        bottleneck = fmax(bottleneck, forward + backward + 2 * (received + send));
+        double exposed = in->question.hides_sends ? 0 : received + send;
+        bottleneck = fmax(bottleneck, forward + backward + 2 * exposed);
         received = send;
     }
     return sum + (in->question.microbatch_count - 1.0) * bottleneck;
