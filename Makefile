@@ -18,7 +18,7 @@ PLANNER_CORE := error arena hardware network cluster workload profile estimate p
                 algo/optimal search explain render/writer render/torchrun render/table render/timeline \
                 render/lanes render/rendering render/megatron render/flagscale render/hetu render/sailor \
                 render/deepspeed render/torchtitan
-PLANNER_EDGE := yaml json node_list profile_sailor profile_metis profile_config profile_model codec input answer render_json
+PLANNER_EDGE := yaml json node_list network_file profile_sailor profile_metis profile_config profile_model codec input answer render_json
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp quantity strmap job_spec capacity snapshot desired status reconcile

@@ -223,7 +223,8 @@ static void run(struct auth *auth, struct controller *controller)
 static int read_hardware(const struct options *options, struct controller_config *config,
                          json_t **ret_hardware, char **ret_ns, struct het_error *err)
 {
-    if (options->hardware && het_input_read(options->hardware, ret_hardware, err) < 0)
+    if (options->hardware &&
+        het_input_read_settings(options->hardware, ret_hardware, err) < 0)
         return -1;
     config->hardware = *ret_hardware;
     if (!options->hardware_map)

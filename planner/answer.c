@@ -1,5 +1,6 @@
 #include "planner/answer.h"
 
+#include "planner/network_file.h"
 #include "planner/node_list.h"
 #include "planner/profile_config.h"
 #include "planner/profile_model.h"
@@ -12,9 +13,8 @@
 
 /* ---- question ---- */
 
-static const char *const document_fields[] = { "cluster",  "pods", "profile",
-                                               "hardware", "job",  "sources",
-                                               NULL };
+static const char *const document_fields[] = { "cluster", "pods", "profile", "hardware",
+                                               "network", "job",  "sources", NULL };
 
 /* What messages call a part: its file, if the document says so. */
 static const char *part_name(const json_t *document, const char *part)
@@ -44,8 +44,15 @@ static int read_hardware(struct het_arena *arena, const json_t *document,
     if (json && !json_is_null(json) &&
         het_codec_hardware(arena, json, hardware, &hardware, err) < 0)
         return fail_in_part(document, "hardware", err);
-    *ret =
+    hardware =
         het_profile_model_hardware(arena, json_object_get(document, "profile"), hardware);
+    const json_t *curves = json_object_get(document, "network");
+    struct het_hardware *with_network = het_arena_alloc(arena, sizeof *with_network);
+    *with_network = *hardware;
+    if (curves && !json_is_null(curves) &&
+        het_network_read(arena, curves, &with_network->network, err) < 0)
+        return fail_in_part(document, "network", err);
+    *ret = with_network;
     return 0;
 }
 
@@ -61,6 +68,12 @@ static int read_cluster(struct het_arena *arena, const json_t *document,
         if (het_node_list_cluster(arena, cluster, pods, hardware, &short_form, err) < 0)
             return fail_in_part(document, "cluster", err);
         cluster = short_form;
+    }
+    json_auto_t *without_network = NULL;
+    if (json_object_get(document, "network") && json_object_get(cluster, "network")) {
+        without_network = json_copy((json_t *)(uintptr_t)cluster);
+        json_object_del(without_network, "network");
+        cluster = without_network;
     }
     if (het_codec_cluster(arena, cluster, hardware, ret, err) < 0)
         return fail_in_part(document, "cluster", err);

@@ -8,12 +8,13 @@
 
 /* A problem and options out of the input document; everything lives in `arena`:
  *
- *   { "cluster": ..., "pods": ..., "profile": ..., "hardware": ..., "job": ...,
- *     "sources": { "cluster": FILE, ... } }
+ *   { "cluster": ..., "pods": ..., "profile": ..., "hardware": ..., "network": ...,
+ *     "job": ..., "sources": { "cluster": FILE, ... } }
  *
  * Each part has the form of its file (codec.h); a profile may be { "config": ... }
- * (profile_config.h), to be estimated. "pods" is a PodList, to be subtracted
- * when the cluster is a NodeList. "sources" says where parts come from, for messages.
+ * (profile_config.h), to be estimated. "pods" is a PodList, to be subtracted when the
+ * cluster is a NodeList. "network" (network_file.h) wins over what cluster and hardware
+ * say of it. "sources" says where parts come from, for messages.
  * Only cluster, profile and job must be there. */
 struct het_question {
     struct het_problem problem;

@@ -29,12 +29,22 @@ uint32_t het_cluster_find_type(const struct het_cluster *cluster, const char *na
     return HET_NO_TYPE;
 }
 
+/* ---- bandwidth ---- */
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 double het_cluster_uplink(const struct het_cluster *cluster, uint32_t node, uint32_t gpus,
                           double message_bytes)
 {
-    (void)gpus;
-    (void)message_bytes;
-    return cluster->nodes[node].uplink_bytes_per_s;
+    const struct het_node *of = &cluster->nodes[node];
+    double curve = 0;
+    if (cluster->network && of->place)
+        curve = het_network_between(cluster->network, of->place - 1, of->place - 1,
+                                    least(gpus, of->gpu_count), message_bytes);
+    return curve > 0 ? curve : of->uplink_bytes_per_s;
 }
 
 static double flow_limit(const struct het_node *node)
@@ -45,17 +55,31 @@ static double flow_limit(const struct het_node *node)
 double het_cluster_pair(const struct het_cluster *cluster, uint32_t from, uint32_t to,
                         uint32_t flows, double message_bytes)
 {
-    (void)message_bytes;
-    return flows *
-           fmin(flow_limit(&cluster->nodes[from]), flow_limit(&cluster->nodes[to]));
+    const struct het_node *a = &cluster->nodes[from], *b = &cluster->nodes[to];
+    double there = 0, back = 0;
+    if (cluster->network && a->place && b->place) {
+        uint32_t gpus = least(flows, least(a->gpu_count, b->gpu_count));
+        there = het_network_between(cluster->network, a->place - 1, b->place - 1, gpus,
+                                    message_bytes);
+        back = het_network_between(cluster->network, b->place - 1, a->place - 1, gpus,
+                                   message_bytes);
+    }
+    if (there > 0 && back > 0)
+        return fmin(there, back);
+    if (there > 0 || back > 0)
+        return fmax(there, back);
+    return flows * fmin(flow_limit(a), flow_limit(b));
 }
 
 double het_cluster_gpu_link(const struct het_cluster *cluster, uint32_t node,
                             uint32_t gpus, double message_bytes)
 {
-    (void)gpus;
-    (void)message_bytes;
-    return cluster->nodes[node].intra_bytes_per_s;
+    const struct het_node *of = &cluster->nodes[node];
+    double curve = 0;
+    if (cluster->network && of->place)
+        curve = het_network_inside(cluster->network, of->place - 1,
+                                   least(gpus, of->gpu_count), message_bytes);
+    return curve > 0 ? curve : of->intra_bytes_per_s;
 }
 
 /* ---- check ---- */
@@ -110,11 +134,31 @@ static int check_node(const struct het_cluster *cluster, size_t index,
         return het_fail(err, HET_BAD_INPUT,
                         "node %s: bandwidth of one flow must not be negative",
                         node->name);
+    for (uint32_t level = 0; level < cluster->level_count; level++)
+        if (node->domain[level] > cluster->domain_count)
+            return het_fail(err, HET_BAD_INPUT, "node %s: level %u: no such domain",
+                            node->name, level);
+    if (cluster->network && node->place > cluster->network->place_count)
+        return het_fail(err, HET_BAD_INPUT, "node %s: no such place in the network",
+                        node->name);
     if (check_positive(node->intra_bytes_per_s, node->name, "bandwidth inside the node",
                        err) < 0)
         return -1;
     return check_positive(node->uplink_bytes_per_s, node->name, "bandwidth between nodes",
                           err);
+}
+
+static int check_domains(const struct het_cluster *cluster, struct het_error *err)
+{
+    if (cluster->level_count > HET_MAX_LEVELS || cluster->domain_count > HET_MAX_DOMAINS)
+        return het_fail(err, HET_BAD_INPUT,
+                        "cluster: more than %u levels or %u zones and racks",
+                        HET_MAX_LEVELS, HET_MAX_DOMAINS);
+    for (size_t i = 0; i < cluster->domain_count; i++)
+        if (check_positive(cluster->domains[i].uplink_bytes_per_s,
+                           cluster->domains[i].name, "uplink", err) < 0)
+            return -1;
+    return 0;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -143,7 +187,8 @@ int het_cluster_check(const struct het_cluster *cluster, struct het_error *err)
     if (cluster->node_count > HET_MAX_NODES)
         return het_fail(err, HET_BAD_INPUT, "cluster: %zu nodes, at most %u",
                         cluster->node_count, HET_MAX_NODES);
-    if (check_types(cluster, err) < 0)
+    if (check_types(cluster, err) < 0 || check_domains(cluster, err) < 0 ||
+        (cluster->network && het_network_check(cluster->network, err) < 0))
         return -1;
     for (size_t i = 0; i < cluster->node_count; i++)
         if (check_node(cluster, i, err) < 0)

@@ -5,6 +5,7 @@
 
 #include "planner/error.h"
 #include "planner/hardware.h"
+#include "planner/network.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #define HET_MAX_NODE_GPUS 1024u
 #define HET_MAX_TYPES     64u
 #define HET_MAX_LEVELS    4u
-#define HET_MAX_DOMAINS   65536u
+#define HET_MAX_DOMAINS   4096u
 
 struct het_cluster_type {
     const char *name;         /* as in the plan's gpuType */
@@ -34,6 +35,7 @@ struct het_node {
     double latency_s;        /* per message that leaves the node */
     /* Where the node is on each level: domains[that - 1]; 0: in none. */
     uint32_t domain[HET_MAX_LEVELS];
+    uint32_t place; /* in the network's places, plus one; 0: in none of them */
 };
 
 /* A zone, a rack: nodes that share an uplink to all that is outside. */
@@ -64,13 +66,15 @@ uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t 
 /* Index of the type called `name`; HET_NO_TYPE if absent. */
 uint32_t het_cluster_find_type(const struct het_cluster *cluster, const char *name);
 
-/* Bandwidths in bytes a second, each direction. `message_bytes` is what one flow sends.
+/* Bandwidths in bytes a second, each direction: measured curves where the network has
+ * them, else the nodes' figures. `message_bytes` is what one flow sends.
  *
  * What the GPUs of a node get together of its uplink, `gpus` of them communicating. */
 double het_cluster_uplink(const struct het_cluster *cluster, uint32_t node, uint32_t gpus,
                           double message_bytes);
 /* The most that `flows` flows together get from node `from` to another, `to`, however
- * wide the uplinks; HUGE_VAL if nothing limits them. */
+ * wide the uplinks; HUGE_VAL if nothing limits them. Of curves the slower direction, so
+ * that a send takes as long back as there. */
 double het_cluster_pair(const struct het_cluster *cluster, uint32_t from, uint32_t to,
                         uint32_t flows, double message_bytes);
 /* What one GPU of a node sends to others of it, when `gpus` of them communicate. */

@@ -1,6 +1,7 @@
 #include "planner/codec.h"
 
 #include "planner/migrate.h"
+#include "planner/network_file.h"
 #include "planner/node_list.h"
 #include "planner/profile_metis.h"
 #include "planner/profile_model.h"
@@ -117,6 +118,65 @@ static int read_gpu_type(struct het_arena *arena, const struct het_view *entry,
     return het_view_number(&price, 0, MAX_PRICE, &type->price_per_hour, err);
 }
 
+static const char *const level_fields[] = { "label", "uplinkGBs", "uplink_gb_s", NULL };
+
+static int read_level(struct het_arena *arena, const struct het_view *entry,
+                      struct het_level *level, struct het_error *err)
+{
+    struct het_view label = het_view_get(entry, "label");
+    struct het_view uplink = het_view_get(entry, "uplinkGBs");
+    if (het_view_need(entry, err) < 0 || het_view_object(entry, err) < 0 ||
+        het_view_members(entry, level_fields, err) < 0 ||
+        het_view_need(&label, err) < 0 ||
+        het_view_name(&label, arena, &level->label, err) < 0 ||
+        read_bandwidth(entry, "uplinkGBs", &level->uplink_bytes_per_s, err) < 0 ||
+        read_bandwidth(entry, "uplink_gb_s", &level->uplink_bytes_per_s, err) < 0)
+        return -1;
+    return level->uplink_bytes_per_s > 0 ? 0 : het_view_need(&uplink, err);
+}
+
+static int read_levels(struct het_arena *arena, const struct het_view *root,
+                       const struct het_level **ret, size_t *ret_count,
+                       struct het_error *err)
+{
+    struct het_view list = het_view_get(root, "levels");
+    size_t count = 0;
+    if (!list.json)
+        return 0;
+    if (het_view_array(&list, HET_MAX_LEVELS, &count, err) < 0)
+        return -1;
+    struct het_level *levels = HET_ARENA_ARRAY(arena, struct het_level, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view entry = het_view_at(&list, i);
+        if (read_level(arena, &entry, &levels[i], err) < 0)
+            return -1;
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(levels[k].label, levels[i].label))
+                return het_view_fail(&entry, err, "two levels have the label %s",
+                                     levels[i].label);
+    }
+    *ret = levels;
+    *ret_count = count;
+    return 0;
+}
+
+/* Measured curves; a file's name is for those who can read files. */
+static int read_network(struct het_arena *arena, const struct het_view *root,
+                        const struct het_network **ret, struct het_error *err)
+{
+    struct het_view network = het_view_get(root, "network");
+    if (!network.json)
+        return 0;
+    if (json_is_string(network.json))
+        return het_view_fail(&network, err,
+                             "\"%.60s\" is the name of a file; its content must stand "
+                             "here",
+                             json_string_value(network.json));
+    return het_network_read(arena, network.json, ret, err) < 0
+               ? het_view_wrap(&network, err)
+               : 0;
+}
+
 int het_codec_hardware(struct het_arena *arena, const json_t *json,
                        const struct het_hardware *base, const struct het_hardware **ret,
                        struct het_error *err)
@@ -135,7 +195,10 @@ int het_codec_hardware(struct het_arena *arena, const json_t *json,
         if (read_gpu_type(arena, &entry, &types[i], err) < 0)
             return -1;
     }
-    const struct het_hardware extra = { .types = types, .type_count = count };
+    struct het_hardware extra = { .types = types, .type_count = count };
+    if (read_levels(arena, &root, &extra.levels, &extra.level_count, err) < 0 ||
+        read_network(arena, &root, &extra.network, err) < 0)
+        return -1;
     *ret = het_hardware_merge(arena, base, &extra);
     return 0;
 }
@@ -154,6 +217,7 @@ static const char *const node_fields[] = { "name",
                                            "workspace_gb",
                                            "profile",
                                            "repeat",
+                                           "levels",
                                            NULL };
 
 /* What one entry of the short form says; zero means nothing. */
@@ -162,6 +226,7 @@ struct node_entry {
     uint32_t gpus, repeat; /* repeat 0: no suffix */
     uint64_t memory_bytes, workspace_bytes;
     double intra, inter, flow, latency_s;
+    uint32_t domain[HET_MAX_LEVELS]; /* as in struct het_node */
 };
 
 static int read_node_entry(struct het_arena *arena, const struct het_view *view,
@@ -202,6 +267,11 @@ struct cluster_reader {
     const struct het_gpu_type *parts[HET_MAX_TYPES];
     uint32_t next_number[HET_MAX_TYPES];
     size_t type_count;
+    const struct het_level *levels;
+    size_t level_count;
+    const struct het_network *network;
+    struct het_domain *domains; /* [HET_MAX_DOMAINS], if there are levels */
+    size_t domain_count;
 };
 
 /* Position of the type; HET_MAX_TYPES if there are too many. What entries of one type say
@@ -270,11 +340,55 @@ static const char *node_name(struct cluster_reader *reader,
     return name;
 }
 
+/* What the network calls the type: its own name, the profile's, or another name of the
+ * part; NULL if it has none. */
+static const char *name_in_network(const struct cluster_reader *reader, size_t type)
+{
+    const struct het_network *network = reader->network;
+    const struct het_cluster_type *own = &reader->types[type];
+    const char *names[] = { own->name, own->profile_name };
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        for (size_t i = 0; names[n] && i < network->place_count; i++)
+            if (!strcmp(network->places[i].type, names[n]))
+                return names[n];
+    for (size_t i = 0; reader->parts[type] && i < network->place_count; i++)
+        if (het_hardware_find_sized(reader->hardware, network->places[i].type,
+                                    own->memory_bytes) == reader->parts[type])
+            return network->places[i].type;
+    return NULL;
+}
+
+/* Points the nodes at their places: their types', in the zone that one of their domains
+ * names. */
+static void find_places(struct cluster_reader *reader, struct het_node *nodes,
+                        size_t node_count)
+{
+    const struct het_network *network = reader->network;
+    const char *names[HET_MAX_TYPES];
+    for (size_t t = 0; t < reader->type_count; t++)
+        names[t] = name_in_network(reader, t);
+    for (size_t i = 0; i < node_count; i++) {
+        const char *type = names[nodes[i].type];
+        if (!type)
+            continue;
+        uint32_t place = het_network_find_place(network, NULL, type);
+        for (size_t level = 0; level < reader->level_count; level++) {
+            uint32_t domain = nodes[i].domain[level];
+            const char *zone = domain ? reader->domains[domain - 1].name : NULL;
+            uint32_t exact = het_network_find_place(network, zone, type);
+            const char *found = network->places[exact].zone;
+            if (zone && found && !strcmp(found, zone))
+                place = exact;
+        }
+        nodes[i].place = place + 1;
+    }
+}
+
 static void fill_nodes(struct cluster_reader *reader, const struct node_entry *entry,
                        size_t type, struct het_node *nodes)
 {
     const struct het_gpu_type *part = reader->parts[type];
-    const struct het_node node = {
+    struct het_node node = {
         .type = (uint32_t)type,
         .gpu_count = entry->gpus,
         .intra_bytes_per_s = first_positive(entry->intra,
@@ -286,6 +400,8 @@ static void fill_nodes(struct cluster_reader *reader, const struct node_entry *e
         .flow_bytes_per_s = entry->flow,
         .latency_s = entry->latency_s,
     };
+    for (uint32_t level = 0; level < reader->level_count; level++)
+        node.domain[level] = entry->domain[level];
     uint32_t copies = entry->repeat ? entry->repeat : 1;
     for (uint32_t i = 0; i < copies; i++) {
         nodes[i] = node;
@@ -311,6 +427,51 @@ sort_types(struct cluster_reader *reader, struct het_node *nodes, size_t node_co
     return sorted;
 }
 
+/* The zone or rack of that name, plus one; 0 if there are too many. */
+static uint32_t get_domain(struct cluster_reader *reader, uint32_t level,
+                           const char *name)
+{
+    for (size_t i = reader->domain_count; i; i--)
+        if (reader->domains[i - 1].level == level &&
+            !strcmp(reader->domains[i - 1].name, name))
+            return (uint32_t)i;
+    if (reader->domain_count == HET_MAX_DOMAINS)
+        return 0;
+    reader->domains[reader->domain_count++] = (struct het_domain){
+        .name = name,
+        .level = level,
+        .uplink_bytes_per_s = reader->levels[level].uplink_bytes_per_s,
+    };
+    return (uint32_t)reader->domain_count;
+}
+
+/* { LABEL: zone or rack }, of labels that are levels. */
+static int read_domains(struct cluster_reader *reader, const struct het_view *view,
+                        struct node_entry *entry, struct het_error *err)
+{
+    struct het_view domains = het_view_get(view, "levels");
+    const char *labels[HET_MAX_LEVELS + 1] = { NULL };
+    for (size_t i = 0; i < reader->level_count; i++)
+        labels[i] = reader->levels[i].label;
+    if (!domains.json)
+        return 0;
+    if (!reader->level_count)
+        return het_view_fail(&domains, err,
+                             "the cluster and the hardware have no \"levels\"");
+    if (het_view_object(&domains, err) < 0 || het_view_members(&domains, labels, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < reader->level_count; i++) {
+        struct het_view view_of_name = het_view_get(&domains, labels[i]);
+        const char *name = NULL;
+        if (het_view_name(&view_of_name, reader->arena, &name, err) < 0)
+            return -1;
+        if (name && !(entry->domain[i] = get_domain(reader, i, name)))
+            return het_view_fail(&view_of_name, err, "more than %u zones and racks",
+                                 HET_MAX_DOMAINS);
+    }
+    return 0;
+}
+
 static int read_entries(struct cluster_reader *reader, const struct het_view *list,
                         size_t count, struct node_entry *entries, size_t *ret_nodes,
                         struct het_error *err)
@@ -318,7 +479,8 @@ static int read_entries(struct cluster_reader *reader, const struct het_view *li
     size_t node_count = 0;
     for (size_t i = 0; i < count; i++) {
         struct het_view view = het_view_at(list, i);
-        if (read_node_entry(reader->arena, &view, &entries[i], err) < 0)
+        if (read_node_entry(reader->arena, &view, &entries[i], err) < 0 ||
+            read_domains(reader, &view, &entries[i], err) < 0)
             return -1;
         node_count += entries[i].repeat ? entries[i].repeat : 1;
         if (node_count > HET_MAX_NODES)
@@ -368,6 +530,30 @@ static int check_names(const struct het_view *list, const struct node_entry *ent
     return 0;
 }
 
+static struct het_cluster *make_cluster(struct cluster_reader *reader,
+                                        struct het_node *nodes, size_t node_count)
+{
+    struct het_cluster *cluster = het_arena_alloc(reader->arena, sizeof *cluster);
+    struct het_domain *domains =
+        HET_ARENA_ARRAY(reader->arena, struct het_domain, reader->domain_count);
+    for (size_t i = 0; i < reader->domain_count; i++)
+        domains[i] = reader->domains[i];
+    if (reader->network)
+        find_places(reader, nodes, node_count);
+    *cluster = (struct het_cluster){
+        .types = sort_types(reader, nodes, node_count),
+        .type_count = reader->type_count,
+        .nodes = nodes,
+        .node_count = node_count,
+        .domains = domains,
+        .domain_count = reader->domain_count,
+        .level_count = (uint32_t)reader->level_count,
+        .network = reader->network,
+        .hardware = reader->hardware,
+    };
+    return cluster;
+}
+
 static int read_short_form(struct het_arena *arena, const json_t *json,
                            const struct het_hardware *hardware,
                            const struct het_cluster **ret, struct het_error *err)
@@ -387,6 +573,14 @@ static int read_short_form(struct het_arena *arena, const json_t *json,
     struct cluster_reader *reader = het_arena_alloc(arena, sizeof *reader);
     reader->arena = arena;
     reader->hardware = hardware;
+    reader->levels = hardware->levels;
+    reader->level_count = hardware->level_count;
+    reader->network = hardware->network;
+    if (read_levels(arena, &root, &reader->levels, &reader->level_count, err) < 0 ||
+        read_network(arena, &root, &reader->network, err) < 0)
+        return -1;
+    reader->domains = HET_ARENA_ARRAY(arena, struct het_domain,
+                                      reader->level_count ? HET_MAX_DOMAINS : 0);
     struct node_entry *entries = HET_ARENA_ARRAY(arena, struct node_entry, count);
     if (read_entries(reader, &list, count, entries, &node_count, err) < 0)
         return -1;
@@ -399,14 +593,9 @@ static int read_short_form(struct het_arena *arena, const json_t *json,
         fill_nodes(reader, &entries[i], type, nodes + filled);
         filled += entries[i].repeat ? entries[i].repeat : 1;
     }
+    struct het_cluster *cluster = make_cluster(reader, nodes, node_count);
     if (check_names(&list, entries, nodes, node_count, err) < 0)
         return -1;
-    struct het_cluster *cluster = het_arena_alloc(arena, sizeof *cluster);
-    cluster->types = sort_types(reader, nodes, node_count);
-    cluster->type_count = reader->type_count;
-    cluster->nodes = nodes;
-    cluster->node_count = node_count;
-    cluster->hardware = hardware;
     if (het_cluster_check(cluster, err) < 0)
         return -1;
     *ret = cluster;

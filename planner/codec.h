@@ -10,7 +10,8 @@
 #include "planner/hardware.h"
 #include "planner/json.h"
 
-/* A hardware file laid over `base`. "levels" and "network" are not used yet. */
+/* A hardware file laid over `base`. "network" is the content of the file of curves
+ * (network_file.h); who reads files puts it in the place of a name. */
 int het_codec_hardware(struct het_arena *arena, const json_t *json,
                        const struct het_hardware *base, const struct het_hardware **ret,
                        struct het_error *err);
@@ -18,7 +19,8 @@ int het_codec_hardware(struct het_arena *arena, const json_t *json,
  * (node_list.h). Facts that it lacks come from `hardware`, which must live as long as the
  * cluster. Beside the fields of plan-format.md an entry may have "profile" (name of its
  * type in profiles) and "workspace_gb". Where nodes of a type differ in memory the least
- * counts for all. "levels" and "network" are not used yet. */
+ * counts for all. "levels" and "network" are those of the hardware, or replace them; an
+ * entry says in "levels" { LABEL: name } where it is. */
 int het_codec_cluster(struct het_arena *arena, const json_t *json,
                       const struct het_hardware *hardware, const struct het_cluster **ret,
                       struct het_error *err);

@@ -39,42 +39,42 @@ int het_cost_stage(const struct het_problem *problem, const struct het_stage *st
     return 0;
 }
 
-/* ---- load on uplinks ---- */
-
-/* Seconds that each node's uplink is busy, by node index. Clusters of up to INLINE_NODES
- * nodes need no allocation. */
-#define INLINE_NODES 128
-struct uplink {
-    double out_s, in_s;
-    uint32_t out_flows, in_flows; /* of a send */
-    uint32_t last_class;          /* layer class counted last, plus one */
-};
-struct uplinks {
-    struct uplink *nodes;
-    struct uplink inlined[INLINE_NODES];
-};
-
-static void uplinks_init(struct uplinks *uplinks, size_t node_count)
-{
-    uplinks->nodes = uplinks->inlined;
-    if (node_count > INLINE_NODES)
-        uplinks->nodes = xcalloc(node_count, sizeof *uplinks->nodes);
-    else
-        memset(uplinks->inlined, 0, node_count * sizeof *uplinks->inlined);
-}
-
-static void uplinks_fini(struct uplinks *uplinks)
-{
-    if (uplinks->nodes != uplinks->inlined)
-        het_free_pointer(&uplinks->nodes);
-}
-
 /* ---- activations from stage to stage ---- */
 
 double het_cost_send(const struct het_problem *problem, const struct het_stage *from,
                      const struct het_stage *to)
 {
     return het_transfer_seconds(problem, from, to);
+}
+
+/* ---- load on uplinks ---- */
+
+/* Seconds that the uplink of each node, and then of each domain, is busy, either way.
+ * Up to INLINE_UPLINKS of them need no allocation. */
+#define INLINE_UPLINKS 128
+struct uplink {
+    double busy_s;
+    uint32_t gpus;       /* of a node: those that synchronise */
+    uint32_t last_class; /* layer class counted last, plus one */
+};
+struct uplinks {
+    struct uplink *list;
+    struct uplink inlined[INLINE_UPLINKS];
+};
+
+static void uplinks_init(struct uplinks *uplinks, size_t count)
+{
+    uplinks->list = uplinks->inlined;
+    if (count > INLINE_UPLINKS)
+        uplinks->list = xcalloc(count, sizeof *uplinks->list);
+    else
+        memset(uplinks->inlined, 0, count * sizeof *uplinks->inlined);
+}
+
+static void uplinks_fini(struct uplinks *uplinks)
+{
+    if (uplinks->list != uplinks->inlined)
+        het_free_pointer(&uplinks->list);
 }
 
 /* ---- gradients ---- */
@@ -86,11 +86,15 @@ struct layer_class {
     uint64_t holders;
     double whole_bytes; /* of gradients, over the tensor-parallel ranks of a holder */
     double latency_s;
+    uint32_t highest_tp;
     uint32_t first_node;
     bool leaves_node;
+    bool leaves_domain[HET_MAX_LEVELS]; /* some holders are in others, or in none */
+    uint64_t kinds;                     /* of nodes: bits of struct sync */
 };
 
 #define INLINE_CLASSES 32
+#define MAX_KINDS      64
 struct sync {
     const struct het_problem *problem;
     const struct het_plan *plan;
@@ -99,6 +103,10 @@ struct sync {
     struct layer_class inlined[INLINE_CLASSES];
     size_t class_count;
     struct uplinks uplinks;
+    /* With measured curves, a node of each place that the plan uses, the first
+     * MAX_KINDS. */
+    uint32_t kind_nodes[MAX_KINDS];
+    uint32_t kind_count;
     double largest_s;
 };
 
@@ -135,7 +143,9 @@ static void sync_init(struct sync *sync, const struct het_problem *problem,
         sync->class_of_first[first] = (uint16_t)(class - sync->classes);
     }
     sync->classes[0].both_ends = shared;
-    uplinks_init(&sync->uplinks, problem->cluster->node_count);
+    sync->kind_count = 0;
+    uplinks_init(&sync->uplinks,
+                 problem->cluster->node_count + problem->cluster->domain_count);
 }
 
 static void sync_fini(struct sync *sync)
@@ -174,31 +184,89 @@ static double ring_share(const struct layer_class *class)
     return 2 * (double)(class->holders - 1) / (double)class->holders;
 }
 
+/* Bit of the node's place among those of the plan; 0: it has none. */
+static uint64_t kind_of(struct sync *sync, uint32_t node)
+{
+    const struct het_cluster *cluster = sync->problem->cluster;
+    uint32_t place = cluster->network ? cluster->nodes[node].place : 0, k = 0;
+    if (!place)
+        return 0;
+    while (k < sync->kind_count && cluster->nodes[sync->kind_nodes[k]].place != place)
+        k++;
+    if (k == MAX_KINDS)
+        return 0;
+    if (k == sync->kind_count)
+        sync->kind_nodes[sync->kind_count++] = node;
+    return UINT64_C(1) << k;
+}
+
 static void look_at_holder(struct sync *sync, struct layer_class *class,
                            const struct het_replica *replica)
 {
-    const struct het_node *node = &sync->problem->cluster->nodes[replica->node];
+    const struct het_cluster *cluster = sync->problem->cluster;
+    const struct het_node *node = &cluster->nodes[replica->node];
     class->holders++;
     class->whole_bytes =
         fmax(class->whole_bytes, shard_bytes(sync, class, replica->tp) * replica->tp);
     class->latency_s = fmax(class->latency_s, node->latency_s);
+    class->highest_tp = replica->tp > class->highest_tp ? replica->tp : class->highest_tp;
     if (class->first_node == HET_UNBOUND)
         class->first_node = replica->node;
     class->leaves_node = class->leaves_node || replica->node != class->first_node;
+    class->kinds |= kind_of(sync, replica->node);
+    for (uint32_t level = 0; level < cluster->level_count; level++)
+        if (node->domain[level] != cluster->nodes[class->first_node].domain[level])
+            class->leaves_domain[level] = true;
 }
 
-static void load_uplink(struct sync *sync, struct layer_class *class,
-                        const struct het_replica *replica)
+/* What one rank sends in a step of the ring. */
+static double step_bytes(const struct layer_class *class)
 {
-    struct uplink *uplink = &sync->uplinks.nodes[replica->node];
+    return class->whole_bytes / class->highest_tp / (double)class->holders;
+}
+
+/* What the rings of a class get out of a node: its uplink, for the GPUs of it that
+ * synchronise, or the slowest curve from it to the other kinds of nodes. */
+static double ring_bandwidth(const struct sync *sync, const struct layer_class *class,
+                             uint32_t node)
+{
+    const struct het_cluster *cluster = sync->problem->cluster;
+    uint32_t gpus = sync->uplinks.list[node].gpus;
+    double least = het_cluster_uplink(cluster, node, gpus, step_bytes(class));
+    for (uint32_t k = 0; k < sync->kind_count; k++)
+        if ((class->kinds >> k & 1) &&
+            cluster->nodes[sync->kind_nodes[k]].place != cluster->nodes[node].place)
+            least = fmin(least, het_cluster_pair(cluster, node, sync->kind_nodes[k], gpus,
+                                                 step_bytes(class)));
+    return least;
+}
+
+static void add_busy(struct sync *sync, struct layer_class *class, size_t uplink_index,
+                     double seconds)
+{
+    struct uplink *uplink = &sync->uplinks.list[uplink_index];
     uint32_t stamp = (uint32_t)(class - sync->classes) + 1;
     if (uplink->last_class == stamp)
         return;
     uplink->last_class = stamp;
-    uplink->out_s += ring_share(class) * class->whole_bytes /
-                         sync->problem->cluster->nodes[replica->node].uplink_bytes_per_s +
-                     2 * (double)(class->holders - 1) * class->latency_s;
-    sync->largest_s = fmax(sync->largest_s, uplink->out_s);
+    uplink->busy_s += seconds + 2 * (double)(class->holders - 1) * class->latency_s;
+    sync->largest_s = fmax(sync->largest_s, uplink->busy_s);
+}
+
+static void load_uplinks(struct sync *sync, struct layer_class *class,
+                         const struct het_replica *replica)
+{
+    const struct het_cluster *cluster = sync->problem->cluster;
+    const struct het_node *node = &cluster->nodes[replica->node];
+    double bytes = ring_share(class) * class->whole_bytes;
+    add_busy(sync, class, replica->node,
+             bytes / ring_bandwidth(sync, class, replica->node));
+    for (uint32_t level = 0; level < cluster->level_count; level++) {
+        uint32_t domain = node->domain[level];
+        if (domain && class->leaves_domain[level])
+            add_busy(sync, class, cluster->node_count + domain - 1,
+                     bytes / cluster->domains[domain - 1].uplink_bytes_per_s);
+    }
 }
 
 static const struct het_stage *find_stage(const struct het_pipeline *pipeline,
@@ -232,11 +300,21 @@ static void each_holder(struct sync *sync, struct layer_class *class,
     }
 }
 
+/* What each GPU of a replica gets of its own link, and as one flow to other nodes; with
+ * curves the latter is in ring_bandwidth. */
+static double flow_bandwidth(const struct sync *sync, uint32_t node)
+{
+    const struct het_cluster *cluster = sync->problem->cluster;
+    if (cluster->network && cluster->nodes[node].place)
+        return HUGE_VAL;
+    return het_cluster_pair(cluster, node, node, 1, 1);
+}
+
 /* Seconds that the GPUs of a replica spend sending, on their own link and as one flow. */
 static void load_gpus(struct sync *sync, const struct het_stage *stage,
                       const struct het_replica *replica)
 {
-    const struct het_node *node = &sync->problem->cluster->nodes[replica->node];
+    const struct het_cluster *cluster = sync->problem->cluster;
     double link_s = 0, flow_s = 0;
     const struct layer_class *class =
         &sync->classes[sync->class_of_first[stage->first_layer]];
@@ -252,25 +330,38 @@ static void load_gpus(struct sync *sync, const struct het_stage *stage,
         if (summed->holders < 2)
             continue;
         double bytes = ring_share(summed) * shard_bytes(sync, summed, replica->tp);
-        link_s += bytes / node->intra_bytes_per_s;
+        link_s += bytes / het_cluster_gpu_link(cluster, replica->node,
+                                               sync->uplinks.list[replica->node].gpus,
+                                               step_bytes(summed));
         if (summed->leaves_node)
-            flow_s += bytes /
-                      (node->flow_bytes_per_s > 0 ? node->flow_bytes_per_s : HUGE_VAL);
+            flow_s += bytes / flow_bandwidth(sync, replica->node);
     }
     sync->largest_s = fmax(sync->largest_s, fmax(link_s, flow_s));
+}
+
+/* How many GPUs of each node synchronise: all that the plan uses there. */
+static void count_gpus(struct sync *sync)
+{
+    for (size_t p = 0; p < sync->plan->pipeline_count; p++)
+        for (size_t s = 0; s < sync->plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &sync->plan->pipelines[p].stages[s];
+            for (size_t r = 0; r < stage->replica_count; r++)
+                sync->uplinks.list[stage->replicas[r].node].gpus += stage->replicas[r].tp;
+        }
 }
 
 double het_cost_sync(const struct het_problem *problem, const struct het_plan *plan)
 {
     struct sync sync;
     sync_init(&sync, problem, plan);
+    count_gpus(&sync);
     for (size_t i = 0; i < sync.class_count; i++) {
         struct layer_class *class = &sync.classes[i];
         if (is_summed_with_first(&sync, class))
             continue;
         each_holder(&sync, class, look_at_holder);
         if (class->leaves_node)
-            each_holder(&sync, class, load_uplink);
+            each_holder(&sync, class, load_uplinks);
     }
     for (size_t p = 0; p < plan->pipeline_count; p++)
         for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {

@@ -56,10 +56,11 @@ static const struct het_gpu_type builtin_types[] = {
               "Standard_NC96ads_A100_v4") },
     { GPU("A100-SXM4-40GB", 40960, SWITCHED(600)), TF32_RATES(312, 19.5, 1555),
       .profile = "A100",
-      ALIASES("A100", "A100-40GB", "p4d.24xlarge", "Standard_ND96asr_v4") },
+      ALIASES("A100", "A100-40GB", "A100-40", "p4d.24xlarge", "Standard_ND96asr_v4") },
     { GPU("A100-SXM4-80GB", 81920, SWITCHED(600)), TF32_RATES(312, 19.5, 2039),
       .profile = "A100",
-      ALIASES("A100", "A100-80GB", "p4de.24xlarge", "Standard_ND96amsr_A100_v4") },
+      ALIASES("A100", "A100-80GB", "A100-80", "p4de.24xlarge",
+              "Standard_ND96amsr_A100_v4") },
     { GPU("A10G", 23028, PCIE4), TF32_RATES(70, 31.2, 600),
       ALIASES("g5.xlarge", "g5.2xlarge", "g5.4xlarge", "g5.8xlarge", "g5.12xlarge",
               "g5.16xlarge", "g5.24xlarge", "g5.48xlarge") },
@@ -77,7 +78,7 @@ static const struct het_gpu_type builtin_types[] = {
       ALIASES("GH200-144G-HBM3e") },
     /* Measured by Sailor between the four of a node (a mesh of NVLink 4). */
     { GPU("GH200-96GB", 97871, 250 * GB), TF32_RATES(989, 67, 4000), .profile = "GH200",
-      ALIASES("GH200", "GH200-480GB", "GH200-120GB") },
+      ALIASES("GH200", "GH200-480GB", "GH200-120GB", "GH-96") },
     { GPU("H100-NVL-94GB", 95830, PCIE5), TF32_RATES(835, 60, 3938),
       ALIASES("H100-NVL", "Standard_NC40ads_H100_v5", "Standard_NC80adis_H100_v5") },
     { GPU("H100-PCIE-80GB", 81559, PCIE5), TF32_RATES(756, 51, 2000),
@@ -116,7 +117,7 @@ static const struct het_gpu_type builtin_types[] = {
     { GPU("P100-SXM2-16GB", 16384, MESHED(160)), RATES(0, 21.2, 10.6, 732),
       .profile = "P100" },
     { GPU("RTX-2080-Ti", 11264, PCIE3 *THROUGH_HOST), RATES(0, 53.8, 13.4, 616),
-      ALIASES("GeForce-RTX-2080-Ti", "RTX2080Ti") },
+      ALIASES("GeForce-RTX-2080-Ti", "RTX2080Ti", "RTX-2080", "RTX2080") },
     { GPU("RTX-3090", 24576, PCIE4 *THROUGH_HOST), TF32_RATES(71, 35.6, 936),
       ALIASES("GeForce-RTX-3090", "RTX3090") },
     { GPU("RTX-4090", 24564, PCIE4 *THROUGH_HOST), TF32_RATES(165.2, 82.6, 1008),
@@ -126,14 +127,16 @@ static const struct het_gpu_type builtin_types[] = {
       ALIASES("g4dn.xlarge", "g4dn.2xlarge", "g4dn.4xlarge", "g4dn.8xlarge",
               "g4dn.12xlarge", "g4dn.16xlarge", "g4dn.metal", "Standard_NC4as_T4_v3",
               "Standard_NC8as_T4_v3", "Standard_NC16as_T4_v3", "Standard_NC64as_T4_v3") },
-    { GPU("Titan-RTX", 24576, PCIE3 *THROUGH_HOST), RATES(0, 130.5, 16.3, 672) },
+    { GPU("Titan-RTX", 24576, PCIE3 *THROUGH_HOST), RATES(0, 130.5, 16.3, 672),
+      ALIASES("TitanRTX") },
     { GPU("V100-PCIE-16GB", 16384, PCIE3), RATES(0, 112, 14, 900),
       ALIASES("Standard_NC6s_v3", "Standard_NC12s_v3", "Standard_NC24s_v3",
               "Standard_NC24rs_v3") },
     { GPU("V100-PCIE-32GB", 32768, PCIE3), RATES(0, 112, 14, 900) },
     { GPU("V100-SXM2-16GB", 16384, MESHED(300)), RATES(0, 125, 15.7, 900),
       .profile = "V100",
-      ALIASES("V100", "V100-16GB", "p3.2xlarge", "p3.8xlarge", "p3.16xlarge") },
+      ALIASES("V100", "V100-16GB", "V100-16", "p3.2xlarge", "p3.8xlarge",
+              "p3.16xlarge") },
     { GPU("V100-SXM2-32GB", 32768, MESHED(300)), RATES(0, 125, 15.7, 900),
       .profile = "V100",
       ALIASES("V100", "V100-32GB", "V100-SXM3-32GB", "p3dn.24xlarge",
@@ -319,7 +322,14 @@ const struct het_hardware *het_hardware_merge(struct het_arena *arena,
         merge_aliases(arena, extra, NULL, &base->types[i], &types[count++]);
     }
     struct het_hardware *merged = het_arena_alloc(arena, sizeof *merged);
-    *merged = (struct het_hardware){ .types = types, .type_count = count };
+    const struct het_hardware *levels = extra->level_count ? extra : base;
+    *merged = (struct het_hardware){
+        .types = types,
+        .type_count = count,
+        .levels = levels->levels,
+        .level_count = levels->level_count,
+        .network = extra->network ? extra->network : base->network,
+    };
     return merged;
 }
 

@@ -30,9 +30,20 @@ struct het_gpu_type {
     double memory_bytes_per_s;
 };
 
+/* Zones, racks: the nodes that have the same value of a label share an uplink to all
+ * others. */
+struct het_level {
+    const char *label; /* "topology.kubernetes.io/zone" */
+    double uplink_bytes_per_s;
+};
+
+struct het_network;
 struct het_hardware {
     const struct het_gpu_type *types;
     size_t type_count;
+    const struct het_level *levels;
+    size_t level_count;
+    const struct het_network *network; /* measured curves; NULL: none */
 };
 
 /* What is assumed of a GPU type that no table knows: PCIe 3 between GPUs, 25 Gbit/s out.
@@ -48,7 +59,8 @@ uint64_t het_hardware_default_workspace(uint64_t memory_bytes);
 const struct het_hardware *het_hardware_builtin(void);
 
 /* `extra` laid over `base`: an entry of the same name replaces the fields it sets (zero
- * and NULL mean unset) and adds its aliases; new names are added. In `arena`. */
+ * and NULL mean unset) and adds its aliases; new names are added; levels and network, if
+ * it has any, replace those below. In `arena`. */
 const struct het_hardware *het_hardware_merge(struct het_arena *arena,
                                               const struct het_hardware *base,
                                               const struct het_hardware *extra);

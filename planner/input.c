@@ -232,3 +232,53 @@ int het_input_read_layer_times(const char *path, json_t **ret, struct het_error 
     names_fini(&names);
     return result;
 }
+
+/* ---- curves ---- */
+
+int het_input_read_network(const char *path, json_t **ret, struct het_error *err)
+{
+    if (!is_folder(path))
+        return het_input_read(path, ret, err);
+    struct names names = { 0 };
+    json_t *files = NULL;
+    int result = list_folder(path, is_json_name, &names, err);
+    if (!result && !names.count)
+        result =
+            het_fail(err, HET_BAD_INPUT, "%.300s: no file here is called *.json", path);
+    if (!result)
+        result = read_folder(path, &names, 0, &files, err);
+    if (!result) {
+        *ret = json_array();
+        for (size_t i = 0; i < names.count; i++)
+            json_array_append(*ret, json_object_get(files, names.names[i]));
+    }
+    json_decref(files);
+    names_fini(&names);
+    return result;
+}
+
+/* `name` beside the file `path`, unless it is absolute. */
+static char *path_beside(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    if (*name == '/' || !slash)
+        return xstrdup(name);
+    return xasprintf("%.*s/%s", (int)(slash - path), path, name);
+}
+
+int het_input_read_settings(const char *path, json_t **ret, struct het_error *err)
+{
+    json_auto_t *settings = NULL;
+    if (het_input_read(path, &settings, err) < 0)
+        return -1;
+    const char *name = json_string_value(json_object_get(settings, "network"));
+    json_t *network;
+    if (name) {
+        auto_free char *file = path_beside(path, name);
+        if (het_input_read_network(file, &network, err) < 0)
+            return het_wrap(err, "%.300s: network", path);
+        json_object_set_new(settings, "network", network);
+    }
+    *ret = TAKE(settings);
+    return 0;
+}

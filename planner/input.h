@@ -34,4 +34,12 @@ char *het_input_folder_name(const char *folder);
  * A new reference. */
 int het_input_read_layer_times(const char *path, json_t **ret, struct het_error *err);
 
+/* Measured curves (network_file.h): a file, or those of a folder as a list, in the order
+ * of their names. A new reference. */
+int het_input_read_network(const char *path, json_t **ret, struct het_error *err);
+
+/* A cluster or hardware file; where its "network" is the name of a file (or folder), from
+ * the folder of `path` on, that file's content is put in its place. A new reference. */
+int het_input_read_settings(const char *path, json_t **ret, struct het_error *err);
+
 #endif

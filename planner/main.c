@@ -241,8 +241,9 @@ static int build_document(const struct het_options *options, const json_t *plan,
             json_object_set(job, "optimizer", optimizer);
     }
     if (add_part(options, "profile", het_input_read_profile, document, err) < 0 ||
-        add_part(options, "cluster", het_input_read, document, err) < 0 ||
-        add_part(options, "hardware", het_input_read, document, err) < 0 ||
+        add_part(options, "cluster", het_input_read_settings, document, err) < 0 ||
+        add_part(options, "hardware", het_input_read_settings, document, err) < 0 ||
+        add_part(options, "network", het_input_read_network, document, err) < 0 ||
         add_part(options, "pods", het_input_read, document, err) < 0 ||
         add_from(options, job, err) < 0 || complete_profile(options, document, err) < 0)
         return -1;
@@ -681,7 +682,7 @@ static const struct command commands[] = {
             "GPU; it may leave GPUs idle. The same input gives the same plan, byte for "
             "byte.\n\n"
             "With \"-\" one JSON document is read from standard input, {\"cluster\", "
-            "\"pods\", \"profile\", \"hardware\", \"job\"}, each part in the form of its "
+            "\"pods\", \"profile\", \"hardware\", \"network\", \"job\"}, each part in the form of its "
             "file, and the answer on standard output is always JSON: the plan, or "
             "{\"error\": {\"code\": \"NoPlan\" or \"BadInput\", \"message\"}}.",
         .output = "The plan as one line of canonical JSON, or as a table and a picture. "

@@ -309,6 +309,7 @@ struct listed_node {
     struct het_node_facts facts;
     const char *resource;
     int64_t used; /* by pods */
+    const json_t *node;
 };
 
 static bool is_gpu_taint(const json_t *taint)
@@ -360,7 +361,7 @@ static size_t read_nodes(struct het_arena *arena, const json_t *nodes,
     for (size_t i = 0; i < item_count(nodes); i++) {
         const json_t *node = item_at(nodes, i);
         struct listed_node *next = &listed[count];
-        *next = (struct listed_node){ 0 };
+        *next = (struct listed_node){ .node = node };
         for (size_t r = 0; r < GPU_RESOURCES && !next->facts.allocatable; r++) {
             next->resource = gpu_resources[r];
             het_node_read(arena, node, next->resource, hardware, &next->facts);
@@ -409,6 +410,21 @@ static int fail_no_gpus(struct het_arena *arena, size_t total,
                     count > 8 ? ", ..." : "");
 }
 
+/* The node's labels that are levels; NULL if it has none. */
+static json_t *level_labels(const json_t *node, const struct het_hardware *hardware)
+{
+    const json_t *labels = get(get(node, "metadata"), "labels");
+    json_t *levels = NULL;
+    for (size_t i = 0; i < hardware->level_count; i++) {
+        const char *name = get_text(labels, hardware->levels[i].label);
+        if (!name || !*name)
+            continue;
+        levels = levels ? levels : json_object();
+        json_object_set_new(levels, hardware->levels[i].label, het_json_text(name));
+    }
+    return levels;
+}
+
 #define BYTES_PER_GIB 0x1p30
 
 int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
@@ -434,6 +450,9 @@ int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
             continue;
         json_t *entry = json_pack("{s:s, s:s, s:I}", "name", facts->name, "type",
                                   facts->type, "gpus", (json_int_t)free_gpus);
+        json_t *levels = level_labels(listed[i].node, hardware);
+        if (levels)
+            json_object_set_new(entry, "levels", levels);
         if (facts->memory_bytes)
             json_object_set_new(entry, "memory_gb",
                                 json_real((double)facts->memory_bytes / BYTES_PER_GIB));

@@ -42,7 +42,8 @@ int64_t het_quantity_parse(const char *text, int milli);
 
 /* NodeList (and optional PodList, may be NULL) -> the short form of the cluster with the
  * free GPUs of usable nodes whose NoSchedule/NoExecute taints are only for GPUs
- * (nvidia.com/gpu, amd.com/gpu). A new reference. Errors: HET_NO_PLAN when no GPU is
+ * (nvidia.com/gpu, amd.com/gpu), and their labels that are levels of `hardware`. A new
+ * reference. Errors: HET_NO_PLAN when no GPU is
  * left, with the reasons counted. */
 int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
                           const json_t *pods, const struct het_hardware *hardware,

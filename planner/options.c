@@ -75,6 +75,14 @@ static const struct option {
       .preset = "built in",
       .help = "Facts about GPU types that nodes do not carry: aliases, memory, "
               "bandwidths, workspace, price; laid over the built-in table." },
+    { .name = "network",
+      .value = "FILE|DIR",
+      .path = "network",
+      .commands = ALL,
+      .kind = KIND_TEXT,
+      .help = "Measured bandwidth over message size, by GPU type and number of GPUs "
+              "that communicate, in a form of Sailor's files; of a folder all of them. "
+              "Replaces the bandwidths of the cluster where it has curves." },
     { .name = "pods",
       .value = "FILE",
       .path = "pods",

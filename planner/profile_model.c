@@ -525,6 +525,8 @@ const struct het_hardware *het_profile_model_hardware(struct het_arena *arena,
             type->price_per_hour = price_milli * DOLLARS_PER_MILLI_USD;
     }
     struct het_hardware *hardware = het_arena_alloc(arena, sizeof *hardware);
-    *hardware = (struct het_hardware){ .types = types, .type_count = count };
+    *hardware = *known;
+    hardware->types = types;
+    hardware->type_count = count;
     return hardware;
 }

@@ -121,7 +121,8 @@ static void send_samples(struct send *send, const struct het_replica *from,
     add(&send->nodes[0], from->node, bytes, flows);
     add(&send->nodes[1], to->node, bytes, flows);
     add_domains(send, sender, receiver, bytes, flows);
-    double pair = het_cluster_pair(send->cluster, from->node, to->node, flows, bytes);
+    double pair =
+        het_cluster_pair(send->cluster, from->node, to->node, flows, bytes / flows);
     send->largest_s = fmax(send->largest_s, bytes / pair);
     send->latency_s = fmax(send->latency_s, fmax(sender->latency_s, receiver->latency_s));
 }

@@ -204,7 +204,8 @@ START_TEST(faults_name_part_and_field)
 {
     refuses(json_integer(1), HET_BAD_INPUT, "must be an object with cluster, profile");
     refuses(with_part("clusters", "{}"), HET_BAD_INPUT,
-            "clusters: unknown field; known are cluster, pods, profile, hardware, job");
+            "clusters: unknown field; known are cluster, pods, profile, hardware, "
+            "network, job");
     refuses(json_object(), HET_BAD_INPUT, "cluster: is missing");
     refuses(with_part("cluster", "{\"nodes\":[{}]}"), HET_BAD_INPUT,
             "cluster: nodes[0].type: is missing");

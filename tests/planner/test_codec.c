@@ -19,10 +19,11 @@ static json_t *parse(const char *text)
 START_TEST(hardware_file_is_laid_over_the_table)
 {
     struct het_arena *arena = het_arena_new();
-    json_auto_t *json =
-        parse("{\"gpuTypes\":[{\"name\":\"A100-SXM4-40GB\",\"aliases\":[\"lab-card\"],"
-              "\"memoryGiB\":39.5,\"intraGBs\":200,\"interGBs\":12.5,\"workspaceGiB\":3,"
-              "\"pricePerHour\":\"3.67\"}],\"levels\":[],\"network\":\"network.json\"}");
+    json_auto_t *json = parse(
+        "{\"gpuTypes\":[{\"name\":\"A100-SXM4-40GB\",\"aliases\":[\"lab-card\"],"
+        "\"memoryGiB\":39.5,\"intraGBs\":200,\"interGBs\":12.5,\"workspaceGiB\":3,"
+        "\"pricePerHour\":\"3.67\"}],\"levels\":[{\"label\":\"rack\",\"uplinkGBs\":20}],"
+        "\"network\":{\"A100-40\":{\"2\":[[0,0,9],9e9]}}}");
     const struct het_hardware *hardware;
     ck_assert_int_eq(
         het_codec_hardware(arena, json, het_hardware_builtin(), &hardware, NULL), 0);
@@ -33,6 +34,9 @@ START_TEST(hardware_file_is_laid_over_the_table)
     ck_assert_double_eq(type->inter_bytes_per_s, 12.5e9);
     ck_assert_double_eq(type->price_per_hour, 3.67);
     ck_assert_str_eq(type->profile, "A100");
+    ck_assert_str_eq(hardware->levels[0].label, "rack");
+    ck_assert_double_eq(hardware->levels[0].uplink_bytes_per_s, 20e9);
+    ck_assert_uint_eq(hardware->network->curve_count, 1);
 
     struct het_error err;
     json_auto_t *bad = parse("{\"gpuTypes\":[{\"name\":\"X\",\"intraGBs\":0}]}");
@@ -152,7 +156,7 @@ START_TEST(faults_of_a_cluster_name_the_field)
         { "{\"nodes\":[{\"type\":\"A100\",\"gpus\":1,\"inter_gbs\":3}]}",
           "nodes[0].inter_gbs: unknown field; known are name, type, gpus, memory_gb, "
           "intra_gb_s, inter_gb_s, inter_flow_gb_s, latency_us, workspace_gb, profile, "
-          "repeat" },
+          "repeat, levels" },
         { "{\"nodes\":[{\"type\":\"A100\",\"gpus\":1}],\"node\":[]}",
           "node: unknown field; known are nodes, levels, network" },
         { "{\"items\":7}", "items: must be a list" },
