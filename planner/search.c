@@ -5,6 +5,7 @@
 #include "planner/algo/megatron.h"
 #include "planner/algo/metis.h"
 #include "planner/algo/optimal.h"
+#include "planner/bound.h"
 
 #include <assert.h>
 #include <math.h>
@@ -375,7 +376,7 @@ static bool can_win(const struct het_search *search)
         return true;
     struct het_problem problem = *search->problem;
     problem.cluster = search->available;
-    return het_cost_lower_bound(&problem) < search->incumbent_cost.iteration_s;
+    return het_bound_floor(&problem) < search->incumbent_cost.iteration_s;
 }
 
 /* Of the effort for a first look, each part may use this fraction of what is left, so
@@ -580,7 +581,7 @@ static const struct het_plan *finish(struct het_arena *arena,
     assert(priced == 0);
 
     double bound_s = search->is_optimal ? cost.iteration_s
-                                        : het_cost_lower_bound(problem);
+                                        : het_bound_floor(problem);
     plan->predicted = (struct het_prediction){
         .iteration_s = cost.iteration_s,
         .samples_per_s = plan->global_batch / cost.iteration_s,

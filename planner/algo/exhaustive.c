@@ -1,5 +1,7 @@
 #include "planner/algo/exhaustive.h"
 
+#include "planner/bound.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -568,7 +570,7 @@ static int exhaustive_run(struct het_search *search, struct het_error *err)
     struct het_arena *arena = het_arena_new();
     struct walk walk;
     walk_init(&walk, arena, search);
-    double pass_limit = het_cost_lower_bound(search->problem) * PASS_GROWTH;
+    double pass_limit = het_bound_floor(search->problem) * PASS_GROWTH;
     for (uint32_t pass = 0; pass <= MAX_LIMITED_PASSES; pass++) {
         walk.pass_limit = pass < MAX_LIMITED_PASSES && pass_limit > 0 ? pass_limit
                                                                       : HUGE_VAL;

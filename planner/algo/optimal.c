@@ -1,6 +1,7 @@
 #include "planner/algo/optimal.h"
 
 #include "planner/assembly.h"
+#include "planner/bound.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -162,7 +163,7 @@ static int run_optimal(struct het_search *search, struct het_error *err)
     uint64_t effort = search->effort_left;
     optimal.inventory =
         het_inventory_of(optimal.arena, search->problem, search->available);
-    optimal.floor_s = het_cost_lower_bound(search->problem);
+    optimal.floor_s = het_bound_floor(search->problem);
     het_catalog_init(&optimal.catalog, search, &optimal.inventory, table, optimal.arena);
     if (optimal.inventory.class_count) {
         het_catalog_fill_nodes(&optimal.catalog, effort / 4);

@@ -296,78 +296,10 @@ START_TEST(random_plans_are_priced_as_defined)
                     ck_near(het_cost_send(&toy->problem, stage, stage + 1),
                             send_by_definition(toy, stage, stage + 1));
                 }
-            ck_assert_msg(het_cost_lower_bound(&toy->problem) <= cost.iteration_s,
-                          "seed %d: the bound is above a plan", (int)seed);
         }
         toy_free(toy);
     }
     ck_assert_uint_gt(made, 1000);
-}
-END_TEST
-
-/* ---- lower bound ---- */
-
-START_TEST(bound_of_one_type_is_its_compute_floor)
-{
-    struct toy *toy = toy_new();
-    toy->cluster.node_count = 2; /* f0, f1: six fast GPUs */
-    /* Best rate: four samples, tp 1: 30 ms * 2.5 / 4 a sample; tp 2 takes 1.2 times. */
-    ck_near(het_cost_lower_bound(&toy->problem), 8 * 0.030 * 2.5 / 4 / 6 * (1 - 1e-12));
-    toy_free(toy);
-}
-END_TEST
-
-START_TEST(bound_of_two_alike_types_adds_their_speeds)
-{
-    struct toy *toy = toy_new();
-    /* Slow takes twice as long for every layer: 6 + 4 / 2 = 8 fast GPUs. */
-    ck_near(het_cost_lower_bound(&toy->problem), 8 * 0.030 * 2.5 / 4 / 8 * (1 - 1e-12));
-    toy_free(toy);
-}
-END_TEST
-
-/* max over w of sum_l min_t w_t c_lt for two types by trying each breakpoint. */
-static double bound_by_breakpoints(const double *a, const double *b, size_t layers,
-                                   double n_a, double n_b)
-{
-    double best = 0;
-    for (size_t k = 0; k < layers; k++) {
-        /* w_a a_k = w_b b_k, n_a w_a + n_b w_b = 1 */
-        double w_a = b[k] / (n_a * b[k] + n_b * a[k]);
-        double w_b = a[k] / (n_a * b[k] + n_b * a[k]);
-        double sum = 0;
-        for (size_t l = 0; l < layers; l++)
-            sum += fmin(w_a * a[l], w_b * b[l]);
-        best = fmax(best, sum);
-    }
-    return best;
-}
-
-START_TEST(bound_of_unlike_types_solves_the_linear_program)
-{
-    struct toy *toy = toy_new();
-    uint64_t random = (uint64_t)_i;
-    double cost[2][4];
-    /* One degree and one size are measured, with random times. */
-    struct het_measurement measurements[2];
-    double forward[2][5] = { 0 }, backward[5] = { 0 };
-    for (uint32_t type = 0; type < 2; type++) {
-        for (size_t l = 0; l < 4; l++) {
-            random = random * 6364136223846793005u + 1442695040888963407u;
-            cost[type][l] = 1 + (double)(random >> 40);
-            forward[type][l + 1] = forward[type][l] + cost[type][l];
-        }
-        measurements[type] = (struct het_measurement){ .type = type,
-                                                       .tp = 1,
-                                                       .microbatch = 1,
-                                                       .forward_s = forward[type],
-                                                       .backward_s = backward };
-    }
-    toy->profile.measurements = measurements;
-    toy->profile.measurement_count = 2;
-    double expected = 8 * bound_by_breakpoints(cost[0], cost[1], 4, 6, 4);
-    ck_assert_double_eq_tol(het_cost_lower_bound(&toy->problem) / expected, 1, 1e-9);
-    toy_free(toy);
 }
 END_TEST
 
@@ -386,9 +318,6 @@ Suite *test_cost_suite(void)
     tcase_add_test(cases, shared_embedding_is_summed_over_both_ends);
     tcase_add_test(cases, plan_costs_pipelines_then_gradients_then_optimizer);
     tcase_add_test(cases, random_plans_are_priced_as_defined);
-    tcase_add_test(cases, bound_of_one_type_is_its_compute_floor);
-    tcase_add_test(cases, bound_of_two_alike_types_adds_their_speeds);
-    tcase_add_loop_test(cases, bound_of_unlike_types_solves_the_linear_program, 0, 20);
     suite_add_tcase(suite, cases);
     return suite;
 }

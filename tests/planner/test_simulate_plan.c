@@ -1,4 +1,5 @@
 /* planner/simulate.c */
+#include "planner/bound.h"
 #include "planner/simulate.h"
 
 #include "tests/planner/toy_plan.h"
@@ -390,7 +391,7 @@ static void check_random_plan(int seed, struct toy *toy, const struct het_plan *
         ck_assert_msg(alone_s <= closed_s * (1 + 1e-9), "seed %d: %.9g, %.9g", seed,
                       alone_s, closed_s);
     }
-    ck_assert_msg(het_cost_lower_bound(&toy->problem) <= cost.iteration_s, "seed %d",
+    ck_assert_msg(het_bound_floor(&toy->problem) <= cost.iteration_s, "seed %d",
                   seed);
 }
 
