@@ -101,14 +101,20 @@ static uint32_t run_largest(const struct het_profile *profile, size_t first, siz
     return count ? profile->measurements[first + count - 1].microbatch : 0;
 }
 
+/* The size up to which a run is extrapolated whose largest measured is `largest`. */
+static uint32_t extrapolated(const struct het_profile *profile, uint32_t largest)
+{
+    uint64_t most = largest;
+    if (profile->extrapolation > 1)
+        most *= profile->extrapolation;
+    return most < HET_MAX_MICROBATCH ? (uint32_t)most : HET_MAX_MICROBATCH;
+}
+
 uint32_t het_profile_max_microbatch(const struct het_profile *profile, uint32_t type,
                                     uint32_t tp)
 {
     size_t count, first = find_run(profile, type, tp, &count);
-    uint64_t largest = run_largest(profile, first, count);
-    if (profile->extrapolation > 1)
-        largest *= profile->extrapolation;
-    return largest < HET_MAX_MICROBATCH ? (uint32_t)largest : HET_MAX_MICROBATCH;
+    return extrapolated(profile, run_largest(profile, first, count));
 }
 
 uint32_t het_profile_min_microbatch(const struct het_profile *profile, uint32_t type,
@@ -154,9 +160,9 @@ static size_t find_parts(const struct het_profile *profile, uint32_t type, uint3
                          uint32_t samples, struct part *ret_parts)
 {
     size_t run, first = find_run(profile, type, tp, &run), count = 0;
-    if (samples > het_profile_max_microbatch(profile, type, tp))
-        return 0;
     uint32_t largest = run_largest(profile, first, run), rest = samples;
+    if (!run || samples > extrapolated(profile, largest))
+        return 0;
     if (rest > largest) {
         ret_parts[count++] =
             (struct part){ &profile->measurements[first + run - 1], rest / largest };

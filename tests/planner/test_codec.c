@@ -22,7 +22,7 @@ START_TEST(hardware_file_is_laid_over_the_table)
     json_auto_t *json = parse(
         "{\"gpuTypes\":[{\"name\":\"A100-SXM4-40GB\",\"aliases\":[\"lab-card\"],"
         "\"memoryGiB\":39.5,\"intraGBs\":200,\"interGBs\":12.5,\"workspaceGiB\":3,"
-        "\"pricePerHour\":\"3.67\"}],\"levels\":[{\"label\":\"rack\",\"uplinkGBs\":20}],"
+        "\"pricePerHour\":\"3.67\",\"fp16TFLOPS\":250,\"memoryGBs\":1400}],\"levels\":[{\"label\":\"rack\",\"uplinkGBs\":20}],"
         "\"network\":{\"A100-40\":{\"2\":[[0,0,9],9e9]}}}");
     const struct het_hardware *hardware;
     ck_assert_int_eq(
@@ -37,6 +37,9 @@ START_TEST(hardware_file_is_laid_over_the_table)
     ck_assert_str_eq(hardware->levels[0].label, "rack");
     ck_assert_double_eq(hardware->levels[0].uplink_bytes_per_s, 20e9);
     ck_assert_uint_eq(hardware->network->curve_count, 1);
+    ck_assert_double_eq(type->fp16_flops, 250e12);
+    ck_assert_double_eq(type->bf16_flops, 312e12); /* the table's */
+    ck_assert_double_eq(type->memory_bytes_per_s, 1400e9);
 
     struct het_error err;
     json_auto_t *bad = parse("{\"gpuTypes\":[{\"name\":\"X\",\"intraGBs\":0}]}");
@@ -340,6 +343,16 @@ START_TEST(plan_reads_back_as_it_was_written)
     auto_free char *text_again = het_json_canonical(json_again);
     ck_assert_str_eq(text, text_again);
     json_decref(decoded);
+
+    /* What was measured is not said; what was not is. */
+    ck_assert_ptr_null(strstr(text, "extrapolated"));
+    ck_assert_int_eq(again->predicted.profile_origin, HET_PROFILE_MEASURED);
+    plan.predicted.profile_origin = HET_PROFILE_CALIBRATED;
+    plan.predicted.extrapolated = true;
+    json_auto_t *marked = het_codec_plan_json(&plan);
+    ck_assert_int_eq(het_codec_plan(toy->arena, marked, &again, &err), 0);
+    ck_assert_int_eq(again->predicted.profile_origin, HET_PROFILE_CALIBRATED);
+    ck_assert(again->predicted.extrapolated);
 
     plan.predicted.from_iteration_s = 0;
     json_auto_t *without = het_codec_plan_json(&plan);

@@ -154,6 +154,25 @@ START_TEST(plan_says_that_its_profile_is_estimated)
 }
 END_TEST
 
+START_TEST(extrapolation_is_asked_for_and_marked)
+{
+    char folder[64];
+    command_folder(folder);
+    for (int allowed = 0; allowed < 2; allowed++) {
+        struct command_result result = command_run(
+            folder, NULL, "plan", "--profile", "tests/data/models/opt-350.json",
+            "--sequence-length", "512", "--precision", "fp16", "--largest-microbatch",
+            "2", "--microbatch-sizes", "6", "--cluster", CLUSTER, "--global-batch-size",
+            "96", "--algorithm", "metis", "--extrapolate", allowed ? "3" : "2", NULL);
+        ck_assert_int_eq(result.exit_code, allowed ? 0 : 1);
+        if (allowed)
+            ck_assert_ptr_nonnull(strstr(result.out, "\"extrapolated\":true"));
+        command_result_fini(&result);
+    }
+    command_remove(folder);
+}
+END_TEST
+
 START_TEST(command_line_refuses_what_makes_no_sense)
 {
     static const struct {
@@ -206,6 +225,7 @@ Suite *test_profile_config_suite(void)
     tcase_add_test(tests, older_names_are_known);
     tcase_add_loop_test(tests, what_is_wrong_is_named, 0, sizeof WRONGS / sizeof *WRONGS);
     tcase_add_test(tests, plan_says_that_its_profile_is_estimated);
+    tcase_add_test(tests, extrapolation_is_asked_for_and_marked);
     tcase_add_test(tests, command_line_refuses_what_makes_no_sense);
     suite_add_tcase(suite, tests);
     return suite;
