@@ -262,7 +262,13 @@ static const uint32_t *stage_ends(struct amp *amp, uint32_t s, const uint32_t *t
     return ends;
 }
 
-/* Seconds of a send behind stage `s`, by the layer that the next one starts at. */
+static bool can_run(const struct amp *amp, enum het_freedom freedom)
+{
+    return het_runtime_has(amp->problem->workload->runtime, freedom);
+}
+
+/* Seconds of a send behind stage `s`, by the layer that the next one starts at; without
+ * end where the runtime cannot cut. */
 static const double *stage_sends(struct amp *amp, uint32_t s)
 {
     const double *bytes = amp->problem->profile->boundary_bytes;
@@ -274,6 +280,10 @@ static const double *stage_sends(struct amp *amp, uint32_t s)
                           ? send_s[cut - 1]
                           : het_cost_send(amp->problem, &from, &amp->stages[s + 1]);
     }
+    if (!s && !can_run(amp, HET_EMPTY_STAGES))
+        send_s[1] = HUGE_VAL;
+    if (s + 2 == amp->pipeline.stage_count && !can_run(amp, HET_EMPTY_STAGES))
+        send_s[amp->layer_count - 1] = HUGE_VAL;
     return send_s;
 }
 
@@ -348,6 +358,52 @@ static double grid_bound(const struct amp *amp, const struct grid *grid)
                               fmax(amp->least_s / grid->pp, amp->largest_layer_s);
 }
 
+/* Layers into the stages at hand, by amp->cuts. */
+static void fill_layers(struct amp *amp)
+{
+    for (uint32_t s = 0; s < amp->pipeline.stage_count; s++) {
+        amp->stages[s].first_layer = amp->cuts[s];
+        amp->stages[s].layer_count = amp->cuts[s + 1] - amp->cuts[s];
+    }
+}
+
+/* For a runtime that has even stages only: those, if they fit. */
+static bool cut_evenly(struct amp *amp, const struct grid *grid, double *ret_seconds)
+{
+    amp->cuts[0] = 0;
+    for (uint32_t s = 0; s < grid->pp; s++) {
+        amp->cuts[s + 1] = amp->cuts[s] +
+                           het_runtime_even_layers(amp->layer_count, grid->pp, s);
+        if (amp->questions[s].ends[amp->cuts[s]] < amp->cuts[s + 1])
+            return false;
+    }
+    fill_layers(amp);
+    struct het_plan plan = { .pipelines = &amp->pipeline, .pipeline_count = 1 };
+    struct het_cost cost;
+    if (het_cost_plan(amp->problem, &plan, &cost, NULL) < 0)
+        return false;
+    *ret_seconds = cost.pipeline_s;
+    return true;
+}
+
+static bool cut_layers(struct amp *amp, const struct grid *grid, double worth_s,
+                       double *ret_seconds)
+{
+    if (!can_run(amp, HET_UNEVEN_LAYERS))
+        return cut_evenly(amp, grid, ret_seconds);
+    const struct het_balance_layers question = {
+        .layer_count = amp->layer_count,
+        .stages = amp->questions,
+        .stage_count = grid->pp,
+        .microbatch_count = amp->pipeline.microbatch_count,
+        .hides_sends = amp->search->options->amp_sends == HET_AMP_HIDDEN,
+    };
+    if (!het_balance_layers(amp->space, &question, worth_s, amp->cuts, ret_seconds))
+        return false;
+    fill_layers(amp);
+    return true;
+}
+
 /* Cuts the layers so that an estimate below `worth_s` comes out, and hands the strategy
  * to amp->found; pp * dp `places`, stage by stage. */
 static void try_grid(struct amp *amp, const struct grid *grid, const uint32_t *places,
@@ -367,25 +423,14 @@ static void try_grid(struct amp *amp, const struct grid *grid, const uint32_t *p
         forget_ends(amp, grid->dp);
     for (uint32_t s = 0; s < grid->pp; s++)
         ask_stage(amp, s);
-    const struct het_balance_layers question = {
-        .layer_count = amp->layer_count,
-        .stages = amp->questions,
-        .stage_count = grid->pp,
-        .microbatch_count = amp->pipeline.microbatch_count,
-        .hides_sends = search->options->amp_sends == HET_AMP_HIDDEN,
-    };
     double seconds;
     search->statistics.strategies_tried++;
     het_search_spend(search, split_effort(amp, grid));
-    if (!het_balance_layers(amp->space, &question, worth_s, amp->cuts, &seconds)) {
+    if (!cut_layers(amp, grid, worth_s, &seconds)) {
         search->statistics.partitions_failed++;
         if (worth_s == HUGE_VAL && !search->incumbent)
             note_miss(amp, grid);
         return;
-    }
-    for (uint32_t s = 0; s < grid->pp; s++) {
-        amp->stages[s].first_layer = amp->cuts[s];
-        amp->stages[s].layer_count = amp->cuts[s + 1] - amp->cuts[s];
     }
     amp->found(amp, grid, seconds);
 }

@@ -30,6 +30,7 @@
  *  - Tensor-parallel groups stay inside nodes, elsewhere they cannot be run.
  *  - Clusters that are no grid: GPUs beyond tp * dp * pp, and nodes whose type is not
  *    profiled for the degree and micro-batch, stay idle.
+ *  - For a runtime that has no uneven stages the layers are cut evenly.
  *  - The dp replicas of a stage are written as one stage of one pipeline, as `megatron`
  *    does; so a pipeline waits for the slowest replica in every stage.
  *  - Dominoes have any shape h x w, not only 1 x dp and dp x 1: a domino of 8 fits no
