@@ -122,10 +122,17 @@ static const char *read_choice(struct reader *reader, const char *path,
     read_choice(reader, path, choices, sizeof(choices) / sizeof *(choices))
 
 static const struct choice algorithms[] = {
-    { "Auto", "auto" },           { "Metis", "metis" },   { "Megatron", "megatron" },
-    { "Optimal", "optimal" },     { "OOMFirst", NULL },   { "AMP", "amp" },
-    { "AMPAnnealing", "amp-sa" }, { "Ditto", NULL },      { "DittoGreedy", NULL },
-    { "AutoHet", NULL },          { "Exhaustive", NULL },
+    { "Auto", "auto" },
+    { "Metis", "metis" },
+    { "Megatron", "megatron" },
+    { "Optimal", "optimal" },
+    { "OOMFirst", NULL },
+    { "AMP", "amp" },
+    { "AMPAnnealing", "amp-sa" },
+    { "Ditto", "ditto" },
+    { "DittoGreedy", "ditto-greedy" },
+    { "AutoHet", NULL },
+    { "Exhaustive", NULL },
 };
 static const struct choice runtimes[] = {
     { "Torchrun", "torchrun" }, { "Custom", "custom" }, { "Megatron", NULL },

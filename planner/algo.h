@@ -29,6 +29,12 @@ enum het_metis_sizes {
 enum het_amp_speeds { HET_AMP_OWN_SPEEDS, HET_AMP_MEAN_SPEEDS };
 enum het_amp_sends { HET_AMP_EXPOSED, HET_AMP_HIDDEN };
 
+enum het_ditto_folding {
+    HET_DITTO_FOLD,               /* by the model's seconds alone */
+    HET_DITTO_FOLD_COMMUNICATION, /* with what virtual GPUs would communicate */
+    HET_DITTO_FOLD_NONE,          /* all assignments of GPUs to stages instead */
+};
+
 struct het_search_options {
     const char *algorithm; /* "auto", or a name of search.h's table */
     uint64_t effort;       /* work units; 0: HET_DEFAULT_EFFORT */
@@ -40,6 +46,7 @@ struct het_search_options {
     enum het_metis_sizes metis_sizes; /* of device groups */
     enum het_amp_speeds amp_speeds;   /* in its search: each GPU's own, or their mean */
     enum het_amp_sends amp_sends;     /* in its search: in the bottleneck, or not */
+    enum het_ditto_folding ditto_folding;
     void (*progress)(void *context, const struct het_search *search); /* may be NULL */
     void *progress_context;
 };

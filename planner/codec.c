@@ -662,6 +662,7 @@ static const char *const job_fields[] = { "globalBatchSize",
                                           "metisSizes",
                                           "ampSpeeds",
                                           "ampSends",
+                                          "dittoFolding",
                                           NULL };
 static const char *const type_limit_fields[] = { "name", "minGPUs", "maxGPUs",
                                                  "preference", NULL };
@@ -839,6 +840,22 @@ static int read_amp_options(struct het_arena *arena, const struct het_view *job,
     return 0;
 }
 
+static int read_ditto_folding(struct het_arena *arena, const struct het_view *job,
+                              enum het_ditto_folding *ret, struct het_error *err)
+{
+    static const char *const names[] = { "plain", "communication", "none" };
+    struct het_view folding = het_view_get(job, "dittoFolding");
+    const char *name = names[HET_DITTO_FOLD];
+    if (het_view_name(&folding, arena, &name, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i])) {
+            *ret = (enum het_ditto_folding)i;
+            return 0;
+        }
+    return het_view_fail(&folding, err, "must be plain, communication or none");
+}
+
 static int read_search_options(struct het_arena *arena, const struct het_view *job,
                                struct het_search_options *options, struct het_error *err)
 {
@@ -853,7 +870,8 @@ static int read_search_options(struct het_arena *arena, const struct het_view *j
         het_view_u64(&seed, 0, UINT64_C(1) << 53, &options->seed, err) < 0 ||
         het_view_number(&variance, 0, 1, &options->metis_variance, err) < 0 ||
         read_metis_sizes(arena, job, &options->metis_sizes, err) < 0 ||
-        read_amp_options(arena, job, options, err) < 0)
+        read_amp_options(arena, job, options, err) < 0 ||
+        read_ditto_folding(arena, job, &options->ditto_folding, err) < 0)
         return -1;
     return het_view_u32(&permute, 0, 64, &options->metis_permute, err);
 }

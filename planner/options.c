@@ -436,6 +436,17 @@ static const struct option {
       .kind = KIND_TEXT,
       .help = "Writes the files, and the arguments and environment of every pod "
               "(pod-INDEX.args, pod-INDEX.env), into this folder, which must be there." },
+    { .name = "ditto-folding",
+      .value = "NAME",
+      .path = "job.dittoFolding",
+      .commands = PLAN,
+      .kind = KIND_TEXT,
+      .choices = "plain communication none",
+      .preset = "plain",
+      .help =
+          "Of ditto and ditto-greedy: how many of the weakest GPUs one GPU counts as: "
+          "by the model's time alone, or with what so many would communicate. none, "
+          "of ditto only, tries all assignments of GPUs to stages instead." },
     { .name = "output",
       .value = "FORM",
       .path = "output",

@@ -1,6 +1,7 @@
 #include "planner/search.h"
 
 #include "planner/algo/amp.h"
+#include "planner/algo/ditto.h"
 #include "planner/algo/exhaustive.h"
 #include "planner/algo/megatron.h"
 #include "planner/algo/metis.h"
@@ -15,7 +16,8 @@
 const struct het_algorithm *const *het_search_algorithms(void)
 {
     static const struct het_algorithm *const algorithms[] = {
-        &het_algo_megatron, &het_algo_metis,      &het_algo_amp, &het_algo_amp_sa,
+        &het_algo_megatron, &het_algo_metis,      &het_algo_amp,
+        &het_algo_amp_sa,   &het_algo_ditto,      &het_algo_ditto_greedy,
         &het_algo_optimal,  &het_algo_exhaustive, NULL,
     };
     return algorithms;
@@ -580,8 +582,7 @@ static const struct het_plan *finish(struct het_arena *arena,
     int priced = het_cost_plan(problem, plan, &cost, NULL);
     assert(priced == 0);
 
-    double bound_s = search->is_optimal ? cost.iteration_s
-                                        : het_bound_floor(problem);
+    double bound_s = search->is_optimal ? cost.iteration_s : het_bound_floor(problem);
     plan->predicted = (struct het_prediction){
         .iteration_s = cost.iteration_s,
         .samples_per_s = plan->global_batch / cost.iteration_s,

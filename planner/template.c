@@ -9,7 +9,7 @@
 /* Weight of the stages' squares in a sum: enough to prefer even ones, too little to
  * outweigh a difference in time. */
 #define EVENNESS 1e-7
-#define HALVINGS 50
+#define HALVINGS 12
 
 double het_template_seconds(const double *stage_s, uint32_t stage_count,
                             uint32_t microbatch_count)
@@ -151,6 +151,8 @@ static uint32_t farthest(const struct space *space, const struct het_template_ki
     uint32_t low = first, high = space->layers;
     if (kind->ends && kind->ends[first] < high)
         high = kind->ends[first];
+    if (kind->most && high - first > kind->most)
+        high = first + kind->most;
     while (low < high) {
         uint32_t middle = low + (high - low + 1) / 2;
         if (stage_s(kind, first, middle) <= limit_s)
@@ -158,16 +160,14 @@ static uint32_t farthest(const struct space *space, const struct het_template_ki
         else
             high = middle - 1;
     }
-    if (!kind->span)
-        return low;
-    return low >= first + kind->span ? first + kind->span : first;
+    return low;
 }
 
 /* The first start of a stage of `kind` that ends at `end`; `end` if there is none. */
 static uint32_t earliest(const struct het_template_kind *kind, uint32_t end,
                          double limit_s)
 {
-    uint32_t low = 0, high = end;
+    uint32_t low = kind->most && end > kind->most ? end - kind->most : 0, high = end;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         bool fits = stage_s(kind, middle, end) <= limit_s &&
@@ -177,9 +177,7 @@ static uint32_t earliest(const struct het_template_kind *kind, uint32_t end,
         else
             low = middle + 1;
     }
-    if (!kind->span)
-        return low;
-    return end >= kind->span && low <= end - kind->span ? end - kind->span : end;
+    return low;
 }
 
 static void widen(struct range *range, uint32_t low, uint32_t high)
@@ -204,14 +202,12 @@ static void reach_forward(struct space *space, double limit_s)
             if (!comes_from(space, v, k, &from) ||
                 space->done[from].low > space->done[from].high)
                 continue;
-            uint32_t low = space->done[from].low + (kind->span ? kind->span : 1);
-            uint32_t start = space->done[from].high;
+            uint32_t low = space->done[from].low + 1, start = space->done[from].high;
             if (start == space->layers)
-                start--; /* any start will do: the end is the last layer */
-            uint32_t high = kind->span ? space->done[from].high + kind->span
-                                       : farthest(space, kind, start, limit_s);
-            if (low <= high && low <= space->layers)
-                widen(done, low, high < space->layers ? high : space->layers);
+                start--; /* stages that start before reach no farther */
+            uint32_t high = farthest(space, kind, start, limit_s);
+            if (low <= high)
+                widen(done, low, high);
         }
     }
 }
@@ -224,17 +220,12 @@ static void reach_back(struct space *space, double limit_s)
                                    : nothing;
         for (size_t k = 0; k < space->question->kind_count; k++) {
             const struct het_template_kind *kind = &space->question->kinds[k];
-            uint32_t least = kind->span ? kind->span : 1;
             size_t to;
             if (!leads_to(space, v, k, &to) ||
-                space->open[to].low > space->open[to].high ||
-                space->open[to].high < least)
+                space->open[to].low > space->open[to].high || !space->open[to].high)
                 continue;
-            uint32_t end = space->open[to].low;
-            uint32_t low = kind->span ? (end > least ? end - least : 0)
-                           : end      ? earliest(kind, end, limit_s)
-                                      : 0;
-            uint32_t high = space->open[to].high - least;
+            uint32_t low = earliest(kind, space->open[to].low, limit_s);
+            uint32_t high = space->open[to].high - 1;
             if (low <= high)
                 widen(open, low, high);
         }
@@ -244,16 +235,25 @@ static void reach_back(struct space *space, double limit_s)
 /* Whether all layers can perhaps be reached. */
 static bool reach(struct space *space, double limit_s)
 {
+    uint64_t work = space->vectors * space->question->kind_count;
     reach_back(space, limit_s);
-    space->cells += space->vectors;
+    space->cells += work;
     if (space->open[0].low > 0)
         return false;
     reach_forward(space, limit_s);
-    space->cells += space->vectors;
+    space->cells += work;
     return true;
 }
 
 /* ---- the table for one time of the slowest stage ---- */
+
+/* Layers that can be reached and from which the end can be. */
+static struct range overlap(const struct space *space, size_t vector)
+{
+    struct range done = space->done[vector], open = space->open[vector];
+    return (struct range){ done.low > open.low ? done.low : open.low,
+                           done.high < open.high ? done.high : open.high };
+}
 
 struct cell {
     double value;
@@ -272,19 +272,14 @@ static void extend(struct space *space, size_t from, size_t index, uint32_t end,
                    double slowest_s, struct cell cells[PHASES])
 {
     const struct het_template_kind *kind = &space->question->kinds[index];
-    struct range done = space->done[from], open = space->open[from];
-    uint32_t low = done.low > open.low ? done.low : open.low;
-    uint32_t high = done.high < open.high ? done.high : open.high;
-    if (kind->span && end < kind->span)
-        return;
-    uint32_t first = kind->span ? end - kind->span : end - 1;
-    if (kind->span && first > low)
-        low = first;
-    if (first > high && !kind->span)
-        first = high;
+    struct range both = overlap(space, from);
+    uint32_t low = both.low, high = both.high;
+    uint32_t first = end - 1 < high ? end - 1 : high;
+    if (kind->most && end > kind->most && low < end - kind->most)
+        low = end - kind->most;
     const double *before = space->values[BEFORE] + from * (space->layers + 1);
     const double *behind = space->values[BEHIND] + from * (space->layers + 1);
-    for (; first >= low && first <= high; first--) {
+    for (; first >= low; first--) {
         double seconds = stage_s(kind, first, end);
         if (seconds > slowest_s * (1 + EQUAL) || (kind->ends && kind->ends[first] < end))
             return;
@@ -305,13 +300,12 @@ static void extend(struct space *space, size_t from, size_t index, uint32_t end,
 static void fill_row(struct space *space, size_t vector, double slowest_s)
 {
     size_t row = vector * (space->layers + 1);
-    for (uint32_t l = 0; l <= space->layers; l++)
-        space->values[BEFORE][row + l] = space->values[BEHIND][row + l] = HUGE_VAL;
-    if (!vector)
+    struct range both = overlap(space, vector);
+    uint32_t low = both.low, high = both.high;
+    if (!vector) {
         space->values[BEFORE][0] = 0;
-    struct range done = space->done[vector], open = space->open[vector];
-    uint32_t low = done.low > open.low ? done.low : open.low;
-    uint32_t high = done.high < open.high ? done.high : open.high;
+        space->values[BEHIND][0] = HUGE_VAL;
+    }
     for (uint32_t end = low > 1 ? low : 1; end <= high; end++) {
         struct cell cells[PHASES] = { { HUGE_VAL, { 0 } }, { HUGE_VAL, { 0 } } };
         for (size_t k = 0; k < space->question->kind_count; k++) {
@@ -373,12 +367,13 @@ static void solve(struct space *space, double slowest_s, double *worths,
     for (size_t v = 0; v < space->vectors; v++)
         fill_row(space, v, slowest_s);
     for (size_t v = 0; v < space->vectors; v++) {
-        double value = space->values[BEHIND][v * (space->layers + 1) + space->layers];
-        if (!(value < HUGE_VAL) || !is_final(space, v))
+        struct range both = overlap(space, v);
+        if (both.low > both.high || both.high < space->layers || !is_final(space, v))
             continue;
+        double value = space->values[BEHIND][v * (space->layers + 1) + space->layers];
         value += (space->question->microbatch_count - 1.0) * slowest_s;
         size_t slot = slot_of(space, v);
-        if (value < worths[slot]) {
+        if (space->has_slot[slot] && value < worths[slot]) {
             worths[slot] = value;
             results[slot] = trace(space, v);
         }
@@ -395,29 +390,35 @@ static double next_slowest(const struct space *space, double than_s)
         const struct het_template_kind *kind = &space->question->kinds[k];
         uint32_t end = 1;
         for (uint32_t first = 0; first < space->layers; first++) {
-            if (kind->span)
-                end = first + kind->span;
             if (end <= first)
                 end = first + 1;
-            while (!kind->span && end <= space->layers &&
-                   stage_s(kind, first, end) <= limit_s)
+            while (end <= space->layers && stage_s(kind, first, end) <= limit_s)
                 end++;
             if (end > space->layers)
                 break; /* a later start takes less */
-            double seconds = stage_s(kind, first, end);
-            if (seconds > limit_s && seconds < next_s)
-                next_s = seconds;
+            if (!kind->most || end - first <= kind->most)
+                next_s = fmin(next_s, stage_s(kind, first, end));
         }
     }
     return next_s;
 }
 
-/* A time with which all layers can be reached, and just below it perhaps not. */
-static double least_slowest(struct space *space)
+/* The most that the slowest stage may take in a template that is worth it. */
+static double most_slowest(const struct space *space)
 {
-    double high_s = 0, low_s = 0;
-    for (size_t k = 0; k < space->question->kind_count; k++)
-        high_s = fmax(high_s, space->question->kinds[k].seconds[space->layers]);
+    const struct het_template_question *question = space->question;
+    double rounds = (double)question->microbatch_count - space->stage_most, most_s = 0;
+    for (size_t k = 0; k < question->kind_count; k++)
+        most_s = fmax(most_s, question->kinds[k].seconds[space->layers]);
+    if (question->worth_s > 0 && rounds >= 0)
+        most_s = fmin(most_s, (question->worth_s - space->floor_s) / (rounds + 1));
+    return question->pace_s > 0 ? fmin(most_s, question->pace_s) : most_s;
+}
+
+/* A time with which not all layers can be reached, near the least with which they can. */
+static double least_slowest(struct space *space, double high_s)
+{
+    double low_s = 0;
     for (int i = 0; i < HALVINGS; i++) {
         double middle_s = (low_s + high_s) / 2;
         if (reach(space, middle_s))
@@ -481,7 +482,8 @@ static bool find_slots(struct space *space)
         return false;
     for (size_t v = 0; v < space->vectors; v++)
         if (is_final(space, v) && space->done[v].low <= space->done[v].high &&
-            space->done[v].high == space->layers)
+            space->done[v].high == space->layers &&
+            slot_of(space, v) >= space->question->stage_least)
             any = space->has_slot[slot_of(space, v)] = true;
     return any;
 }
@@ -498,10 +500,11 @@ static void search(struct space *space, bool by_count, double *worths,
         space->steps[phase] = HET_ARENA_ARRAY(space->arena, struct step, cells);
     }
     set_bounds(space);
-    if (!find_slots(space))
+    double most_s = most_slowest(space);
+    if (most_s <= 0 || !reach(space, most_s) || !find_slots(space))
         return;
-    double slowest_s = least_slowest(space) * (1 - 4 * EQUAL);
-    while ((slowest_s = next_slowest(space, slowest_s)) < HUGE_VAL &&
+    double slowest_s = least_slowest(space, most_s) * (1 - 4 * EQUAL);
+    while ((slowest_s = next_slowest(space, slowest_s)) <= most_s * (1 + EQUAL) &&
            !is_done(space, slowest_s, by_count, worths))
         solve(space, slowest_s, worths, results);
 }
@@ -516,7 +519,7 @@ static uint32_t run(struct het_arena *arena, const struct het_template_question 
     size_t slots = question->stage_limit ? (size_t)question->stage_limit + 1 : 1;
     double *worths = HET_ARENA_ARRAY(space.arena, double, slots);
     for (size_t s = 0; s < slots; s++) {
-        worths[s] = HUGE_VAL;
+        worths[s] = question->worth_s > 0 ? question->worth_s : HUGE_VAL;
         results[s] = (struct het_template){ .seconds = HUGE_VAL };
     }
     if (lay_out(&space))

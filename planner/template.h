@@ -27,7 +27,7 @@
 struct het_template_kind {
     uint32_t resource;     /* what it takes of: a GPU type; */
     uint32_t amount;       /* and how much: GPUs */
-    uint32_t span;         /* layers that such a stage has; 0: any number */
+    uint32_t most;         /* layers that such a stage may have; 0: any number */
     const double *seconds; /* [layer_count + 1] prefix sums, forward and backward */
     /* [layer_count]: layers first .. ends[first] - 1 fit in memory, one more would not.
      * Never falls as `first` rises. NULL: all fit. */
@@ -42,7 +42,10 @@ struct het_template_question {
     size_t resource_count;
     bool use_all;              /* nothing may be left over */
     uint32_t stage_limit;      /* 0: none */
+    uint32_t stage_least;      /* of a list: fewer stages are not asked for */
     uint32_t microbatch_count; /* N_b; the time is meaningless below the stage count */
+    double worth_s;            /* only templates with a lower T are looked for; 0: any */
+    double pace_s;             /* only those in which no stage takes more; 0: any */
     uint64_t cell_limit;       /* 0: none; see below */
 };
 
@@ -79,8 +82,8 @@ bool het_template_find(struct het_arena *arena,
                        const struct het_template_question *question,
                        struct het_template *ret, uint64_t *cells);
 
-/* The best template of each number of stages: `ret[stages]` for 1 .. stage_limit, which
- * may not be 0; seconds HUGE_VAL where there is none. Returns how many there are. */
+/* The best template of each number of stages: `ret[stages]` up to stage_limit, which may
+ * not be 0; seconds HUGE_VAL where there is none, or not asked for. Returns how many. */
 uint32_t het_template_list(struct het_arena *arena,
                            const struct het_template_question *question,
                            struct het_template *ret, uint64_t *cells);

@@ -58,7 +58,7 @@ static void descend(struct brute *brute, uint32_t first, uint32_t stages)
             continue;
         brute->left[kind->resource] -= kind->amount;
         for (uint32_t end = first + 1; end <= question->layer_count; end++) {
-            bool fits = (!kind->span || end - first == kind->span) &&
+            bool fits = (!kind->most || end - first <= kind->most) &&
                         (!kind->ends || end <= kind->ends[first]);
             brute->seconds[stages] = kind->seconds[end] - kind->seconds[first];
             if (fits)
@@ -90,13 +90,13 @@ struct random_question {
 };
 
 static void fill_kind(struct random_question *random, uint64_t *state, size_t k,
-                      bool has_spans, const double *layer_s)
+                      bool has_limits, const double *layer_s)
 {
     struct het_template_kind *kind = &random->kinds[k];
     uint32_t layers = random->question.layer_count;
     kind->resource = below(state, (uint32_t)random->question.resource_count);
     kind->amount = 1 + below(state, 2);
-    kind->span = has_spans ? 1 + below(state, 3) : 0;
+    kind->most = has_limits ? 1 + below(state, 4) : 0;
     kind->seconds = random->seconds[k];
     double factor = 0.25 * (1 + below(state, 8)) / kind->amount;
     for (uint32_t l = 0; l < layers; l++)
@@ -130,9 +130,9 @@ static void fill_question(struct random_question *random, uint64_t seed)
     double layer_s[MAX_LAYERS];
     for (size_t l = 0; l < MAX_LAYERS; l++)
         layer_s[l] = below(&state, 3) ? 0.3 : 0.1 * (1 + below(&state, 9));
-    bool has_spans = below(&state, 2);
+    bool has_limits = below(&state, 2);
     for (size_t k = 0; k < question->kind_count; k++)
-        fill_kind(random, &state, k, has_spans, layer_s);
+        fill_kind(random, &state, k, has_limits, layer_s);
 }
 
 static void check_template(uint64_t seed, const struct het_template_question *question,
@@ -149,7 +149,7 @@ static void check_template(uint64_t seed, const struct het_template_question *qu
         ck_assert_msg(stage->first_layer == next && stage->layer_count, "seed %llu",
                       (unsigned long long)seed);
         ck_assert_uint_ge(left[kind->resource], kind->amount);
-        ck_assert(!kind->span || stage->layer_count == kind->span);
+        ck_assert(!kind->most || stage->layer_count <= kind->most);
         ck_assert(!kind->ends || end <= kind->ends[next]);
         left[kind->resource] -= kind->amount;
         seconds[s] = kind->seconds[end] - kind->seconds[next];
@@ -180,8 +180,15 @@ START_TEST(template_is_the_best_of_all)
         struct brute brute = try_all(&random.question);
         bool is_found = het_template_find(arena, &random.question, &found, &cells);
         check_equal(seed, "best", is_found ? found.seconds : HUGE_VAL, brute.best_s);
-        if (is_found)
+        if (is_found) {
             check_template(seed, &random.question, &found);
+            random.question.worth_s = found.seconds * (1 + 1e-5);
+            ck_assert(het_template_find(arena, &random.question, &found, &cells));
+            check_equal(seed, "worth", found.seconds, brute.best_s);
+            random.question.worth_s = found.seconds * (1 - 1e-5);
+            ck_assert(!het_template_find(arena, &random.question, &found, &cells));
+            random.question.worth_s = 0;
+        }
         found_count += is_found;
         random.question.stage_limit = MAX_LAYERS;
         brute = try_all(&random.question);
