@@ -837,25 +837,18 @@ static void find_degrees(struct annealing *annealing)
             annealing->degrees[annealing->degree_count++] = dp;
 }
 
-static void anneal(struct amp *amp)
+/* From the best grid of the enumeration. */
+static void anneal(struct annealing *annealing)
 {
-    struct annealing annealing = {
-        .amp = amp,
-        .random = amp->search->options->seed,
-        .temperature = FIRST_TEMPERATURE,
-        .present_s = HUGE_VAL,
-        .tiles = HET_ARENA_ARRAY(amp->arena, uint32_t, amp->gpu_count),
-        .is_covered = HET_ARENA_ARRAY(amp->arena, bool, amp->gpu_count),
-    };
-    amp->context = &annealing;
+    struct amp *amp = annealing->amp;
     amp->found = start_found;
     enumerate(amp);
-    find_degrees(&annealing);
-    if (!(annealing.present_s < HUGE_VAL) || !annealing.degree_count)
+    find_degrees(annealing);
+    if (!(annealing->present_s < HUGE_VAL) || !annealing->degree_count)
         return;
     amp->found = anneal_found;
     for (uint32_t i = 0; i < HET_AMP_ITERATIONS && het_search_spend(amp->search, 1); i++)
-        step(&annealing);
+        step(annealing);
 }
 
 static int amp_sa_run(struct het_search *search, struct het_error *err)
@@ -863,8 +856,17 @@ static int amp_sa_run(struct het_search *search, struct het_error *err)
     (void)err;
     struct amp amp;
     amp_init(&amp, search);
+    struct annealing annealing = {
+        .amp = &amp,
+        .random = search->options->seed,
+        .temperature = FIRST_TEMPERATURE,
+        .present_s = HUGE_VAL,
+        .tiles = HET_ARENA_ARRAY(amp.arena, uint32_t, amp.gpu_count),
+        .is_covered = HET_ARENA_ARRAY(amp.arena, bool, amp.gpu_count),
+    };
+    amp.context = &annealing;
     if (amp.gpu_count)
-        anneal(&amp);
+        anneal(&annealing);
     amp_fini(&amp);
     return 0;
 }
