@@ -11,11 +11,11 @@ SHELL := /bin/bash
 # ---- modules, each may include only headers of modules before it (make lint checks) ----
 # Core of the planner: libc and libm only. Edge: files and formats (jansson, libyaml, OpenSSL).
 PLANNER_CORE := error arena hardware network cluster workload profile estimate plan memory transfer sharing cost timeline simulate bound \
-                migrate runtime group balance draft stage_table template fold \
+                migrate runtime group balance draft stage_table template fold repair \
                 proportion metis_walk algo metis_search \
                 inventory front cell catalog mixture assembly polish \
                 algo/megatron algo/metis algo/oomfirst algo/amp algo/ditto algo/autohet algo/exhaustive \
-                algo/optimal search explain render/writer render/torchrun render/table render/timeline \
+                algo/optimal algo/repair search explain render/writer render/torchrun render/table render/timeline \
                 render/lanes render/rendering render/megatron render/flagscale render/hetu render/sailor \
                 render/deepspeed render/torchtitan
 PLANNER_EDGE := yaml json node_list network_file profile_sailor profile_metis profile_config profile_model codec input answer render_json

@@ -39,6 +39,7 @@ struct het_search_options {
     const char *algorithm; /* "auto", or a name of search.h's table */
     uint64_t effort;       /* work units; 0: HET_DEFAULT_EFFORT */
     uint64_t seed;
+    const struct het_plan *from; /* running plan, unbound; NULL: none */
     /* Options of single algorithms; 0 means the default. */
     double metis_variance; /* min group scale variance, (0, 1]; default 0.5 */
     uint32_t
@@ -87,8 +88,9 @@ struct het_algorithm {
     const char *source; /* paper, section */
     const char *summary;
     int (*run)(struct het_search *search, struct het_error *err);
-    bool is_whole; /* leaves GPUs idle by itself: it is run on the whole cluster only */
-    bool is_apart; /* is run when it is named, not as one of all */
+    bool is_whole;   /* leaves GPUs idle by itself: it is run on the whole cluster only */
+    bool needs_from; /* is run as one of all only with options->from */
+    bool is_apart;   /* is run when it is named, not as one of all */
 };
 
 /* Takes `units` of effort; false when the budget is spent, and the algorithm returns. */

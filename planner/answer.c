@@ -272,34 +272,55 @@ static void find_unrestricted(struct het_arena *arena,
         het_runtime_needs(question->problem.workload->runtime, found);
 }
 
-/* The plan where least moves, and what does. */
-static void find_migration(struct het_arena *arena, const struct het_question *question,
-                           struct het_plan *plan)
+/* The plan where least moves of the running one. */
+static void place(struct het_arena *arena, const struct het_question *question,
+                  struct het_plan *plan)
 {
     const struct het_problem *problem = &question->problem;
     struct het_migration *migration = het_arena_alloc(arena, sizeof *migration);
-    const struct het_plan *placed =
-        het_migrate_place(arena, problem, question->from, plan);
-    plan->pipelines = placed->pipelines;
+    plan->pipelines = het_migrate_place(arena, problem, question->from, plan)->pipelines;
     het_plan_fill_idle(arena, problem->cluster, plan);
     *migration = het_migrate(arena, problem, question->from, plan, &question->rates);
     plan->predicted.migration = migration;
-    plan->predicted.from_iteration_s = from_iteration_s(arena, question);
+}
+
+/* The best plan that is reached in the time allowed, if `best` is not: the running plan
+ * or its repair. */
+static const struct het_plan *find_stable(struct het_arena *arena,
+                                          const struct het_question *question,
+                                          const struct het_plan *best)
+{
+    struct het_search_options options = question->options;
+    const struct het_plan *found;
+    if (best->predicted.migration->seconds <= question->max_migration_s)
+        return NULL;
+    options.algorithm = "repair";
+    options.from = question->from;
+    if (het_search_run(arena, &question->problem, &options, &found, NULL, NULL) < 0)
+        return NULL;
+    struct het_plan *stable = het_plan_copy(arena, found);
+    place(arena, question, stable);
+    return stable->predicted.migration->seconds <= question->max_migration_s ? stable
+                                                                             : NULL;
 }
 
 int het_question_plan(struct het_arena *arena, const struct het_question *question,
                       const struct het_plan **ret, struct het_error *err)
 {
     struct het_search_statistics statistics;
+    struct het_search_options options = question->options;
     const struct het_plan *found;
-    if (het_search_run(arena, &question->problem, &question->options, &found, &statistics,
-                       err) < 0)
+    options.from = question->from;
+    if (het_search_run(arena, &question->problem, &options, &found, &statistics, err) < 0)
         return -1;
     struct het_plan *plan = het_plan_copy(arena, found);
     plan->predicted.profile_origin = question->problem.profile->origin;
     plan->predicted.extrapolated = het_plan_extrapolates(&question->problem, plan);
-    if (question->from)
-        find_migration(arena, question, plan);
+    if (question->from) {
+        place(arena, question, plan);
+        plan->predicted.from_iteration_s = from_iteration_s(arena, question);
+        plan->predicted.stable = find_stable(arena, question, plan);
+    }
     find_unrestricted(arena, question, &plan->predicted);
     *ret = plan;
     return 0;

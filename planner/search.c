@@ -6,6 +6,7 @@
 #include "planner/algo/megatron.h"
 #include "planner/algo/metis.h"
 #include "planner/algo/optimal.h"
+#include "planner/algo/repair.h"
 #include "planner/bound.h"
 
 #include <assert.h>
@@ -16,9 +17,16 @@
 const struct het_algorithm *const *het_search_algorithms(void)
 {
     static const struct het_algorithm *const algorithms[] = {
-        &het_algo_megatron, &het_algo_metis,      &het_algo_amp,
-        &het_algo_amp_sa,   &het_algo_ditto,      &het_algo_ditto_greedy,
-        &het_algo_optimal,  &het_algo_exhaustive, NULL,
+        &het_algo_megatron,     //
+        &het_algo_metis,        //
+        &het_algo_amp,          //
+        &het_algo_amp_sa,       //
+        &het_algo_ditto,        //
+        &het_algo_ditto_greedy, //
+        &het_algo_optimal,      //
+        &het_algo_repair,       //
+        &het_algo_exhaustive,   //
+        NULL,
     };
     return algorithms;
 }
@@ -36,13 +44,15 @@ static int fail_unknown(const char *name, struct het_error *err)
 }
 
 /* The algorithms to run, NULL at the end. */
-static int choose_algorithms(const char *name, const struct het_algorithm **ret,
-                             struct het_error *err)
+static int choose_algorithms(const struct het_search_options *options,
+                             const struct het_algorithm **ret, struct het_error *err)
 {
+    const char *name = options->algorithm;
     bool all = !name || !*name || !strcmp(name, "auto");
     size_t count = 0;
     for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
-        if (all ? !(*a)->is_apart : !strcmp((*a)->name, name))
+        if (all ? !(*a)->is_apart && (options->from || !(*a)->needs_from)
+                : !strcmp((*a)->name, name))
             ret[count++] = *a;
     ret[count] = NULL;
     return count ? 0 : fail_unknown(name, err);
@@ -607,7 +617,7 @@ int het_search_run(struct het_arena *arena, const struct het_problem *problem,
                    struct het_search_statistics *ret_statistics, struct het_error *err)
 {
     const struct het_algorithm *algorithms[16];
-    if (choose_algorithms(options->algorithm, algorithms, err) < 0)
+    if (choose_algorithms(options, algorithms, err) < 0)
         return -1;
     uint64_t effort = options->effort ? options->effort : HET_DEFAULT_EFFORT;
     struct het_search search = {

@@ -73,6 +73,8 @@ static bool check_seed(uint64_t seed)
         check_plan(arena, seed, problem, "auto", best);
     check_same(seed, best, search(arena, seed, problem, "auto"));
     for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++) {
+        if ((*a)->needs_from)
+            continue;
         if ((*a)->is_apart)
             continue;
         const struct het_plan *plan = search(arena, seed, problem, (*a)->name);
