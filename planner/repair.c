@@ -111,8 +111,8 @@ static bool drop_lanes(const struct repair *repair, struct rest *rest)
     return kept > 0;
 }
 
-/* Each lane as a pipeline of its own, so that each can do its own number of micro-batches.
- * Appended behind `rest`, which becomes the first. */
+/* Each lane as a pipeline of its own, so that each can do its own number of
+ * micro-batches. Appended behind `rest`, which becomes the first. */
 static void part_lanes(struct repair *repair, struct rest *rest)
 {
     struct rest whole = *rest;
@@ -142,13 +142,12 @@ static const double *replica_seconds(const struct repair *repair,
     double *seconds = HET_ARENA_ARRAY(repair->arena, double, (size_t)samples + 1);
     for (uint32_t n = 1; n <= samples; n++) {
         double forward, backward;
-        int known =
-            het_workload_allows_microbatch(problem->workload, n)
-                ? het_profile_times(problem->profile,
-                                    problem->profile_type[replica->type], replica->tp, n,
-                                    stage->first_layer, stage->layer_count, &forward,
-                                    &backward, NULL)
-                : -1;
+        int known = het_workload_allows_microbatch(problem->workload, n)
+                        ? het_profile_times(problem->profile,
+                                            problem->profile_type[replica->type],
+                                            replica->tp, n, stage->first_layer,
+                                            stage->layer_count, &forward, &backward, NULL)
+                        : -1;
         seconds[n] = known < 0 ? HUGE_VAL : forward + backward;
     }
     return seconds;
@@ -166,8 +165,8 @@ static bool share_stage(const struct repair *repair, struct rest *rest, size_t s
     for (size_t r = 0; r < count; r++)
         kinds[r] = (struct het_balance_replicas){
             .count = 1,
-            .seconds = replica_seconds(repair, &rest->stages[s], &replicas[r],
-                                       rest->microbatch),
+            .seconds =
+                replica_seconds(repair, &rest->stages[s], &replicas[r], rest->microbatch),
             .max_samples = rest->microbatch,
         };
     if (!het_balance_samples(kinds, count, rest->microbatch, shares, &slowest_s))
@@ -298,8 +297,8 @@ struct shares {
     uint32_t lanes, share;
 };
 
-/* The fastest way for a pipeline to do `samples` in micro-batches of equal shares, if need
- * be on fewer lanes. */
+/* The fastest way for a pipeline to do `samples` in micro-batches of equal shares, if
+ * need be on fewer lanes. */
 static struct shares try_shares(const struct repair *repair, struct rest *rest,
                                 uint32_t samples)
 {

@@ -13,8 +13,9 @@
  *     out. Where every stage of a pipeline has as many replicas and they take equal
  *     samples, so are the other replicas of the same lane (runtime.h), and the lanes left
  *     are pipelines of their own, or the micro-batch is smaller, if the runtime wants one
- *     number of micro-batches for all; elsewhere the other replicas of the stage share its samples so that the
- *     slowest is as fast as can be. A pipeline with a stage without replicas goes.
+ *     number of micro-batches for all; elsewhere the other replicas of the stage share
+ * its samples so that the slowest is as fast as can be. A pipeline with a stage without
+ * replicas goes.
  *  2. The global batch is shared out anew, micro-batch by micro-batch, each to the
  *     pipeline that would end first; what does not come out even is done by one pipeline
  *     with smaller micro-batches. Pipelines that get none are left out.

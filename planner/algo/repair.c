@@ -10,8 +10,8 @@ static void offer(struct het_search *search, const struct het_plan *plan)
         het_search_offer(search, plan);
 }
 
-/* The running plan as it is, bound to this cluster; NULL if a node of it is gone, or if it
- * does another batch. */
+/* The running plan as it is, bound to this cluster; NULL if a node of it is gone, or if
+ * it does another batch. */
 static const struct het_plan *find_unchanged(struct het_search *search)
 {
     const struct het_problem *problem = search->problem;
@@ -43,8 +43,9 @@ static int run_repair(struct het_search *search, struct het_error *err)
 const struct het_algorithm het_algo_repair = {
     .name = "repair",
     .source = "docs/planner.md, Change",
-    .summary = "The running plan with what is gone left out, its samples done by the rest; "
-               "needs --from",
+    .summary =
+        "The running plan with what is gone left out, its samples done by the rest; "
+        "needs --from",
     .run = run_repair,
     .is_whole = true,
     .needs_from = true,

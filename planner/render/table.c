@@ -638,8 +638,7 @@ static void put_origin(struct page *page)
     case HET_PROFILE_MEASURED:
         break;
     case HET_PROFILE_ESTIMATED:
-        put(page,
-            "warning: times are estimated from data sheets, not measured\n");
+        put(page, "warning: times are estimated from data sheets, not measured\n");
         break;
     case HET_PROFILE_CALIBRATED:
         put(page, "note: times are estimated, fitted to a measured step of each type\n");

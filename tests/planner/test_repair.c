@@ -19,9 +19,9 @@ static void check_valid(const struct toy *toy, const struct het_plan *plan)
 
 static void lose(struct het_plan *plan, size_t pipeline, size_t stage, size_t replica)
 {
-    struct het_replica *r =
-        (struct het_replica *)(uintptr_t)&plan->pipelines[pipeline].stages[stage]
-            .replicas[replica];
+    struct het_replica *r = (struct het_replica *)(uintptr_t)&plan->pipelines[pipeline]
+                                .stages[stage]
+                                .replicas[replica];
     r->node_name = "gone";
 }
 
@@ -55,12 +55,12 @@ END_TEST
 START_TEST(lane_that_lost_a_stage_goes_whole)
 {
     struct toy *toy = toy_new();
-    struct het_plan plan = TOY_PLAN(
-        toy, TOY_PIPELINE(toy, 4,
-                          TOY_STAGE(toy, 0, 2, toy_replica(toy, TOY_F0, 0, 1, 1),
-                                    toy_replica(toy, TOY_F0, 1, 1, 1)),
-                          TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_F1, 0, 1, 1),
-                                    toy_replica(toy, TOY_F1, 1, 1, 1))));
+    struct het_plan plan =
+        TOY_PLAN(toy, TOY_PIPELINE(toy, 4,
+                                   TOY_STAGE(toy, 0, 2, toy_replica(toy, TOY_F0, 0, 1, 1),
+                                             toy_replica(toy, TOY_F0, 1, 1, 1)),
+                                   TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_F1, 0, 1, 1),
+                                             toy_replica(toy, TOY_F1, 1, 1, 1))));
     lose(&plan, 0, 1, 1);
     const struct het_plan *repaired = het_repair(toy->arena, &toy->problem, &plan);
     check_valid(toy, repaired);
@@ -76,12 +76,12 @@ END_TEST
 START_TEST(lanes_left_do_as_many_as_come_out)
 {
     struct toy *toy = toy_new();
-    struct het_plan plan = TOY_PLAN(
-        toy, TOY_PIPELINE(toy, 2,
-                          TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 1),
-                                    toy_replica(toy, TOY_F0, 1, 1, 1),
-                                    toy_replica(toy, TOY_F0, 2, 1, 1),
-                                    toy_replica(toy, TOY_F0, 3, 1, 1))));
+    struct het_plan plan =
+        TOY_PLAN(toy, TOY_PIPELINE(toy, 2,
+                                   TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 1),
+                                             toy_replica(toy, TOY_F0, 1, 1, 1),
+                                             toy_replica(toy, TOY_F0, 2, 1, 1),
+                                             toy_replica(toy, TOY_F0, 3, 1, 1))));
     lose(&plan, 0, 0, 3);
     const struct het_plan *repaired = het_repair(toy->arena, &toy->problem, &plan);
     check_valid(toy, repaired);
@@ -124,9 +124,9 @@ START_TEST(nothing_left_is_no_plan)
     lose(&plan, 0, 1, 0);
     lose(&plan, 1, 1, 0);
     ck_assert_ptr_null(het_repair(toy->arena, &toy->problem, &plan));
-    plan = TOY_PLAN(toy, TOY_PIPELINE(toy, 8,
-                                      TOY_STAGE(toy, 1, 3,
-                                                toy_replica(toy, TOY_F0, 0, 1, 1))));
+    plan = TOY_PLAN(
+        toy,
+        TOY_PIPELINE(toy, 8, TOY_STAGE(toy, 1, 3, toy_replica(toy, TOY_F0, 0, 1, 1))));
     ck_assert_ptr_null(het_repair(toy->arena, &toy->problem, &plan));
     toy_free(toy);
 }

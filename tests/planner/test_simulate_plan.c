@@ -391,8 +391,7 @@ static void check_random_plan(int seed, struct toy *toy, const struct het_plan *
         ck_assert_msg(alone_s <= closed_s * (1 + 1e-9), "seed %d: %.9g, %.9g", seed,
                       alone_s, closed_s);
     }
-    ck_assert_msg(het_bound_floor(&toy->problem) <= cost.iteration_s, "seed %d",
-                  seed);
+    ck_assert_msg(het_bound_floor(&toy->problem) <= cost.iteration_s, "seed %d", seed);
 }
 
 START_TEST(random_plans_keep_what_every_timeline_keeps)
