@@ -216,7 +216,8 @@ struct work {
     struct product products[MAX_PRODUCTS];
     size_t product_count;
     double streamed_bytes; /* S */
-    double reduced_bytes;  /* R */
+    double all_reduces;    /* among the ranks, of so many bytes each */
+    double message_bytes;
 };
 
 static void add_flops(struct work *work, double flops, double bytes, double backward)
@@ -286,7 +287,8 @@ static struct work block_work(const struct het_transformer *model, uint32_t laye
     add_mlp(model, layer, tp, rows, element, &work);
     /* Two norms read and write; two sums read twice and write. */
     work.streamed_bytes += 10 * hidden_bytes;
-    work.reduced_bytes = 2 * (2.0 * (tp - 1) / tp) * hidden_bytes;
+    work.all_reduces = 2;
+    work.message_bytes = hidden_bytes;
     return work;
 }
 
@@ -306,9 +308,22 @@ static struct work layer_work(const struct het_transformer *model, uint32_t laye
         /* The loss reads and writes them twice. */
         work.streamed_bytes += 4 * element * rows * logits;
     } else {
-        work.reduced_bytes = 2.0 * (tp - 1) / tp * hidden_bytes;
+        work.all_reduces = 1;
+        work.message_bytes = hidden_bytes;
     }
     return work;
+}
+
+/* Seconds of the all-reduces of one direction: rings over the ranks. */
+static double reduce_s(const struct het_estimate_gpu *gpu, const struct work *work,
+                       uint32_t tp)
+{
+    if (tp == 1 || !(work->all_reduces > 0))
+        return 0;
+    double link = gpu->cluster ? het_cluster_gpu_link(gpu->cluster, gpu->node, tp,
+                                                      work->message_bytes)
+                               : gpu->intra_bytes_per_s;
+    return work->all_reduces * 2 * (tp - 1) / tp * work->message_bytes / link;
 }
 
 void het_estimate_layer(const struct het_transformer *model,
@@ -318,12 +333,9 @@ void het_estimate_layer(const struct het_transformer *model,
 {
     const struct work work = layer_work(model, layer, tp, microbatch);
     double memory = HET_ESTIMATE_MEMORY_SHARE * gpu->memory_bytes_per_s;
-    double forward = HET_ESTIMATE_LAYER_S + work.streamed_bytes / memory;
-    double backward = HET_ESTIMATE_LAYER_S + 2 * work.streamed_bytes / memory;
-    if (work.reduced_bytes > 0) {
-        forward += work.reduced_bytes / gpu->intra_bytes_per_s;
-        backward += work.reduced_bytes / gpu->intra_bytes_per_s;
-    }
+    double fixed = HET_ESTIMATE_LAYER_S + reduce_s(gpu, &work, tp);
+    double forward = fixed + work.streamed_bytes / memory;
+    double backward = fixed + 2 * work.streamed_bytes / memory;
     for (size_t i = 0; i < work.product_count; i++) {
         const struct product *product = &work.products[i];
         double seconds =

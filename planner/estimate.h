@@ -11,8 +11,10 @@
  *   S          bytes that norms, activation functions, residual sums and, if its scores
  *              are stored, attention read and write
  *   R          bytes that a rank sends for two all-reduces: 2 * 2 (t-1)/t * b s h bytes
- *   P, M, N    peak FLOP/s of the precision, bytes/s of memory, and between GPUs of a
- * node e_c        share of the peak that products reach: the one number that calibration
+ *   P, M       peak FLOP/s of the precision, bytes/s of memory
+ *   N          bytes/s between t GPUs of a node for messages of b s h bytes: measured,
+ *              where the cluster has curves
+ *   e_c        share of the peak that products reach: the one number that calibration
  *              fits (het_estimate_calibrate)
  *
  * b samples of s tokens, hidden size h, a heads of size d, g key-value heads, f the size
@@ -38,6 +40,7 @@
 #ifndef HET_ESTIMATE_H
 #define HET_ESTIMATE_H
 
+#include "planner/cluster.h"
 #include "planner/profile.h"
 
 /* e_c before calibration: of units for 16-bit and TF32 products, and of plain fp32. */
@@ -84,8 +87,11 @@ struct het_estimate_gpu {
     double flops;              /* P */
     double share;              /* e_c */
     double memory_bytes_per_s; /* M */
-    double intra_bytes_per_s;  /* N */
-    uint32_t most_tp;          /* GPUs of the largest node */
+    double intra_bytes_per_s;  /* N, if cluster is NULL */
+    /* N is the link between GPUs of this node (het_cluster_gpu_link). */
+    const struct het_cluster *cluster;
+    uint32_t node;
+    uint32_t most_tp; /* GPUs of the largest node */
     bool calibrated;
 };
 

@@ -247,18 +247,22 @@ int het_profile_config_shape(struct het_arena *arena, const json_t *json,
 
 /* ---- GPUs ---- */
 
-/* GPUs of the largest node of a type, and the least bandwidth inside one. */
+/* GPUs of the largest node of a type, and the node whose GPUs have the slowest link. */
 static void add_nodes(const struct het_cluster *cluster, size_t type,
                       struct het_estimate_gpu *gpu)
 {
+    gpu->cluster = cluster;
     gpu->intra_bytes_per_s = HUGE_VAL;
-    for (size_t i = 0; i < cluster->node_count; i++) {
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
         const struct het_node *node = &cluster->nodes[i];
         if (node->type != type)
             continue;
         if (node->gpu_count > gpu->most_tp)
             gpu->most_tp = node->gpu_count;
-        gpu->intra_bytes_per_s = fmin(gpu->intra_bytes_per_s, node->intra_bytes_per_s);
+        if (node->intra_bytes_per_s < gpu->intra_bytes_per_s) {
+            gpu->intra_bytes_per_s = node->intra_bytes_per_s;
+            gpu->node = i;
+        }
     }
 }
 
