@@ -10,7 +10,8 @@
 /* Cells of one table, before it is taken as it is. */
 #define MAX_CELLS         (1u << 22)
 #define CELLS_A_UNIT      128u /* theirs: some 5 ns each */
-/* Numbers of pipelines: all up to this, then powers of two and one and a half times. */
+/* Numbers of pipelines: all up to this, then powers of two, three times such, and those
+ * that share all types out evenly. */
 #define COUNTED_PIPELINES 8u
 
 /* A way to run a stage: `dp` tensor-parallel groups of `tp` GPUs of a type. */
@@ -508,12 +509,14 @@ static void try_one(struct ditto *ditto, uint32_t size, uint32_t pipeline_count)
     het_arena_free(ditto->arena);
 }
 
-static uint32_t next_count(uint32_t count)
+/* Whether the cluster is tried as so many pipelines. */
+static bool is_number(const struct ditto *ditto, uint32_t number)
 {
-    if (count < COUNTED_PIPELINES)
-        return count + 1;
-    bool is_power = !(count & (count - 1));
-    return is_power ? count + count / 2 : count / 3 * 4;
+    bool is_even = true;
+    for (size_t t = 0; t < ditto->cluster->type_count; t++)
+        is_even &= ditto->counts[t] % number == 0;
+    uint32_t half = number % 3 ? number : number / 3;
+    return is_even || number <= COUNTED_PIPELINES || !(half & (half - 1));
 }
 
 static void count_gpus(struct ditto *ditto, struct het_arena *arena)
@@ -565,12 +568,13 @@ static size_t pipeline_numbers(const struct ditto *ditto, struct het_arena *aren
     size_t count = 0;
     if (batch < most)
         most = batch;
-    for (uint32_t number = 1; number <= most; number = next_count(number))
-        count++;
+    for (uint32_t number = 1; number <= most; number++)
+        count += is_number(ditto, number);
     *ret = HET_ARENA_ARRAY(arena, uint32_t, count);
     size_t at = 0;
-    for (uint32_t number = 1; number <= most; number = next_count(number))
-        (*ret)[at++ ? count - at + 1 : 0] = number;
+    for (uint32_t number = 1; number <= most; number++)
+        if (is_number(ditto, number))
+            (*ret)[at++ ? count - at + 1 : 0] = number;
     return count;
 }
 
