@@ -638,6 +638,9 @@ size_t het_amp_rank(struct het_arena *arena, const struct het_problem *problem,
 #define FIRST_TEMPERATURE 1.0 /* as a share of the present strategy's seconds */
 #define COOLING           0.98
 
+/* Places of a tiling that are worth a unit of effort. */
+#define PLACES_A_UNIT 64u
+
 struct annealing {
     struct amp *amp;
     uint64_t random;
@@ -737,7 +740,7 @@ static uint32_t draw_height(struct annealing *annealing, uint32_t column, uint32
                             uint32_t dp)
 {
     uint32_t height = 0, seen = 0;
-    for (uint32_t h = 1; h <= dp; h++)
+    for (uint32_t h = 1; h <= least(dp, annealing->amp->columns[column].height); h++)
         if (dp % h == 0 && is_free(annealing, column, row, h, dp / h) &&
             draw_ith(annealing, &seen))
             height = h;
@@ -847,7 +850,9 @@ static void anneal(struct annealing *annealing)
     if (!(annealing->present_s < HUGE_VAL) || !annealing->degree_count)
         return;
     amp->found = anneal_found;
-    for (uint32_t i = 0; i < HET_AMP_ITERATIONS && het_search_spend(amp->search, 1); i++)
+    uint64_t tiling_effort = 1 + amp->gpu_count / PLACES_A_UNIT;
+    for (uint32_t i = 0;
+         i < HET_AMP_ITERATIONS && het_search_spend(amp->search, tiling_effort); i++)
         step(annealing);
 }
 
