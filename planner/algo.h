@@ -6,6 +6,7 @@
 
 #include "planner/cost.h"
 #include "planner/memory.h"
+#include "planner/metis_walk.h"
 #include "planner/plan.h"
 #include "planner/runtime.h"
 
@@ -28,6 +29,10 @@ enum het_metis_sizes {
 
 enum het_amp_speeds { HET_AMP_OWN_SPEEDS, HET_AMP_MEAN_SPEEDS };
 enum het_amp_sends { HET_AMP_EXPOSED, HET_AMP_HIDDEN };
+enum het_metis_rows {
+    HET_METIS_TYPE_ROWS,  /* the nodes of a type together */
+    HET_METIS_MIXED_ROWS, /* and with those of all types taking turns (group.h) */
+};
 
 enum het_ditto_folding {
     HET_DITTO_FOLD,               /* by the model's seconds alone */
@@ -48,15 +53,11 @@ struct het_search_options {
     enum het_amp_speeds amp_speeds;   /* in its search: each GPU's own, or their mean */
     enum het_amp_sends amp_sends;     /* in its search: in the bottleneck, or not */
     enum het_ditto_folding ditto_folding;
+    enum het_metis_rows metis_rows;   /* in which nodes are laid out */
+    enum het_walk_memory walk_memory; /* of metis-walk and oomfirst-walk */
+    bool statistics;                  /* say them in the plan's search report */
     void (*progress)(void *context, const struct het_search *search); /* may be NULL */
     void *progress_context;
-};
-
-struct het_search_statistics {
-    uint64_t groups_enumerated; /* device group lists looked at */
-    uint64_t strategies_tried;  /* (dp, tp) assignments */
-    uint64_t partitions_failed; /* no layer split fits */
-    uint64_t plans_priced;
 };
 
 struct het_search {

@@ -663,6 +663,9 @@ static const char *const job_fields[] = { "globalBatchSize",
                                           "ampSpeeds",
                                           "ampSends",
                                           "dittoFolding",
+                                          "metisRows",
+                                          "memoryModel",
+                                          "statistics",
                                           NULL };
 static const char *const type_limit_fields[] = { "name", "minGPUs", "maxGPUs",
                                                  "preference", NULL };
@@ -826,6 +829,25 @@ static int read_either(struct het_arena *arena, const struct het_view *job,
     return 0;
 }
 
+static int read_metis_options(struct het_arena *arena, const struct het_view *job,
+                              struct het_search_options *options, struct het_error *err)
+{
+    static const char *const rows[] = { "types", "mixed" };
+    static const char *const memories[] = { "own", "metis" };
+    struct het_view variance = het_view_get(job, "metisVariance");
+    struct het_view permute = het_view_get(job, "metisPermute");
+    bool is_mixed, is_metis;
+    if (het_view_number(&variance, 0, 1, &options->metis_variance, err) < 0 ||
+        het_view_u32(&permute, 0, HET_MAX_LAYERS, &options->metis_permute, err) < 0 ||
+        read_metis_sizes(arena, job, &options->metis_sizes, err) < 0 ||
+        read_either(arena, job, "metisRows", rows, &is_mixed, err) < 0 ||
+        read_either(arena, job, "memoryModel", memories, &is_metis, err) < 0)
+        return -1;
+    options->metis_rows = is_mixed ? HET_METIS_MIXED_ROWS : HET_METIS_TYPE_ROWS;
+    options->walk_memory = is_metis ? HET_WALK_MEMORY_METIS : HET_WALK_MEMORY_OURS;
+    return 0;
+}
+
 static int read_amp_options(struct het_arena *arena, const struct het_view *job,
                             struct het_search_options *options, struct het_error *err)
 {
@@ -862,18 +884,16 @@ static int read_search_options(struct het_arena *arena, const struct het_view *j
     struct het_view algorithm = het_view_get(job, "algorithm");
     struct het_view effort = het_view_get(job, "effort");
     struct het_view seed = het_view_get(job, "seed");
-    struct het_view variance = het_view_get(job, "metisVariance");
-    struct het_view permute = het_view_get(job, "metisPermute");
+    struct het_view statistics = het_view_get(job, "statistics");
     options->algorithm = "auto";
     if (het_view_name(&algorithm, arena, &options->algorithm, err) < 0 ||
         het_view_u64(&effort, 0, UINT64_C(1) << 53, &options->effort, err) < 0 ||
         het_view_u64(&seed, 0, UINT64_C(1) << 53, &options->seed, err) < 0 ||
-        het_view_number(&variance, 0, 1, &options->metis_variance, err) < 0 ||
-        read_metis_sizes(arena, job, &options->metis_sizes, err) < 0 ||
+        het_view_bool(&statistics, &options->statistics, err) < 0 ||
         read_amp_options(arena, job, options, err) < 0 ||
         read_ditto_folding(arena, job, &options->ditto_folding, err) < 0)
         return -1;
-    return het_view_u32(&permute, 0, 64, &options->metis_permute, err);
+    return read_metis_options(arena, job, options, err);
 }
 
 int het_codec_workload(struct het_arena *arena, const json_t *json,
@@ -1398,6 +1418,24 @@ static json_t *body_json(const struct het_plan *plan)
                           pipelines_json(plan), "idle", idle_json(plan)));
 }
 
+static json_t *statistics_json(const struct het_search_statistics *statistics)
+{
+    json_t *json = sure(json_pack(
+        "{s:o, s:o, s:o, s:o}", "groupLists", number(statistics->groups_enumerated),
+        "strategies", number(statistics->strategies_tried), "failedPartitions",
+        number(statistics->partitions_failed), "plansPriced",
+        number(statistics->plans_priced)));
+    if (statistics->walk_best)
+        json_object_set_new(
+            json, "walk",
+            sure(json_pack("{s:o, s:o, s:o, s:s, s:f}", "steps",
+                           number(statistics->walk_steps), "plans",
+                           number(statistics->walk_plans), "brokenPlans",
+                           number(statistics->walk_broken), "best", statistics->walk_best,
+                           "bestSeconds", statistics->walk_best_s)));
+    return json;
+}
+
 json_t *het_codec_plan_json(const struct het_plan *plan)
 {
     json_t *json = body_json(plan);
@@ -1409,6 +1447,9 @@ json_t *het_codec_plan_json(const struct het_plan *plan)
             sure(json_pack("{s:o, s:o, s:o, s:b}", "effort", number(plan->search.effort),
                            "plansPriced", number(plan->search.plans_priced), "seed",
                            number(plan->search.seed), "optimal", plan->search.optimal)));
+    if (plan->search.effort && plan->search.has_statistics)
+        json_object_set_new(json_object_get(json, "search"), "statistics",
+                            statistics_json(&plan->search.statistics));
     return json;
 }
 

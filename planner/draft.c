@@ -1182,6 +1182,29 @@ bool het_draft_short(struct het_draft *draft, uint32_t *ret_stage, uint32_t *ret
     return false;
 }
 
+bool het_draft_shortest(struct het_draft *draft, uint32_t *ret_stage, uint32_t *ret_type)
+{
+    double most = 0;
+    for (uint32_t s = 0; s < draft->stage_count; s++) {
+        const struct sharing *sharing = draft->stages[s].sharing;
+        uint32_t first = draft->cuts[s], end = draft->cuts[s + 1];
+        if (stage_ends(draft, s)[first] >= end)
+            continue;
+        for (uint32_t p = 0; p < sharing->part_count; p++) {
+            const struct part *part = &sharing->parts[p];
+            double missing =
+                part_bytes(draft, sharing, part, in_flight(draft, s), first, end) -
+                het_memory_usable_bytes(draft->problem, part->type);
+            if (missing > most) {
+                most = missing;
+                *ret_stage = s;
+                *ret_type = part->type;
+            }
+        }
+    }
+    return most > 0;
+}
+
 static double needed_share(void *context, uint32_t stage, uint32_t first, uint32_t end)
 {
     const struct part *part;

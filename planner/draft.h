@@ -97,6 +97,9 @@ bool het_draft_balance(struct het_draft *draft, const bool *limited, double wort
  * replicas that is shortest of it; false if all fit. */
 bool het_draft_short(struct het_draft *draft, uint32_t *ret_stage, uint32_t *ret_type);
 
+/* The same, of the stage that is short of most bytes on one GPU. */
+bool het_draft_shortest(struct het_draft *draft, uint32_t *ret_stage, uint32_t *ret_type);
+
 /* When no split fits: the one that comes nearest, and its worst replica. */
 struct het_draft_miss {
     double needed_bytes;        /* on one GPU */

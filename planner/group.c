@@ -312,6 +312,34 @@ struct het_group_row het_group_row_of(struct het_arena *arena,
     return row;
 }
 
+struct het_group_row het_group_row_mixed(struct het_arena *arena,
+                                         const struct het_cluster *cluster,
+                                         const uint32_t *types, size_t type_count)
+{
+    struct het_group_row apart = het_group_row_of(arena, cluster, types, type_count);
+    struct het_group_slot *slots =
+        HET_ARENA_ARRAY(arena, struct het_group_slot, apart.slot_count);
+    auto_free size_t *first = xcalloc(type_count + 1, sizeof *first);
+    auto_free size_t *used = xcalloc(type_count, sizeof *used);
+    for (size_t t = 0, at = 0; t < type_count; t++) {
+        while (at < apart.slot_count && apart.slots[at].type == types[t])
+            at++;
+        first[t + 1] = at;
+    }
+    for (size_t i = 0; i < apart.slot_count; i++) {
+        size_t next = type_count;
+        for (size_t t = 0; t < type_count; t++) {
+            size_t count = first[t + 1] - first[t];
+            if (used[t] < count &&
+                (next == type_count ||
+                 used[t] * (first[next + 1] - first[next]) < used[next] * count))
+                next = t;
+        }
+        slots[i] = apart.slots[first[next] + used[next]++];
+    }
+    return (struct het_group_row){ slots, apart.slot_count, apart.gpu_count };
+}
+
 size_t het_group_cut(const struct het_group_row *row, uint32_t start, uint32_t count,
                      struct het_group_slot *ret_slots)
 {

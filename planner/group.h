@@ -81,6 +81,12 @@ struct het_group_row het_group_row_of(struct het_arena *arena,
                                       const struct het_cluster *cluster,
                                       const uint32_t *types, size_t type_count);
 
+/* The same with the nodes of the types taking turns: the next node is one of the type of
+ * which the least share is laid out, the first in `types` of equal ones. */
+struct het_group_row het_group_row_mixed(struct het_arena *arena,
+                                         const struct het_cluster *cluster,
+                                         const uint32_t *types, size_t type_count);
+
 /* The slots of GPUs [start, start + count) of `row`, cut at node borders, into
  * `ret_slots` (room for row->slot_count); returns how many. */
 size_t het_group_cut(const struct het_group_row *row, uint32_t start, uint32_t count,

@@ -355,19 +355,42 @@ static uint32_t split(struct walk *walk)
 
 /* ---- price ---- */
 
+/* Whether a replica's GPUs are of several types. */
+static bool has_mixed_replica(const struct walk *walk, const struct stage *stage)
+{
+    uint32_t width = stage->size / stage->replicas;
+    for (uint32_t r = 0; r < stage->replicas; r++) {
+        const struct het_group_slot **slots = walk->slots + stage->start + r * width;
+        if (slots[0]->type != slots[width - 1]->type)
+            return true;
+    }
+    return false;
+}
+
+static double part_seconds(struct walk *walk, const struct stage *stage, uint32_t type,
+                           uint32_t samples, uint32_t first, uint32_t end)
+{
+    const double *seconds = find_seconds(walk, type, stage->degree, samples);
+    return seconds ? seconds[end] - seconds[first] : HUGE_VAL;
+}
+
 static double stage_seconds(struct walk *walk, const struct stage *stage, uint32_t first,
                             uint32_t end)
 {
     if (!stage->is_mixed)
         return stage->seconds[end] - stage->seconds[first];
     double slowest = 0;
+    bool any_type = has_mixed_replica(walk, stage);
     for (uint32_t p = 0; p < stage->part_count; p++) {
         const struct part *part = &stage->parts[p];
         if (!part->samples || !part->count)
             continue;
-        const double *seconds =
-            find_seconds(walk, part->type, stage->degree, part->samples);
-        slowest = fmax(slowest, seconds[end] - seconds[first]);
+        slowest = fmax(slowest,
+                       part_seconds(walk, stage, part->type, part->samples, first, end));
+        for (uint32_t i = 0; any_type && i < stage->size; i++)
+            slowest = fmax(slowest,
+                           part_seconds(walk, stage, walk->slots[stage->start + i]->type,
+                                        part->samples, first, end));
     }
     return slowest;
 }

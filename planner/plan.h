@@ -10,6 +10,8 @@
 #include "planner/profile.h"
 #include "planner/workload.h"
 
+#include <stdbool.h>
+
 /* What a plan is made for, and priced with. */
 struct het_problem {
     const struct het_cluster *cluster;
@@ -93,11 +95,25 @@ struct het_prediction {
     size_t peak_memory_count;
 };
 
+/* What a search did. */
+struct het_search_statistics {
+    uint64_t groups_enumerated; /* device group lists looked at */
+    uint64_t strategies_tried;  /* (dp, tp) assignments */
+    uint64_t partitions_failed; /* no layer split fits */
+    uint64_t plans_priced;
+    /* Of the walks of metis_walk.h, as counted there; 0 and NULL of other searches. */
+    uint64_t walk_steps, walk_plans, walk_broken;
+    double walk_best_s;    /* least seconds under the walk's own rules */
+    const char *walk_best; /* that plan in short */
+};
+
 struct het_search_report {
     uint64_t effort;
     uint64_t plans_priced;
     uint64_t seed;
-    int optimal; /* 1: proved */
+    int optimal;         /* 1: proved */
+    bool has_statistics; /* asked for */
+    struct het_search_statistics statistics;
 };
 
 struct het_plan {

@@ -5,6 +5,7 @@
 #include "planner/algo/exhaustive.h"
 #include "planner/algo/megatron.h"
 #include "planner/algo/metis.h"
+#include "planner/algo/oomfirst.h"
 #include "planner/algo/optimal.h"
 #include "planner/algo/repair.h"
 #include "planner/bound.h"
@@ -17,15 +18,18 @@
 const struct het_algorithm *const *het_search_algorithms(void)
 {
     static const struct het_algorithm *const algorithms[] = {
-        &het_algo_megatron,     //
-        &het_algo_metis,        //
-        &het_algo_amp,          //
-        &het_algo_amp_sa,       //
-        &het_algo_ditto,        //
-        &het_algo_ditto_greedy, //
-        &het_algo_optimal,      //
-        &het_algo_repair,       //
-        &het_algo_exhaustive,   //
+        &het_algo_megatron,      //
+        &het_algo_metis,         //
+        &het_algo_amp,           //
+        &het_algo_amp_sa,        //
+        &het_algo_ditto,         //
+        &het_algo_ditto_greedy,  //
+        &het_algo_optimal,       //
+        &het_algo_repair,        //
+        &het_algo_exhaustive,    //
+        &het_algo_oomfirst,      //
+        &het_algo_metis_walk,    //
+        &het_algo_oomfirst_walk, //
         NULL,
     };
     return algorithms;
@@ -606,9 +610,14 @@ static const struct het_plan *finish(struct het_arena *arena,
     plan->search = (struct het_search_report){
         .effort = effort,
         .plans_priced = search->statistics.plans_priced,
+        .has_statistics = search->options->statistics,
+        .statistics = search->statistics,
         .seed = search->options->seed,
         .optimal = plan->predicted.lower_bound_s >= cost.iteration_s,
     };
+    if (plan->search.statistics.walk_best)
+        plan->search.statistics.walk_best =
+            het_arena_strdup(arena, search->statistics.walk_best);
     return plan;
 }
 
@@ -616,7 +625,7 @@ int het_search_run(struct het_arena *arena, const struct het_problem *problem,
                    const struct het_search_options *options, const struct het_plan **ret,
                    struct het_search_statistics *ret_statistics, struct het_error *err)
 {
-    const struct het_algorithm *algorithms[16];
+    const struct het_algorithm *algorithms[32];
     if (choose_algorithms(options, algorithms, err) < 0)
         return -1;
     uint64_t effort = options->effort ? options->effort : HET_DEFAULT_EFFORT;

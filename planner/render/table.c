@@ -650,6 +650,29 @@ static void put_origin(struct page *page)
         put(page, "\n");
 }
 
+static void put_statistics(struct page *page)
+{
+    const struct het_search_report *report = &page->plan->search;
+    const struct het_search_statistics *statistics = &report->statistics;
+    if (!report->has_statistics)
+        return;
+    put(page,
+        "\nsearch: %llu lists of groups, %llu strategies, %llu partitions failed, %llu "
+        "plans priced\n",
+        (unsigned long long)statistics->groups_enumerated,
+        (unsigned long long)statistics->strategies_tried,
+        (unsigned long long)statistics->partitions_failed,
+        (unsigned long long)statistics->plans_priced);
+    if (!statistics->walk_best)
+        return;
+    put(page, "walk: %llu steps, %llu plans (%llu of them broken)\n",
+        (unsigned long long)statistics->walk_steps,
+        (unsigned long long)statistics->walk_plans,
+        (unsigned long long)statistics->walk_broken);
+    put(page, "its best: %.6g s by its own rules: %s\n", statistics->walk_best_s,
+        statistics->walk_best);
+}
+
 /* What is known of the plan's time and memory: as predicted, else worked out. */
 static void find_numbers(struct page *page, const struct het_problem *problem)
 {
@@ -708,6 +731,7 @@ char *het_render_table(struct het_arena *arena, const struct het_problem *proble
     put_step_time(&page);
     put_unrestricted(&page);
     put_idle(&page);
+    put_statistics(&page);
     char *text = het_arena_strdup(arena, page.text);
     free(page.text);
     het_arena_free(page.arena);

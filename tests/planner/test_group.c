@@ -161,6 +161,25 @@ START_TEST(rows_keep_types_together_and_larger_nodes_first)
 }
 END_TEST
 
+START_TEST(types_take_turns_in_mixed_rows)
+{
+    struct toy *toy = toy_new();
+    const uint32_t *orders;
+    size_t types;
+    het_group_type_orders(toy->arena, &toy->cluster, &orders, &types);
+    /* Fast nodes f0, f1; one slow: after f0 half of the fast are laid out, none of the
+     * slow. */
+    struct het_group_row row =
+        het_group_row_mixed(toy->arena, &toy->cluster, orders, types);
+    ck_assert_uint_eq(row.slot_count, 3);
+    ck_assert_uint_eq(row.gpu_count, 10);
+    ck_assert_uint_eq(row.slots[0].node, TOY_F0);
+    ck_assert_uint_eq(row.slots[1].node, TOY_S0);
+    ck_assert_uint_eq(row.slots[2].node, TOY_F1);
+    toy_free(toy);
+}
+END_TEST
+
 START_TEST(nodes_without_gpus_are_left_out)
 {
     struct toy *toy = toy_new();
@@ -187,6 +206,7 @@ Suite *test_group_suite(void)
     tcase_add_test(cases, a_visitor_can_stop);
     tcase_add_test(cases, sizes_come_from_powers_of_two_and_the_cluster);
     tcase_add_test(cases, rows_keep_types_together_and_larger_nodes_first);
+    tcase_add_test(cases, types_take_turns_in_mixed_rows);
     tcase_add_test(cases, nodes_without_gpus_are_left_out);
     suite_add_tcase(suite, cases);
     return suite;
