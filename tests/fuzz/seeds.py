@@ -184,6 +184,8 @@ def seeds_question():
                "job": {"globalBatchSize": 64, "algorithm": next(algorithms)}}
         yield {"cluster": cluster, "profile": model_profile(), "job": job,
                "hardware": load("docs/examples/hardware.json")}
+    yield {"cluster": load("docs/examples/cluster-mixed.json"), "job": job | {"extrapolate": 4, "precision": "fp16"},
+           "profile": {"config": load("tests/data/models/opt-350.json"), "sequenceLength": 128, "largestMicroBatch": 2}}
     for plan in plans():
         cluster = load("tests/data/clusters/a100x8_v100x8.json")
         yield {"cluster": cluster, "profile": metis_profile(), "job": job | {"from": plan}}
