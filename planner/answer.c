@@ -358,7 +358,7 @@ static void price(struct het_arena *arena, const struct het_problem *problem,
     json_object_set_new(verdict, "parts",
                         het_codec_parts_json(cost.pipeline_s, cost.sync_s, cost.step_s));
     json_object_set_new(verdict, "peakMemoryBytes",
-                        het_codec_peak_memory_json(peaks, count));
+                        het_codec_peak_memory_json(peaks, count, true));
 }
 
 /* ---- migration ---- */

@@ -645,6 +645,7 @@ static const char *const job_fields[] = { "globalBatchSize",
                                           "precision",
                                           "optimizer",
                                           "memoryHeadroomPercent",
+                                          "gradientOverlapPercent",
                                           "microBatchSizes",
                                           "minGPUs",
                                           "maxGPUs",
@@ -903,17 +904,19 @@ int het_codec_workload(struct het_arena *arena, const json_t *json,
     struct het_view job = het_view_root(json);
     struct het_view batch = het_view_get(&job, "globalBatchSize");
     struct het_view headroom = het_view_get(&job, "memoryHeadroomPercent");
+    struct het_view overlap = het_view_get(&job, "gradientOverlapPercent");
     struct het_view sizes = het_view_get(&job, "microBatchSizes");
     struct het_view least = het_view_get(&job, "minGPUs");
     struct het_view most = het_view_get(&job, "maxGPUs");
     struct het_workload workload = { 0 };
     struct het_search_options options = { 0 };
-    double percent = 0;
+    double percent = 0, overlap_percent = 0;
     if (!json_is_object(json))
         return het_fail(err, HET_BAD_INPUT, "must be an object");
     if (het_view_members(&job, job_fields, err) < 0 || het_view_need(&batch, err) < 0 ||
         het_view_u32(&batch, 1, HET_MAX_GLOBAL_BATCH, &workload.global_batch, err) < 0 ||
         het_view_number(&headroom, 0, 90, &percent, err) < 0 ||
+        het_view_number(&overlap, 0, 100, &overlap_percent, err) < 0 ||
         read_u32_list(arena, &sizes, HET_MAX_MICROBATCH, &workload.microbatch_sizes,
                       &workload.microbatch_size_count, err) < 0 ||
         het_view_u32(&least, 0, UINT32_MAX, &workload.min_gpus, err) < 0 ||
@@ -925,6 +928,7 @@ int het_codec_workload(struct het_arena *arena, const json_t *json,
         read_search_options(arena, &job, &options, err) < 0)
         return -1;
     workload.memory_headroom = percent / 100;
+    workload.gradient_overlap = overlap_percent / 100;
     if (het_workload_check(&workload, err) < 0)
         return -1;
     *ret = workload;
@@ -1323,16 +1327,23 @@ static json_t *idle_json(const struct het_plan *plan)
     return list;
 }
 
-json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t count)
+json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t count,
+                                   bool with_parts)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(
-            list, sure(json_pack(
-                      "{s:o, s:o, s:o, s:o, s:o}", "pipeline", number(peaks[i].pipeline),
-                      "stage", number(peaks[i].stage), "replica",
-                      number(peaks[i].replica), "bytes", number(peaks[i].bytes),
-                      "capacityBytes", number(peaks[i].capacity_bytes))));
+    for (size_t i = 0; i < count; i++) {
+        const struct het_peak_memory *peak = &peaks[i];
+        json_t *item = sure(json_pack(
+            "{s:o, s:o, s:o, s:o, s:o}", "pipeline", number(peak->pipeline), "stage",
+            number(peak->stage), "replica", number(peak->replica), "bytes",
+            number(peak->bytes), "capacityBytes", number(peak->capacity_bytes)));
+        if (with_parts) {
+            json_object_set_new(item, "stateBytes", number(peak->state_bytes));
+            json_object_set_new(item, "activationBytes", number(peak->activation_bytes));
+            json_object_set_new(item, "workspaceBytes", number(peak->workspace_bytes));
+        }
+        json_array_append_new(list, item);
+    }
     return list;
 }
 
@@ -1384,7 +1395,7 @@ static json_t *prediction_json(const struct het_prediction *predicted)
                                        predicted->optimizer_s),
                   "peakMemoryBytes",
                   het_codec_peak_memory_json(predicted->peak_memory,
-                                             predicted->peak_memory_count)));
+                                             predicted->peak_memory_count, false)));
     if (predicted->lower_bound_s > 0) {
         double gap = predicted->iteration_s / predicted->lower_bound_s - 1;
         json_object_set_new(json, "lowerBoundSeconds",

@@ -66,7 +66,8 @@ json_t *het_codec_parts_json(double pipeline_s, double gradient_sync_s,
                              double optimizer_s);
 void het_codec_add_origin(json_t *object, enum het_profile_origin origin,
                           bool extrapolated);
-json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t count);
+json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t count,
+                                   bool with_parts);
 /* { "seconds", "bottleneck": { "resource" }, "bytes": { "local", "peer", "cloud",
  * "state" }, "ranksKept", "rankCount" }. */
 json_t *het_codec_migration_json(const struct het_migration *migration);

@@ -31,6 +31,12 @@ int het_cost_stage(const struct het_problem *problem, const struct het_stage *st
             return -1;
         if (stage->recompute == HET_RECOMPUTE_FULL)
             backward += forward;
+        /* Where selective recomputation was not measured, het_plan_check refuses it. */
+        if (stage->recompute == HET_RECOMPUTE_SELECTIVE)
+            het_profile_selective_s(problem->profile,
+                                    problem->profile_type[replica->type], replica->tp,
+                                    replica->microbatch_size, stage->first_layer,
+                                    stage->layer_count, &backward);
         slowest_forward = fmax(slowest_forward, forward);
         slowest_backward = fmax(slowest_backward, backward);
     }
@@ -376,21 +382,40 @@ double het_cost_sync(const struct het_problem *problem, const struct het_plan *p
 
 /* ---- optimizer, whole plan ---- */
 
+/* Of a distributed optimizer each of the h holders of a layer updates 1/h of it. */
+static double replica_step(const struct het_problem *problem, const uint32_t *holders,
+                           const struct het_stage *stage,
+                           const struct het_replica *replica)
+{
+    uint32_t type = problem->profile_type[replica->type];
+    uint32_t end = stage->first_layer + stage->layer_count;
+    if (problem->workload->optimizer != HET_ADAM_DISTRIBUTED)
+        return het_profile_optimizer_s(problem->profile, type, replica->tp,
+                                       stage->first_layer, stage->layer_count);
+    double seconds = 0;
+    for (uint32_t first = stage->first_layer, next; first < end; first = next) {
+        for (next = first + 1; next < end && holders[next] == holders[first];)
+            next++;
+        seconds += het_profile_optimizer_s(problem->profile, type, replica->tp, first,
+                                           next - first) /
+                   holders[first];
+    }
+    return seconds;
+}
+
 double het_cost_step(const struct het_problem *problem, const struct het_plan *plan)
 {
     double slowest = 0;
+    uint32_t holders[HET_MAX_LAYERS];
+    if (problem->workload->optimizer == HET_ADAM_DISTRIBUTED)
+        het_plan_count_holders(plan, problem->profile->layer_count, holders);
     for (size_t p = 0; p < plan->pipeline_count; p++)
         for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
             const struct het_stage *stage = &plan->pipelines[p].stages[s];
-            for (size_t r = 0; r < stage->replica_count; r++) {
-                const struct het_replica *replica = &stage->replicas[r];
-                if (repeats_previous(stage, r))
-                    continue;
-                slowest = fmax(slowest,
-                               het_profile_optimizer_s(
-                                   problem->profile, problem->profile_type[replica->type],
-                                   replica->tp, stage->first_layer, stage->layer_count));
-            }
+            for (size_t r = 0; r < stage->replica_count; r++)
+                if (!repeats_previous(stage, r))
+                    slowest = fmax(slowest, replica_step(problem, holders, stage,
+                                                         &stage->replicas[r]));
         }
     return slowest;
 }

@@ -9,7 +9,8 @@
  * simulate.h has the same event by event; this is for searches.
  *
  *   f, g  slowest replica's seconds forward, backward for one micro-batch; with full
- *         recomputation g includes a second forward
+ *         recomputation g includes a second forward, with selective it is as measured
+ *         so
  *   c_ps  seconds to send the activations of one micro-batch from stage s to s+1, over
  *         the slowest link between the two sets of replicas, uplinks shared by the flows
  *         that cross them at a time, also those of other pipelines (sharing.h, where 2 c
@@ -47,6 +48,9 @@ double het_cost_send(const struct het_problem *problem, const struct het_stage *
 /* Gradient synchronisation: T_sync, the largest load over any GPU's link or node's uplink
  * (classes of layers overlap perfectly otherwise).
  *
+ * (Bytes: het_workload_gradient_bytes. A distributed optimizer's reduce-scatter and
+ * all-gather cross the same links as the two halves of an all-reduce.)
+ *
  *   layers with the same set of n holders (replicas of any pipeline) are one class,
  * summed by ring all-reduce: each GPU sends and receives 2 (n-1)/n of its shard's
  * gradient bytes, in as many rings as the highest tp of the holders; rings run in node
@@ -60,7 +64,8 @@ double het_cost_send(const struct het_problem *problem, const struct het_stage *
  * of both, and its copy costs nothing. Source: AutoHet, Observation 2; sharing of
  * uplinks: plan-format.md, Cluster. */
 double het_cost_sync(const struct het_problem *problem, const struct het_plan *plan);
-/* Optimizer step of the slowest replica. */
+/* Optimizer step of the slowest replica; of a distributed optimizer its shard of each
+ * layer, 1/h of it with h holders. */
 double het_cost_step(const struct het_problem *problem, const struct het_plan *plan);
 
 #endif

@@ -1,6 +1,7 @@
 #include "planner/memory.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 /* Whether the profile's measured state is that of the workload. */
 static bool has_measured_state(const struct het_problem *problem,
@@ -30,9 +31,12 @@ static double activation_bytes(const struct het_problem *problem,
                                const struct het_memory_question *question)
 {
     uint32_t first = question->first_layer, end = first + question->layer_count;
+    bool is_selective = question->recompute == HET_RECOMPUTE_SELECTIVE &&
+                        bytes->selective_activations;
+    const double *kept = is_selective ? bytes->selective_activations : bytes->activations;
     if (question->recompute != HET_RECOMPUTE_FULL)
-        return sum_layers(bytes->activations, first, question->layer_count) *
-               question->samples * question->in_flight;
+        return sum_layers(kept, first, question->layer_count) * question->samples *
+               question->in_flight;
     double inputs = 0, largest = 0;
     for (uint32_t l = first; l < end; l++) {
         inputs += l ? problem->profile->boundary_bytes[l - 1] : 0;
@@ -67,29 +71,23 @@ double het_memory_usable_bytes(const struct het_problem *problem, uint32_t type)
 
 /* ---- a whole plan ---- */
 
-/* Replicas that hold each layer, over all pipelines; [layer_count]. */
-static uint32_t *count_holders(struct het_arena *arena, const struct het_plan *plan,
-                               uint32_t layer_count)
-{
-    uint32_t *holders = HET_ARENA_ARRAY(arena, uint32_t, layer_count);
-    for (size_t p = 0; p < plan->pipeline_count; p++)
-        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
-            const struct het_stage *stage = &plan->pipelines[p].stages[s];
-            for (uint32_t l = 0; l < stage->layer_count; l++)
-                holders[stage->first_layer + l] += (uint32_t)stage->replica_count;
-        }
-    return holders;
-}
-
-/* het_memory_replica_bytes with the state of each layer by its own holders. */
-static double replica_bytes(const struct het_problem *problem, const uint32_t *holders,
-                            const struct het_memory_question *question)
+/* The parts of a replica's bytes, with the state of each layer by its own holders; false,
+ * if the profile lacks the degree. */
+struct parts {
+    double state, activations, workspace;
+};
+static bool find_parts(const struct het_problem *problem, const uint32_t *holders,
+                       const struct het_memory_question *question, struct parts *ret)
 {
     const struct het_layer_bytes *bytes =
         het_profile_bytes(problem->profile, question->tp);
     if (!bytes)
-        return HUGE_VAL;
-    double state = 0;
+        return false;
+    *ret = (struct parts){
+        .activations = activation_bytes(problem, bytes, question) +
+                       bytes->workspace_bytes,
+        .workspace = (double)problem->cluster->types[question->type].workspace_bytes,
+    };
     uint32_t end = question->first_layer + question->layer_count;
     for (uint32_t first = question->first_layer, next; first < end; first = next) {
         for (next = first + 1; next < end && holders[next] == holders[first];)
@@ -98,10 +96,9 @@ static double replica_bytes(const struct het_problem *problem, const uint32_t *h
         part.first_layer = first;
         part.layer_count = next - first;
         part.holders = holders[first];
-        state += state_bytes(problem, bytes, &part);
+        ret->state += state_bytes(problem, bytes, &part);
     }
-    return state + activation_bytes(problem, bytes, question) +
-           workspace_bytes(problem, bytes, question->type);
+    return true;
 }
 
 static uint64_t whole_bytes(double bytes)
@@ -139,7 +136,9 @@ size_t het_memory_plan(struct het_arena *arena, const struct het_problem *proble
 {
     size_t count = count_replicas(plan), filled = 0, misfits = 0;
     struct het_peak_memory *peaks = HET_ARENA_ARRAY(arena, struct het_peak_memory, count);
-    const uint32_t *holders = count_holders(arena, plan, problem->profile->layer_count);
+    uint32_t layer_count = problem->profile->layer_count;
+    uint32_t *holders = HET_ARENA_ARRAY(arena, uint32_t, layer_count);
+    het_plan_count_holders(plan, layer_count, holders);
     for (uint32_t p = 0; p < plan->pipeline_count; p++) {
         const struct het_pipeline *pipeline = &plan->pipelines[p];
         for (uint32_t s = 0; s < pipeline->stage_count; s++) {
@@ -158,10 +157,18 @@ size_t het_memory_plan(struct het_arena *arena, const struct het_problem *proble
                                      : later,
                     .recompute = stage->recompute,
                 };
-                double bytes = replica_bytes(problem, holders, &question);
+                struct parts parts = { HUGE_VAL, 0, 0 };
+                find_parts(problem, holders, &question, &parts);
+                double bytes = parts.state + parts.activations + parts.workspace;
                 peaks[filled] = (struct het_peak_memory){
-                    p, s, r, whole_bytes(bytes),
-                    problem->cluster->types[replica->type].memory_bytes
+                    .pipeline = p,
+                    .stage = s,
+                    .replica = r,
+                    .bytes = whole_bytes(bytes),
+                    .capacity_bytes = problem->cluster->types[replica->type].memory_bytes,
+                    .state_bytes = whole_bytes(parts.state),
+                    .activation_bytes = whole_bytes(parts.activations),
+                    .workspace_bytes = whole_bytes(parts.workspace),
                 };
                 if (bytes > het_memory_usable_bytes(problem, replica->type)) {
                     misfits++;

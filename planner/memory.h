@@ -8,8 +8,8 @@
  *   in_flight  min(m_p, S_p - s) micro-batches (1F1B; planner.md, Memory)
  *
  * With full recomputation what is kept of a micro-batch is the layers' inputs, and once
- * the activations of the largest layer. Selective recomputation is counted as none: the
- * profile does not say which part of a layer it saves.
+ * the activations of the largest layer. With selective recomputation it is what the
+ * profile measured so; where it did not, as without any.
  *
  * A plan fits when bytes <= capacity * (1 - headroom) on each of its GPUs. */
 #ifndef HET_MEMORY_H

@@ -304,6 +304,27 @@ static void check_profiled(struct checker *c, const struct het_replica *replica)
                          replica->microbatch_size, replica->type_name, replica->tp);
 }
 
+/* Selective recomputation has to be measured: which part of a layer it saves, and what it
+ * costs, follows from nothing else that a profile says. */
+static void check_selective(struct checker *c, const struct het_stage *stage,
+                            const struct het_replica *replica)
+{
+    uint32_t type = c->problem->profile_type[replica->type];
+    double backward_s;
+    if (stage->recompute != HET_RECOMPUTE_SELECTIVE || type == HET_NO_TYPE ||
+        !het_profile_covers(c->problem->profile, type, replica->tp,
+                            replica->microbatch_size))
+        return;
+    if (!het_profile_selective_s(c->problem->profile, type, replica->tp,
+                                 replica->microbatch_size, 0,
+                                 c->problem->profile->layer_count, &backward_s))
+        COMPLAIN_STAGE(
+            c,
+            "recompute: the profile has no selective recomputation for %s with "
+            "tensor-parallel degree %u, micro-batch %u; use none or full",
+            replica->type_name, replica->tp, replica->microbatch_size);
+}
+
 static void check_replica(struct checker *c, const struct het_replica *replica)
 {
     const struct het_workload *workload = c->problem->workload;
@@ -339,6 +360,8 @@ static uint64_t check_stage(struct checker *c, const struct het_stage *stage)
     uint64_t samples = 0;
     for (c->replica = 0; c->replica < stage->replica_count; c->replica++) {
         check_replica(c, &stage->replicas[c->replica]);
+        if (c->problem->profile_type)
+            check_selective(c, stage, &stage->replicas[c->replica]);
         samples += stage->replicas[c->replica].microbatch_size;
     }
     uint64_t end = (uint64_t)stage->first_layer + stage->layer_count;
@@ -546,6 +569,18 @@ bool het_plan_extrapolates(const struct het_problem *problem, const struct het_p
 }
 
 /* ---- idle GPUs, ranks ---- */
+
+void het_plan_count_holders(const struct het_plan *plan, uint32_t layer_count,
+                            uint32_t *ret_holders)
+{
+    memset(ret_holders, 0, layer_count * sizeof *ret_holders);
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            for (uint32_t l = 0; l < stage->layer_count; l++)
+                ret_holders[stage->first_layer + l] += (uint32_t)stage->replica_count;
+        }
+}
 
 void het_plan_fill_idle(struct het_arena *arena, const struct het_cluster *cluster,
                         struct het_plan *plan)

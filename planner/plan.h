@@ -68,6 +68,9 @@ struct het_idle {
 struct het_peak_memory {
     uint32_t pipeline, stage, replica;
     uint64_t bytes, capacity_bytes; /* of one GPU; capacity without the headroom */
+    /* Of the bytes: */
+    uint64_t state_bytes, activation_bytes; /* what the framework's allocator reports */
+    uint64_t workspace_bytes; /* the rest: context, kernels, communicator */
 };
 
 struct het_migration;
@@ -163,6 +166,10 @@ void het_violations_add(struct het_arena *arena, struct het_violations *violatio
 /* Whether a replica of a bound plan takes more samples than the profile measured. */
 bool het_plan_extrapolates(const struct het_problem *problem,
                            const struct het_plan *plan);
+
+/* How many replicas, of all pipelines, hold each layer; [layer_count]. */
+void het_plan_count_holders(const struct het_plan *plan, uint32_t layer_count,
+                            uint32_t *ret_holders);
 
 /* Fills plan->idle (in `arena`) from what the pipelines of a bound plan leave of
  * `cluster`. */

@@ -208,6 +208,27 @@ int het_profile_times(const struct het_profile *profile, uint32_t type, uint32_t
     return 0;
 }
 
+bool het_profile_selective_s(const struct het_profile *profile, uint32_t type,
+                             uint32_t tp, uint32_t samples, uint32_t first_layer,
+                             uint32_t layer_count, double *ret_backward_s)
+{
+    struct part parts[MAX_PARTS];
+    const struct het_layer_bytes *bytes = het_profile_bytes(profile, tp);
+    size_t part_count = find_parts(profile, type, tp, samples, parts);
+    if (!part_count || !bytes || !bytes->selective_activations)
+        return false;
+    double backward = 0;
+    for (size_t i = 0; i < part_count; i++) {
+        const double *sums = parts[i].measured->selective_backward_s;
+        if (!sums)
+            return false;
+        backward += parts[i].times *
+                    (sums[first_layer + layer_count] - sums[first_layer]);
+    }
+    *ret_backward_s = backward;
+    return true;
+}
+
 bool het_profile_covers(const struct het_profile *profile, uint32_t type, uint32_t tp,
                         uint32_t samples)
 {
@@ -260,6 +281,8 @@ static int check_measurement(const struct het_profile *profile, size_t index,
                         type, m->tp, m->microbatch);
     if (!is_prefix_sum(m->forward_s, profile->layer_count) ||
         !is_prefix_sum(m->backward_s, profile->layer_count) ||
+        (m->selective_backward_s &&
+         !is_prefix_sum(m->selective_backward_s, profile->layer_count)) ||
         !isfinite(m->optimizer_s) || m->optimizer_s < 0)
         return het_fail(err, HET_BAD_INPUT,
                         "profile of %s, tp %u, micro-batch %u: times must be finite and "
@@ -286,6 +309,8 @@ static int check_bytes(const struct het_profile *profile, size_t index,
     if (!is_prefix_sum(bytes->parameters, profile->layer_count) ||
         !is_prefix_sum(bytes->activations, profile->layer_count) ||
         (bytes->state && !is_prefix_sum(bytes->state, profile->layer_count)) ||
+        (bytes->selective_activations &&
+         !is_prefix_sum(bytes->selective_activations, profile->layer_count)) ||
         !isfinite(bytes->workspace_bytes) || bytes->workspace_bytes < 0)
         return het_fail(err, HET_BAD_INPUT,
                         "profile: layer sizes of tp %u must be finite and not negative",

@@ -41,7 +41,10 @@ struct het_measurement {
     uint32_t microbatch;
     const double *forward_s;  /* prefix sums */
     const double *backward_s; /* prefix sums */
-    double optimizer_s;       /* optimizer step of the whole model on one rank */
+    /* Backward with selective recomputation, which computes the attention's core again;
+     * NULL: not measured. */
+    const double *selective_backward_s;
+    double optimizer_s; /* optimizer step of the whole model on one rank */
 };
 
 /* Bytes of each layer on one rank of degree `tp`; prefix sums, layer_count + 1 entries.
@@ -52,8 +55,10 @@ struct het_layer_bytes {
     const double *state;      /* measured bytes of weights, gradients and optimizer state;
                                  NULL: by het_workload_state_bytes */
     const double *activations; /* bytes kept for the backward pass, per sample */
-    double workspace_bytes;    /* the most that one layer needs only while it runs, beside
-                                  the workspace of the GPU type */
+    const double *selective_activations; /* the same with selective recomputation; NULL:
+                                            not measured */
+    double workspace_bytes; /* the most that one layer needs only while it runs, beside
+                               the workspace of the GPU type */
 };
 
 struct het_profile {
@@ -105,6 +110,11 @@ int het_profile_times(const struct het_profile *profile, uint32_t type, uint32_t
                       uint32_t samples, uint32_t first_layer, uint32_t layer_count,
                       double *ret_forward_s, double *ret_backward_s,
                       struct het_error *err);
+/* Seconds backward of the same with selective recomputation. False, if that was not
+ * measured: `ret_backward_s` is left alone. */
+bool het_profile_selective_s(const struct het_profile *profile, uint32_t type,
+                             uint32_t tp, uint32_t samples, uint32_t first_layer,
+                             uint32_t layer_count, double *ret_backward_s);
 /* The same question without the times: whether (type, tp, samples) can be had. */
 bool het_profile_covers(const struct het_profile *profile, uint32_t type, uint32_t tp,
                         uint32_t samples);

@@ -39,6 +39,8 @@ struct reader {
     double optimizer_s[MAX_GPU_TYPES][MAX_DEGREE + 1];
     struct entry *entries;
     size_t entry_count;
+    struct entry *selective; /* measured with selective recomputation */
+    size_t selective_count;
 };
 
 /* A number of bytes or microseconds, which must be there. */
@@ -197,12 +199,15 @@ static int read_measurement(struct reader *reader, const struct het_view *view,
         read_amount(view, "activationBytes", MAX_BYTES, &activation_bytes, err) < 0 ||
         het_view_number(&workspace, 0, MAX_BYTES, &entry.workspace_bytes, err) < 0)
         return -1;
-    if (strcmp(recomputed, "None"))
+    if (strcmp(recomputed, "None") && strcmp(recomputed, "Selective"))
         return 0;
     entry.forward_s = forward_us * SECONDS_PER_US;
     entry.backward_s = backward_us * SECONDS_PER_US;
     entry.activation_bytes = activation_bytes / entry.microbatch;
-    reader->entries[reader->entry_count++] = entry;
+    if (strcmp(recomputed, "None"))
+        reader->selective[reader->selective_count++] = entry;
+    else
+        reader->entries[reader->entry_count++] = entry;
     return 0;
 }
 
@@ -293,6 +298,7 @@ static int read_gpu_types(struct reader *reader, const struct het_view *spec,
         most += json_array_size(het_view_get(&item, "measurements").json);
     }
     reader->entries = HET_ARENA_ARRAY(reader->arena, struct entry, most);
+    reader->selective = HET_ARENA_ARRAY(reader->arena, struct entry, most);
     for (uint32_t t = 0; t < count; t++) {
         names[t] = types[t].name;
         struct het_view item = het_view_at(&list, types[t].position);
@@ -372,6 +378,28 @@ static const double *expand(const struct reader *reader, const double *group_val
     return sums;
 }
 
+/* Seconds backward with selective recomputation of the groups of a point; NULL, if none
+ * was measured so. Where a group was measured twice the slower counts. */
+static const double *selective_backward(const struct reader *reader,
+                                        const struct entry *point)
+{
+    double backward[MAX_GROUPS];
+    bool measured[MAX_GROUPS] = { false }, any = false;
+    for (size_t g = 0; g < reader->group_count; g++)
+        backward[g] = point[g].backward_s;
+    for (size_t i = 0; i < reader->selective_count; i++) {
+        const struct entry *entry = &reader->selective[i];
+        size_t g = entry->group;
+        if (entry->type != point->type || entry->tp != point->tp ||
+            entry->microbatch != point->microbatch)
+            continue;
+        backward[g] = measured[g] ? fmax(backward[g], entry->backward_s)
+                                  : entry->backward_s;
+        measured[g] = any = true;
+    }
+    return any ? expand(reader, backward) : NULL;
+}
+
 static int fill_measurements(struct reader *reader, struct het_error *err)
 {
     struct het_profile *profile = reader->profile;
@@ -393,6 +421,7 @@ static int fill_measurements(struct reader *reader, struct het_error *err)
             .microbatch = point->microbatch,
             .forward_s = expand(reader, forward),
             .backward_s = expand(reader, backward),
+            .selective_backward_s = selective_backward(reader, point),
             .optimizer_s = reader->optimizer_s[point->type][point->tp],
         };
     }
@@ -407,6 +436,28 @@ static double rank_parameters(const struct reader *reader, const struct group *g
     double bytes = group->rank_bytes[tp] >= 0 ? group->rank_bytes[tp]
                                               : ceil(group->parameter_bytes / tp);
     return bytes / reader->profile->parameter_element_bytes;
+}
+
+/* What is kept with selective recomputation; NULL, if it was not measured for the degree.
+ */
+static const double *selective_activations(const struct reader *reader,
+                                           const struct het_layer_bytes *bytes)
+{
+    double kept[MAX_GROUPS];
+    bool measured[MAX_GROUPS] = { false }, any = false;
+    size_t layer = 0;
+    for (size_t g = 0; g < reader->group_count; layer += reader->groups[g++].count)
+        kept[g] = bytes->activations[layer + 1] - bytes->activations[layer];
+    for (size_t i = 0; i < reader->selective_count; i++) {
+        const struct entry *entry = &reader->selective[i];
+        size_t g = entry->group;
+        if (entry->tp != bytes->tp)
+            continue;
+        kept[g] = measured[g] ? fmax(kept[g], entry->activation_bytes)
+                              : entry->activation_bytes;
+        measured[g] = any = true;
+    }
+    return any ? expand(reader, kept) : NULL;
 }
 
 static struct het_layer_bytes make_bytes(const struct reader *reader, uint32_t tp)
@@ -429,6 +480,7 @@ static struct het_layer_bytes make_bytes(const struct reader *reader, uint32_t t
     bytes.activations = expand(reader, activations);
     if (reader->state_bytes > 0)
         bytes.state = expand(reader, state);
+    bytes.selective_activations = selective_activations(reader, &bytes);
     return bytes;
 }
 

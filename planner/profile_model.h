@@ -2,7 +2,9 @@
  * fields mean stands in crds/heterotrain.io_modelprofiles.yaml.
  *
  * Bytes that a measurement keeps are turned into bytes a sample; of several types and
- * sizes the most counts. Measurements with recomputation are left aside. */
+ * sizes the most counts. A layer group that was not measured with selective recomputation
+ * beside others of its (type, degree, size) is without it what it is with it.
+ * Measurements with full recomputation are left aside: it is the forward pass again. */
 #ifndef HET_PROFILE_MODEL_H
 #define HET_PROFILE_MODEL_H
 

@@ -95,9 +95,11 @@ double het_workload_state_bytes(const struct het_workload *workload, uint32_t ho
 
 double het_workload_gradient_bytes(const struct het_workload *workload)
 {
-    /* Mixed precision sums its gradients in fp32. */
-    (void)workload;
-    return 4;
+    const double reduced = 4;
+    double gathered = workload->optimizer == HET_ADAM_DISTRIBUTED
+                          ? het_precision_bytes(workload->precision)
+                          : 4;
+    return (reduced + gathered) / 2 * (1 - workload->gradient_overlap);
 }
 
 static int is_listed(const uint32_t *list, size_t count, uint32_t value)
@@ -158,6 +160,8 @@ int het_workload_check(const struct het_workload *workload, struct het_error *er
                         HET_MAX_GLOBAL_BATCH, workload->global_batch);
     if (!(workload->memory_headroom >= 0 && workload->memory_headroom <= 0.9))
         return het_fail(err, HET_BAD_INPUT, "memory headroom: must be 0 to 90 percent");
+    if (!(workload->gradient_overlap >= 0 && workload->gradient_overlap <= 1))
+        return het_fail(err, HET_BAD_INPUT, "gradient overlap: must be 0 to 100 percent");
     if (check_list(workload->microbatch_sizes, workload->microbatch_size_count,
                    "micro-batch sizes", err) < 0 ||
         check_list(workload->tensor_parallel, workload->tensor_parallel_count,

@@ -26,6 +26,8 @@ struct het_workload {
     enum het_precision precision;
     enum het_optimizer optimizer;
     double memory_headroom;            /* share of a GPU's memory kept free, [0, 0.9] */
+    double gradient_overlap; /* share of the gradient exchange that the backward pass
+                                hides, [0, 1] */
     const struct het_runtime *runtime; /* plans must be expressible for it (runtime.h);
                                           NULL: one that runs every plan */
 
@@ -61,14 +63,17 @@ double het_workload_state_bytes(const struct het_workload *workload, uint32_t ho
  * gradients. fp32 Adam 12; bf16 mixed Adam 14 (AutoHet, section V.C: 180 GB for 13
  * billion parameters). */
 double het_workload_checkpoint_bytes(const struct het_workload *workload);
-/* Bytes of a gradient element as it is synchronised: 4 (fp32 gradients under mixed). */
+/* Bytes of a parameter that each half of a gradient exchange moves, on average: gradients
+ * are fp32, also under mixed precision, and summed by reduce-scatter and all-gather, 4
+ * bytes each. A distributed optimizer gathers updated weights instead of gradients: bf16
+ * (4 + 2) / 2. Less what is said to overlap with the backward pass. */
 double het_workload_gradient_bytes(const struct het_workload *workload);
 
 int het_workload_allows_tensor_parallel(const struct het_workload *workload, uint32_t tp);
 int het_workload_allows_microbatch(const struct het_workload *workload, uint32_t size);
 int het_workload_allows_type(const struct het_workload *workload, const char *type);
 /* Refuses (HET_BAD_INPUT) a batch of 0, zeros in lists, empty ranges, a headroom outside
- * [0, 0.9]. */
+ * [0, 0.9], an overlap outside [0, 1]. */
 int het_workload_check(const struct het_workload *workload, struct het_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include "tests/planner/files.h"
 
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The document of OPT-350M on a cluster of tests/data. */
@@ -38,9 +39,22 @@ START_TEST(planned_plan_is_judged_valid_at_its_own_price)
                             json_object_get(json, "predicted"), "iterationSeconds")));
     ck_assert(json_equal(json_object_get(verdict, "parts"),
                          json_object_get(json_object_get(json, "predicted"), "parts")));
+    /* The verdict says of each peak too what it is made of. */
+    json_t *peaks = json_object_get(verdict, "peakMemoryBytes"), *peak;
+    size_t i;
+    json_array_foreach (peaks, i, peak) {
+        static const char *const parts[] = { "stateBytes", "activationBytes",
+                                             "workspaceBytes" };
+        json_int_t sum = 0;
+        for (size_t k = 0; k < 3; k++) {
+            sum += json_integer_value(json_object_get(peak, parts[k]));
+            json_object_del(peak, parts[k]);
+        }
+        ck_assert_int_le(llabs(sum - json_integer_value(json_object_get(peak, "bytes"))),
+                         2);
+    }
     ck_assert(json_equal(
-        json_object_get(verdict, "peakMemoryBytes"),
-        json_object_get(json_object_get(json, "predicted"), "peakMemoryBytes")));
+        peaks, json_object_get(json_object_get(json, "predicted"), "peakMemoryBytes")));
 
     /* The same input gives the same bytes. */
     struct het_arena *other = het_arena_new();

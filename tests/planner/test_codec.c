@@ -304,7 +304,9 @@ static struct het_plan priced_plan(struct toy *toy)
 {
     struct het_plan plan = toy_two_pipelines(toy);
     het_plan_fill_idle(toy->arena, &toy->cluster, &plan);
-    static const struct het_peak_memory peaks[] = { { 0, 1, 0, 5, 9 } };
+    static const struct het_peak_memory peaks[] = {
+        { .stage = 1, .bytes = 5, .capacity_bytes = 9 }
+    };
     plan.predicted = (struct het_prediction){ .iteration_s = 1.5,
                                               .samples_per_s = 8 / 1.5,
                                               .lower_bound_s = 1,

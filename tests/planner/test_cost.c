@@ -303,6 +303,45 @@ START_TEST(random_plans_are_priced_as_defined)
 }
 END_TEST
 
+START_TEST(distributed_optimizer_steps_on_its_shard)
+{
+    struct toy *toy = toy_new();
+    /* Layers 0-1 (600 of 1100 M parameters) have two holders, 2-3 one; fast: 11 ms for
+     * all of them. */
+    struct het_plan plan = TOY_PLAN(
+        toy, TOY_PIPELINE(toy, 1,
+                          TOY_STAGE(toy, 0, 2, toy_replica(toy, TOY_F0, 0, 1, 2),
+                                    toy_replica(toy, TOY_F0, 1, 1, 2)),
+                          TOY_STAGE(toy, 2, 2, toy_replica(toy, TOY_F1, 0, 1, 4))));
+    ck_near(het_cost_step(&toy->problem, &plan), 0.011 * 600 / 1100);
+    toy->workload.optimizer = HET_ADAM_DISTRIBUTED;
+    ck_near(het_cost_step(&toy->problem, &plan), 0.011 * 500 / 1100);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(distributed_optimizer_gathers_weights_instead_of_gradients)
+{
+    struct toy *toy = toy_new();
+    /* Two holders on nodes of 10 GB/s: half a ring reduces 1100 M gradients of 4 bytes,
+     * 1/2 of them, and half gathers as much. */
+    struct het_stage stage = TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 4),
+                                       toy_replica(toy, TOY_F1, 0, 1, 4));
+    struct het_plan plan = TOY_PLAN(toy, TOY_PIPELINE(toy, 1, stage));
+    ck_near(het_cost_sync(&toy->problem, &plan), 0.5 * (4.4e9 + 4.4e9) / 10e9);
+    toy->workload.optimizer = HET_ADAM_DISTRIBUTED;
+    ck_near(het_cost_sync(&toy->problem, &plan), 0.5 * (4.4e9 + 4.4e9) / 10e9);
+    toy->workload.precision = HET_BF16;
+    ck_near(het_cost_sync(&toy->problem, &plan), 0.5 * (4.4e9 + 2.2e9) / 10e9);
+    toy->workload.optimizer = HET_ADAM;
+    ck_near(het_cost_sync(&toy->problem, &plan), 0.5 * (4.4e9 + 4.4e9) / 10e9);
+    /* A quarter of it hides behind the backward pass. */
+    toy->workload.gradient_overlap = 0.25;
+    ck_near(het_cost_sync(&toy->problem, &plan), 0.75 * 4.4e9 / 10e9);
+    toy_free(toy);
+}
+END_TEST
+
 Suite *test_cost_suite(void)
 {
     Suite *suite = suite_create("cost");
@@ -318,6 +357,8 @@ Suite *test_cost_suite(void)
     tcase_add_test(cases, shared_embedding_is_summed_over_both_ends);
     tcase_add_test(cases, plan_costs_pipelines_then_gradients_then_optimizer);
     tcase_add_test(cases, random_plans_are_priced_as_defined);
+    tcase_add_test(cases, distributed_optimizer_steps_on_its_shard);
+    tcase_add_test(cases, distributed_optimizer_gathers_weights_instead_of_gradients);
     suite_add_tcase(suite, cases);
     return suite;
 }

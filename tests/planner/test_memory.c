@@ -1,5 +1,7 @@
 #include "planner/memory.h"
 
+#include "planner/cost.h"
+
 #include "tests/planner/toy.h"
 
 #include <check.h>
@@ -112,6 +114,51 @@ START_TEST(distributed_state_is_spread_over_each_layers_holders)
 }
 END_TEST
 
+START_TEST(selective_recomputation_keeps_what_the_profile_says)
+{
+    struct toy *toy = toy_new();
+    static const double kept[] = { 0, 100e6, 200e6, 300e6, 400e6 };
+    struct het_layer_bytes bytes = toy->profile.bytes[0];
+    double backward[] = { 0, 0.003, 0.008, 0.015, 0.024 };
+    struct het_measurement *measurements =
+        toy_copy(toy, toy->profile.measurements,
+                 toy->profile.measurement_count * sizeof *toy->profile.measurements);
+    measurements[0].selective_backward_s = backward; /* fast, tp 1, one sample */
+    toy->profile.measurements = measurements;
+    struct het_memory_question question = { .tp = 1,
+                                            .layer_count = 4,
+                                            .samples = 1,
+                                            .in_flight = 2,
+                                            .holders = 1,
+                                            .recompute = HET_RECOMPUTE_SELECTIVE };
+    /* Unknown: as without, 600 MB a micro-batch. */
+    double without = het_memory_replica_bytes(&toy->problem, &question);
+    bytes.selective_activations = kept;
+    toy->profile.bytes = &bytes;
+    toy->profile.bytes_count = 1;
+    ck_assert_double_eq(het_memory_replica_bytes(&toy->problem, &question),
+                        without - 2 * 600e6 + 2 * 400e6);
+
+    struct het_stage stage = TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 1));
+    stage.recompute = HET_RECOMPUTE_SELECTIVE;
+    double forward_s, backward_s;
+    ck_assert(!het_cost_stage(&toy->problem, &stage, &forward_s, &backward_s, NULL));
+    ck_assert_double_eq(backward_s, 0.024);
+    /* Two samples were not measured so: such a plan is refused. */
+    toy->workload.global_batch = 2;
+    stage = (struct het_stage)TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 2));
+    stage.recompute = HET_RECOMPUTE_SELECTIVE;
+    struct het_plan plan = TOY_PLAN(toy, TOY_PIPELINE(toy, 1, stage));
+    struct het_violations violations = { 0 };
+    ck_assert_uint_eq(het_plan_check(toy->arena, &toy->problem, &plan, &violations), 1);
+    ck_assert_str_eq(violations.messages[0],
+                     "pipelines[0].stages[0].recompute: the profile has no selective "
+                     "recomputation for fast with tensor-parallel degree 1, micro-batch "
+                     "2; use none or full");
+    toy_free(toy);
+}
+END_TEST
+
 Suite *test_memory_suite(void)
 {
     Suite *suite = suite_create("memory");
@@ -121,6 +168,7 @@ Suite *test_memory_suite(void)
     tcase_add_test(cases, early_stages_hold_more_micro_batches);
     tcase_add_test(cases, headroom_is_kept_free);
     tcase_add_test(cases, distributed_state_is_spread_over_each_layers_holders);
+    tcase_add_test(cases, selective_recomputation_keeps_what_the_profile_says);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -78,6 +78,33 @@ START_TEST(groups_expand_to_layers_and_units_to_ours)
 }
 END_TEST
 
+START_TEST(selective_recomputation_is_as_measured)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *json = object();
+    json_t *type =
+        json_array_get(json_object_get(json_object_get(json, "spec"), "gpuTypes"), 0);
+    json_array_append_new(
+        json_object_get(type, "measurements"),
+        json_loads("{\"layerGroup\":\"block\",\"tensorParallel\":1,\"microBatchSize\":2,"
+                   "\"recompute\":\"Selective\",\"forwardMicroseconds\":10,"
+                   "\"backwardMicroseconds\":26,\"activationBytes\":6}",
+                   0, NULL));
+    const struct het_profile *profile;
+    ck_assert(!het_profile_model_read(arena, json, &profile, NULL));
+    double backward;
+    /* Of embedding and head there is nothing else: 2 and 40 us as without. */
+    ck_assert(het_profile_selective_s(profile, 0, 1, 2, 0, 4, &backward));
+    ck_near(backward, (2 + 2 * 26 + 40) * 1e-6);
+    ck_near(het_profile_bytes(profile, 1)->selective_activations[4], 2 + 2 * 3 + 7);
+    ck_near(het_profile_bytes(profile, 1)->activations[4], 2 + 2 * 4 + 7);
+    /* Degree 2 was not measured so. */
+    ck_assert(!het_profile_selective_s(profile, 0, 2, 1, 0, 4, &backward));
+    ck_assert_ptr_null(het_profile_bytes(profile, 2)->selective_activations);
+    het_arena_free(arena);
+}
+END_TEST
+
 START_TEST(state_and_shared_weights_are_options_of_the_model)
 {
     struct het_arena *arena = het_arena_new();
@@ -187,6 +214,7 @@ Suite *test_profile_model_suite(void)
 {
     Suite *suite = suite_create("profile_model");
     TCase *cases = tcase_create("profile_model");
+    tcase_add_test(cases, selective_recomputation_is_as_measured);
     tcase_add_test(cases, groups_expand_to_layers_and_units_to_ours);
     tcase_add_test(cases, state_and_shared_weights_are_options_of_the_model);
     tcase_add_test(cases, memory_and_price_are_laid_over_the_table);
