@@ -58,17 +58,28 @@ static bool keeps_gpu_limits(const struct het_search *search, struct het_arena *
     return is_within(total, workload->min_gpus, workload->max_gpus);
 }
 
-/* Whether `plan` is better than the incumbent; prices it. */
-static bool is_better(struct het_search *search, const struct het_plan *plan,
+static bool beats_incumbent(const struct het_search *search, const struct het_plan *plan,
+                            const struct het_cost *cost)
+{
+    if (!search->incumbent || cost->iteration_s < search->incumbent_cost.iteration_s)
+        return true;
+    return cost->iteration_s == search->incumbent_cost.iteration_s &&
+           het_plan_compare(plan, search->incumbent) < 0;
+}
+
+/* Whether `plan` is worth keeping; prices it. */
+static bool is_wanted(struct het_search *search, const struct het_plan *plan,
                       struct het_cost *ret_cost)
 {
     search->statistics.plans_priced++;
-    int priced = het_cost_plan(search->problem, plan, ret_cost, NULL);
+    int priced =
+        search->algorithm->is_simulated
+            ? het_simulate_plan(NULL, search->problem, plan, ret_cost, NULL, NULL)
+            : het_cost_plan(search->problem, plan, ret_cost, NULL);
     assert(priced == 0);
-    if (!search->incumbent || ret_cost->iteration_s < search->incumbent_cost.iteration_s)
-        return true;
-    return ret_cost->iteration_s == search->incumbent_cost.iteration_s &&
-           het_plan_compare(plan, search->incumbent) < 0;
+    return beats_incumbent(search, plan, ret_cost) ||
+           (search->shortlist &&
+            het_shortlist_wants(search->shortlist, plan, ret_cost->iteration_s));
 }
 
 static bool is_allowed(struct het_search *search, struct het_arena *arena,
@@ -84,7 +95,7 @@ static bool is_allowed(struct het_search *search, struct het_arena *arena,
     return !het_memory_plan(arena, search->problem, plan, &peaks, &peak_count, NULL);
 }
 
-/* `plan` as the workload's runtime can run it, if it is allowed then and still better;
+/* `plan` as the workload's runtime can run it, if it is allowed then and still wanted;
  * else NULL. */
 static const struct het_plan *accept(struct het_search *search, struct het_arena *arena,
                                      const struct het_plan *plan,
@@ -93,7 +104,7 @@ static const struct het_plan *accept(struct het_search *search, struct het_arena
     const struct het_plan *found = het_runtime_express(
         arena, search->problem->workload->runtime, plan, &search->missing_freedom);
     search->inexpressible_count += !found;
-    if (!found || (found != plan && !is_better(search, found, ret_cost)) ||
+    if (!found || (found != plan && !is_wanted(search, found, ret_cost)) ||
         !is_allowed(search, arena, found))
         return NULL;
     return found;
@@ -108,18 +119,21 @@ bool het_search_offer(struct het_search *search, const struct het_plan *plan)
     offered.precision = search->problem->workload->precision;
     offered.optimizer = search->problem->workload->optimizer;
     struct het_cost cost;
-    if (!is_better(search, &offered, &cost))
+    if (!is_wanted(search, &offered, &cost))
         return false;
     struct het_arena *arena = het_arena_new();
     const struct het_plan *accepted = accept(search, arena, &offered, &cost);
-    if (accepted) {
+    if (accepted && search->shortlist)
+        het_shortlist_add(search->shortlist, accepted, cost.iteration_s);
+    bool is_better = accepted && beats_incumbent(search, accepted, &cost);
+    if (is_better) {
         search->incumbent = het_plan_copy(search->arena, accepted);
         search->incumbent_cost = cost;
     }
     het_arena_free(arena);
-    if (accepted && search->options->progress)
+    if (is_better && search->options->progress)
         search->options->progress(search->options->progress_context, search);
-    return accepted;
+    return is_better;
 }
 
 void het_search_miss(struct het_search *search, uint32_t type, double needed_bytes,

@@ -9,6 +9,7 @@
 #include "planner/metis_walk.h"
 #include "planner/plan.h"
 #include "planner/runtime.h"
+#include "planner/shortlist.h"
 
 #include <stdbool.h>
 
@@ -74,7 +75,8 @@ struct het_search {
     uint64_t effort_spent;     /* of the whole search */
     struct het_search_statistics statistics;
     const struct het_plan *incumbent; /* NULL: none yet */
-    struct het_cost incumbent_cost;
+    struct het_cost incumbent_cost;   /* as offers are priced */
+    struct het_shortlist *shortlist;  /* of the running algorithm; NULL: not kept */
     bool is_optimal; /* the running algorithm has proved that no plan is faster */
     /* What came nearest, if nothing fits: shown with "no plan fits". */
     char nearest_miss[512];
@@ -92,6 +94,7 @@ struct het_algorithm {
     bool is_whole;   /* leaves GPUs idle by itself: it is run on the whole cluster only */
     bool needs_from; /* is run as one of all only with options->from */
     bool is_apart;   /* is run when it is named, not as one of all */
+    bool is_simulated; /* its offers are priced by simulation, not in closed form */
 };
 
 /* Takes `units` of effort; false when the budget is spent, and the algorithm returns. */
@@ -99,8 +102,9 @@ bool het_search_spend(struct het_search *search, uint64_t units);
 
 /* Offers a bound plan (copied if kept; algorithm, batch, precision and the like are
  * filled in). It is priced, checked and must fit; it becomes the incumbent if it is
- * faster, or equally fast and smaller by het_plan_compare. Returns true if it was kept. A
- * plan that the checker refuses is a defect of the algorithm: assert. Only the limits on
+ * faster, or equally fast and smaller by het_plan_compare. Returns true if it did; one
+ * that did not may still be kept in the shortlist. A plan that the checker refuses is a
+ * defect of the algorithm: assert. Only the limits on
  * the plan's GPU counts (min_gpus, max_gpus, type_limits) are not the algorithm's care: a
  * plan outside them is turned away, and so is one that the workload's runtime cannot
  * express; where only its ranks stand in the wrong order, it is kept in the right one. */

@@ -247,7 +247,7 @@ static double from_iteration_s(struct het_arena *arena,
     if (het_plan_check(arena, problem, &plan, &violations) ||
         !het_runtime_express(arena, problem->workload->runtime, &plan, NULL) ||
         het_memory_plan(arena, problem, &plan, &peaks, &count, NULL) ||
-        het_cost_plan(problem, &plan, &cost, NULL) < 0)
+        het_simulate_plan(NULL, problem, &plan, &cost, NULL, NULL) < 0)
         return 0;
     return cost.iteration_s;
 }
@@ -343,8 +343,9 @@ static void price(struct het_arena *arena, const struct het_problem *problem,
                   struct het_violations *violations)
 {
     struct het_error err;
-    struct het_cost cost;
-    if (het_cost_plan(problem, plan, &cost, &err) < 0) {
+    struct het_cost cost, closed_form;
+    if (het_simulate_plan(NULL, problem, plan, &cost, NULL, &err) < 0 ||
+        het_cost_plan(problem, plan, &closed_form, &err) < 0) {
         het_violations_add(arena, violations, "%s", err.message);
         return;
     }
@@ -354,7 +355,7 @@ static void price(struct het_arena *arena, const struct het_problem *problem,
     het_codec_add_origin(verdict, problem->profile->origin,
                          het_plan_extrapolates(problem, plan));
     json_object_set_new(verdict, "iterationSeconds", json_real(cost.iteration_s));
-    json_object_set_new(verdict, "closedFormSeconds", json_real(cost.iteration_s));
+    json_object_set_new(verdict, "closedFormSeconds", json_real(closed_form.iteration_s));
     json_object_set_new(verdict, "parts",
                         het_codec_parts_json(cost.pipeline_s, cost.sync_s, cost.step_s));
     json_object_set_new(verdict, "peakMemoryBytes",

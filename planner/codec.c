@@ -1164,6 +1164,7 @@ static int read_prediction(struct het_arena *arena, const struct het_view *root,
     struct het_view iteration = het_view_get(&predicted, "iterationSeconds");
     struct het_view rate = het_view_get(&predicted, "samplesPerSecond");
     struct het_view bound = het_view_get(&predicted, "lowerBoundSeconds");
+    struct het_view closed_form = het_view_get(&predicted, "closedFormSeconds");
     struct het_view from = het_view_get(&predicted, "fromIterationSeconds");
     struct het_view parts = het_view_get(&predicted, "parts");
     struct het_view pipeline = het_view_get(&parts, "pipelineSeconds");
@@ -1173,6 +1174,7 @@ static int read_prediction(struct het_arena *arena, const struct het_view *root,
         het_view_number(&iteration, 0, most, &ret->iteration_s, err) < 0 ||
         het_view_number(&rate, 0, most, &ret->samples_per_s, err) < 0 ||
         het_view_number(&bound, 0, most, &ret->lower_bound_s, err) < 0 ||
+        het_view_number(&closed_form, 0, most, &ret->closed_form_s, err) < 0 ||
         het_view_number(&from, 0, most, &ret->from_iteration_s, err) < 0 ||
         het_view_number(&pipeline, 0, most, &ret->pipeline_s, err) < 0 ||
         het_view_number(&sync, 0, most, &ret->gradient_sync_s, err) < 0 ||
@@ -1403,6 +1405,9 @@ static json_t *prediction_json(const struct het_prediction *predicted)
         json_object_set_new(json, "gap", json_real(gap));
     }
     het_codec_add_origin(json, predicted->profile_origin, predicted->extrapolated);
+    if (predicted->closed_form_s > 0)
+        json_object_set_new(json, "closedFormSeconds",
+                            json_real(predicted->closed_form_s));
     if (predicted->from_iteration_s > 0)
         json_object_set_new(json, "fromIterationSeconds",
                             json_real(predicted->from_iteration_s));

@@ -393,9 +393,11 @@ static void print_price(const json_t *verdict)
     if (!json_object_get(verdict, "iterationSeconds"))
         return;
     const json_t *parts = json_object_get(verdict, "parts");
-    printf("%.6g s a step: pipelines %.6g, gradients %.6g, optimizer %.6g\n",
+    printf("%.6g s a step: pipelines %.6g, gradients %.6g, optimizer %.6g\n"
+           "%.6g s in closed form\n",
            get_real(verdict, "iterationSeconds"), get_real(parts, "pipelineSeconds"),
-           get_real(parts, "gradientSyncSeconds"), get_real(parts, "optimizerSeconds"));
+           get_real(parts, "gradientSyncSeconds"), get_real(parts, "optimizerSeconds"),
+           get_real(verdict, "closedFormSeconds"));
     const char *origin = json_string_value(json_object_get(verdict, "profile"));
     if (origin)
         printf("  the profile is %s, not measured\n", origin);
@@ -707,8 +709,8 @@ static const struct command commands[] = {
         .synopsis =
             "hetplan cost --profile DIR|FILE --cluster FILE [OPTION]... PLAN.json",
         .description =
-            "Prices any plan file, whoever made it: seconds of one iteration, their "
-            "parts, and the peak memory of each replica. Lists every violation of the "
+            "Prices any plan file, whoever made it: seconds of one iteration, simulated "
+            "and in closed form, their parts, and the peak memory of each replica. Lists every violation of the "
             "rules that plans obey, with its place in the file. A plan that breaks a rule "
             "has no price; one that merely does not fit into memory has. The global batch "
             "size is the plan's. \"-\" reads the plan from standard input.",

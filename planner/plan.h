@@ -78,6 +78,7 @@ struct het_plan;
 
 struct het_prediction {
     double iteration_s, samples_per_s;
+    double closed_form_s;    /* the iteration by cost.h; 0: not known */
     double lower_bound_s;    /* 0: none proved */
     double from_iteration_s; /* of the running plan, for the same input; 0: not asked, or
                                 it cannot run any more */

@@ -477,6 +477,7 @@ static int run_algorithm(struct het_search *search, struct parts *parts,
 {
     search->algorithm = algorithm;
     search->incumbent = NULL;
+    het_shortlist_clear(search->shortlist);
     search->effort_spent = 0;
     search->is_optimal = false;
     int result = 0;
@@ -489,21 +490,23 @@ static int run_algorithm(struct het_search *search, struct parts *parts,
     return result == 0 ? 0 : het_wrap(err, "algorithm %s", algorithm->name);
 }
 
-/* All algorithms; the best plan is the incumbent in the end, the first of equal ones. */
+/* All algorithms; the best plan by simulation is the incumbent in the end, the first of
+ * equal ones. */
 static int run_algorithms(struct het_search *search, struct parts *parts,
                           const struct het_algorithm **algorithms, uint64_t effort,
                           struct het_error *err)
 {
     const struct het_plan *best = NULL;
-    struct het_cost best_cost = { 0 };
+    struct het_cost best_cost = { 0 }, cost;
     bool is_optimal = false;
     for (; *algorithms; algorithms++) {
         if (run_algorithm(search, parts, *algorithms, effort, err) < 0)
             return -1;
-        if (search->incumbent &&
-            (!best || search->incumbent_cost.iteration_s < best_cost.iteration_s)) {
-            best = search->incumbent;
-            best_cost = search->incumbent_cost;
+        const struct het_plan *plan =
+            het_shortlist_best(search->shortlist, search->problem, &cost);
+        if (plan && (!best || cost.iteration_s < best_cost.iteration_s)) {
+            best = het_plan_copy(search->arena, plan);
+            best_cost = cost;
         }
         is_optimal = is_optimal || search->is_optimal;
     }
@@ -576,7 +579,8 @@ static int fail_no_plan(const struct het_search *search, const struct parts *par
         workload->global_batch);
 }
 
-/* The winner once more past the checker, memory and cost; then what is known of it. */
+/* The winner once more past the checker, memory and simulation; then what is known of it.
+ */
 static const struct het_plan *finish(struct het_arena *arena,
                                      const struct het_search *search, uint64_t effort)
 {
@@ -587,18 +591,21 @@ static const struct het_plan *finish(struct het_arena *arena,
     struct het_violations violations = { 0 };
     struct het_peak_memory *peaks;
     size_t peak_count;
-    struct het_cost cost;
+    struct het_cost cost, closed_form;
     size_t violation_count = het_plan_check(arena, problem, plan, &violations);
     assert(violation_count == 0);
     size_t misfits =
         het_memory_plan(arena, problem, plan, &peaks, &peak_count, &violations);
     assert(misfits == 0);
-    int priced = het_cost_plan(problem, plan, &cost, NULL);
+    int priced = het_cost_plan(problem, plan, &closed_form, NULL);
+    int simulated = het_simulate_plan(NULL, problem, plan, &cost, NULL, NULL);
     assert(priced == 0);
+    assert(simulated == 0);
 
     double bound_s = search->is_optimal ? cost.iteration_s : het_bound_floor(problem);
     plan->predicted = (struct het_prediction){
         .iteration_s = cost.iteration_s,
+        .closed_form_s = closed_form.iteration_s,
         .samples_per_s = plan->global_batch / cost.iteration_s,
         .lower_bound_s = fmin(bound_s, cost.iteration_s),
         .pipeline_s = cost.pipeline_s,
@@ -629,11 +636,13 @@ int het_search_run(struct het_arena *arena, const struct het_problem *problem,
     if (choose_algorithms(options, algorithms, err) < 0)
         return -1;
     uint64_t effort = options->effort ? options->effort : HET_DEFAULT_EFFORT;
+    struct het_shortlist shortlist = { 0 };
     struct het_search search = {
         .problem = problem,
         .available = problem->cluster,
         .options = options,
         .arena = het_arena_new(),
+        .shortlist = &shortlist,
     };
     struct parts parts = {
         .problem = problem,
@@ -650,6 +659,7 @@ int het_search_run(struct het_arena *arena, const struct het_problem *problem,
         *ret = finish(arena, &search, effort);
     if (result == 0 && ret_statistics)
         *ret_statistics = search.statistics;
+    het_shortlist_clear(&shortlist);
     free(parts.items);
     het_arena_free(search.arena);
     return result;

@@ -11,10 +11,11 @@ const struct het_algorithm *const *het_search_algorithms(void);
 /* Parts of the cluster that are searched besides the whole, at most. */
 #define HET_SEARCH_MAX_PARTS 256u
 
-/* The best plan for `problem`, with predicted, search, algorithm and idle filled, in
- * `arena`; `algorithm` is the one that found it. NULL or "auto" runs all, each with the
- * whole effort and without knowing of the others, so that the best of all is never worse
- * than any of them alone.
+/* The best plan for `problem` by simulation (simulate.h) of the best few of each
+ * algorithm (shortlist.h), with predicted, search, algorithm and idle filled, in `arena`;
+ * `algorithm` is the one that found it. NULL or "auto" runs all, each with the whole
+ * effort and without knowing of the others, so that the best of all is never worse than
+ * any of them alone.
  *
  * Plans may leave GPUs idle: besides the whole cluster, parts of it are searched. For
  * each type a part takes all its GPUs (as many as the job's limits allow), a power of

@@ -43,7 +43,7 @@
 
 /* Prices a bound plan; slowest_pipeline is the one that ends last, bottleneck_stage the
  * stage of it that is busy longest. `ret_timeline`, if not NULL, gets every task, in
- * `arena`.
+ * `arena`, which may be NULL without.
  *
  * Errors: HET_NO_PROFILE when a (type, tp, micro-batch) is missing; HET_BAD_INPUT when
  * the timeline would be too long. */

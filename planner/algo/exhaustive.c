@@ -600,4 +600,5 @@ const struct het_algorithm het_algo_exhaustive = {
     .run = exhaustive_run,
     .is_whole = true,
     .is_apart = true,
+    .is_simulated = true,
 };

@@ -1,9 +1,9 @@
 #include "planner/render/table.h"
 
 #include "planner/bound.h"
-#include "planner/cost.h"
 #include "planner/memory.h"
 #include "planner/runtime.h"
+#include "planner/simulate.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -691,7 +691,7 @@ static void find_numbers(struct page *page, const struct het_problem *problem)
     }
     struct het_cost cost;
     if (problem && !(plan->predicted.iteration_s > 0) &&
-        het_cost_plan(problem, plan, &cost, NULL) == 0) {
+        het_simulate_plan(NULL, problem, plan, &cost, NULL, NULL) == 0) {
         page->predicted.iteration_s = cost.iteration_s;
         page->predicted.pipeline_s = cost.pipeline_s;
         page->predicted.gradient_sync_s = cost.sync_s;

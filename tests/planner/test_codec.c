@@ -309,6 +309,7 @@ static struct het_plan priced_plan(struct toy *toy)
     };
     plan.predicted = (struct het_prediction){ .iteration_s = 1.5,
                                               .samples_per_s = 8 / 1.5,
+                                              .closed_form_s = 1.625,
                                               .lower_bound_s = 1,
                                               .from_iteration_s = 1.75,
                                               .pipeline_s = 1.25,
@@ -331,6 +332,7 @@ START_TEST(plan_reads_back_as_it_was_written)
                      "\"layerCount\":2,\"recompute\":\"none\",\"replicas\":[{\"gpuType\":"
                      "\"slow\",\"gpus\":[0],\"microBatchSize\":2,\"node\":\"s0\"}]}"));
     ck_assert_ptr_nonnull(strstr(text, "\"gap\":0.5,"));
+    ck_assert_ptr_nonnull(strstr(text, "\"closedFormSeconds\":1.625,"));
     ck_assert_ptr_nonnull(strstr(text, "\"fromIterationSeconds\":1.75,"));
     ck_assert_ptr_nonnull(strstr(text, "\"idle\":[{\"gpus\":[2,3],\"node\":\"f0\"}"));
 

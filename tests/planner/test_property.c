@@ -46,7 +46,8 @@ static void check_plan(struct het_arena *arena, uint64_t seed,
                   algorithm, violations.count ? violations.messages[0] : "");
     CLAIM(seed, algorithm,
           het_memory_plan(arena, problem, plan, &peaks, &peak_count, NULL) == 0);
-    CLAIM(seed, algorithm, het_cost_plan(problem, plan, &cost, NULL) == 0);
+    CLAIM(seed, algorithm,
+          het_simulate_plan(NULL, problem, plan, &cost, NULL, NULL) == 0);
     CLAIM(seed, algorithm, plan->predicted.iteration_s == cost.iteration_s);
     CLAIM(seed, algorithm, plan->predicted.lower_bound_s <= cost.iteration_s);
     CLAIM(seed, algorithm, het_bound_floor(problem) <= cost.iteration_s * (1 + 1e-9));

@@ -60,7 +60,7 @@ START_TEST(winner_is_whole_valid_and_priced)
     ck_assert_uint_eq(het_memory_plan(toy->arena, &toy->problem, plan, &peaks,
                                       &peak_count, &violations),
                       0);
-    ck_assert_int_eq(het_cost_plan(&toy->problem, plan, &cost, NULL), 0);
+    ck_assert_int_eq(het_simulate_plan(NULL, &toy->problem, plan, &cost, NULL, NULL), 0);
     ck_assert(plan->predicted.iteration_s == cost.iteration_s);
     ck_assert(plan->predicted.pipeline_s == cost.pipeline_s);
     ck_assert(plan->predicted.gradient_sync_s == cost.sync_s);
