@@ -408,7 +408,8 @@ struct walk {
     struct metis *metis;
     struct kept kept[HET_METIS_WALK_KEPT]; /* the fastest first */
     uint32_t kept_count;
-    uint64_t splits; /* since effort was last taken */
+    uint64_t splits;  /* since effort was last taken */
+    uint64_t reserve; /* effort left for what is kept */
 };
 
 /* Whether replicas of the plan's degrees stand inside nodes. */
@@ -492,7 +493,8 @@ static bool spend_splits(void *context, uint64_t splits)
         return true;
     uint64_t units = walk->splits / HET_METIS_WALK_SPLITS_A_UNIT;
     walk->splits %= HET_METIS_WALK_SPLITS_A_UNIT;
-    return het_search_spend(walk->metis->search, units);
+    struct het_search *search = walk->metis->search;
+    return het_search_spend(search, units) && search->effort_left > walk->reserve;
 }
 
 /* Groups, degrees and micro-batches of a kept plan; layers split anew. */
@@ -521,7 +523,7 @@ static void offer_kept(struct metis *metis, const struct kept *kept)
 static void walk_rows(struct metis *metis, enum het_metis_order order)
 {
     struct het_search *search = metis->search;
-    struct walk walk = { .metis = metis };
+    struct walk walk = { .metis = metis, .reserve = search->effort_left / 8 };
     const struct het_walk_question question = {
         .problem = search->problem,
         .cluster = search->available,

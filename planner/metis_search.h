@@ -56,9 +56,9 @@ int het_metis_search(struct het_search *search, enum het_metis_order order);
  * `seconds` whose replicas can be built (inside a node, of one type) are offered, with
  * the layers split exactly and within memory.h's limits. Its counts, and its best plan
  * under its own rules, go into search->statistics. One unit of effort is
- * HET_METIS_WALK_SPLITS_A_UNIT splits. */
+ * HET_METIS_WALK_SPLITS_A_UNIT splits; an eighth of the effort is for what is offered. */
 #define HET_METIS_WALK_KEPT          64u
-#define HET_METIS_WALK_SPLITS_A_UNIT 8u
+#define HET_METIS_WALK_SPLITS_A_UNIT 2u
 int het_metis_search_walk(struct het_search *search, enum het_metis_order order);
 
 #endif

@@ -6,6 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Strategies cost less than splits. */
+#define STRATEGIES_A_SPLIT 8u
+
 /* The paper's rule of memory adds this to each stage. */
 #define METIS_MEMORY_BYTES (0.001 * 0x1p20)
 
@@ -237,9 +240,17 @@ static uint32_t choose_stage(const struct walk *walk)
     return best;
 }
 
+static bool spend(struct walk *walk, uint64_t splits)
+{
+    const struct het_walk_question *question = walk->question;
+    walk->is_stopped |= question->spend && !question->spend(question->context, splits);
+    return !walk->is_stopped;
+}
+
 static bool next_strategy(struct walk *walk)
 {
-    walk->counts.strategies++;
+    if (++walk->counts.strategies % STRATEGIES_A_SPLIT == 0 && !spend(walk, 1))
+        return false;
     uint32_t s = choose_stage(walk);
     if (s == walk->stage_count)
         return false;
@@ -326,16 +337,13 @@ static void set_speed(struct walk *walk)
 /* Which of the splits fitted, from 1; 0: none. */
 static uint32_t split(struct walk *walk)
 {
-    const struct het_walk_question *question = walk->question;
     walk->has_spare = walk->has_first_spare = false;
     set_speed(walk);
     for (uint32_t attempt = 1; attempt <= HET_WALK_SPLITS; attempt++) {
         walk->is_whole = het_proportion_split(walk->proportion, walk->speed,
                                               walk->stage_count, walk->cuts);
-        if (question->spend && !question->spend(question->context, 1)) {
-            walk->is_stopped = true;
+        if (!spend(walk, 1))
             return 0;
-        }
         if (check_memory(walk, walk->spare)) {
             walk->has_spare = true;
             return attempt;

@@ -92,7 +92,8 @@ struct het_walk_question {
     void *context;
     /* Called with each plan that has all layers; may be NULL. */
     void (*visit)(void *context, const struct het_walk_plan *plan);
-    /* Called for work done, in splits; false stops the walk. May be NULL. */
+    /* Called for work done, in splits (eight strategies count as one); false stops the
+     * walk. May be NULL. */
     bool (*spend)(void *context, uint64_t splits);
 };
 
