@@ -15,7 +15,7 @@ PLANNER_CORE := error arena hardware network cluster workload profile estimate p
                 proportion metis_walk algo metis_search \
                 inventory front cell catalog mixture assembly polish \
                 algo/megatron algo/metis algo/oomfirst algo/amp algo/ditto algo/autohet algo/exhaustive \
-                algo/optimal algo/repair search explain render/writer render/torchrun render/table render/timeline \
+                algo/optimal algo/repair search explain render/writer render/torchrun render/table render/explanation render/timeline \
                 render/lanes render/rendering render/megatron render/flagscale render/hetu render/sailor \
                 render/deepspeed render/torchtitan
 PLANNER_EDGE := yaml json node_list network_file profile_sailor profile_metis profile_config profile_model codec input answer render_json

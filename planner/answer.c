@@ -388,11 +388,27 @@ static json_t *migration_json(const struct het_problem *problem,
     return json;
 }
 
+/* A plan file, bound; it must obey all rules but memory. */
+static int read_valid(struct het_arena *arena, const struct het_question *question,
+                      const json_t *json, const struct het_plan **ret,
+                      struct het_error *err)
+{
+    const struct het_problem *problem = &question->problem;
+    struct het_violations violations = { 0 };
+    const struct het_plan *plan = NULL;
+    if (decode_plan(arena, problem->workload, json, &plan, err) < 0 ||
+        het_plan_bind(arena, plan, problem->cluster, &plan, err) < 0)
+        return -1;
+    if (het_plan_check(arena, problem, plan, &violations))
+        return het_fail(err, HET_BAD_INPUT, "%.300s", violations.messages[0]);
+    *ret = plan;
+    return 0;
+}
+
 int het_question_diff(struct het_arena *arena, const struct het_question *question,
                       const json_t *plan_json, json_t **ret, struct het_error *err)
 {
     const struct het_problem *problem = &question->problem;
-    struct het_violations violations = { 0 };
     const struct het_plan *plan = NULL;
     struct het_cost cost;
     if (!question->from)
@@ -402,12 +418,8 @@ int het_question_diff(struct het_arena *arena, const struct het_question *questi
                         "from: layerCount: is %u, the profile has %u layers; both plans "
                         "must be of one model",
                         question->from->layer_count, problem->profile->layer_count);
-    if (decode_plan(arena, problem->workload, plan_json, &plan, err) < 0 ||
-        het_plan_bind(arena, plan, problem->cluster, &plan, err) < 0)
-        return -1;
-    if (het_plan_check(arena, problem, plan, &violations))
-        return het_fail(err, HET_BAD_INPUT, "%.300s", violations.messages[0]);
-    if (het_simulate_plan(arena, problem, plan, &cost, NULL, err) < 0)
+    if (read_valid(arena, question, plan_json, &plan, err) < 0 ||
+        het_simulate_plan(arena, problem, plan, &cost, NULL, err) < 0)
         return -1;
     struct het_migration migration =
         het_migrate(arena, problem, question->from, plan, &question->rates);
@@ -417,6 +429,96 @@ int het_question_diff(struct het_arena *arena, const struct het_question *questi
     if (from_s > 0)
         json_object_set_new(*ret, "fromIterationSeconds", json_real(from_s));
     return 0;
+}
+
+/* ---- explanation ---- */
+
+int het_question_explain(struct het_arena *arena, const struct het_question *question,
+                         const json_t *plan_json, bool searches,
+                         const struct het_plan **ret_plan, struct het_explanation *ret,
+                         struct het_error *err)
+{
+    if (read_valid(arena, question, plan_json, ret_plan, err) < 0)
+        return -1;
+    return het_explain(arena, &question->problem, *ret_plan,
+                       searches ? &question->options : NULL, ret, err);
+}
+
+static json_t *move_json(const struct het_explain_move *move)
+{
+    if (!move->is_possible)
+        return json_null();
+    return json_pack("{s:b, s:f}", "fits", move->fits, "iterationSeconds",
+                     move->iteration_s);
+}
+
+static json_t *stages_json(const struct het_explanation *explanation)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < explanation->stage_count; i++) {
+        const struct het_explain_stage *stage = &explanation->stages[i];
+        json_array_append_new(
+            list, json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:I, s:o, s:o}",
+                            "pipeline", (int)stage->pipeline, "stage", (int)stage->stage,
+                            "pipelines", (int)stage->pipeline_count, "computeSeconds",
+                            stage->compute_s, "sendSeconds", stage->send_s, "busyShare",
+                            stage->busy_share, "pipelineSeconds", stage->pipeline_s,
+                            "peakBytes", (json_int_t)stage->peak_bytes, "capacityBytes",
+                            (json_int_t)stage->capacity_bytes, "takeFromNext",
+                            move_json(&stage->take_from_next), "giveToNext",
+                            move_json(&stage->give_to_next)));
+    }
+    return list;
+}
+
+/* null where there is no plan. */
+static json_t *seconds_json(double seconds)
+{
+    return isfinite(seconds) ? json_real(seconds) : json_null();
+}
+
+static const char *uplink_name(const struct het_cluster *cluster, uint32_t uplink)
+{
+    if (uplink < cluster->node_count)
+        return cluster->nodes[uplink].name;
+    return uplink == HET_UNBOUND ? NULL
+                                 : cluster->domains[uplink - cluster->node_count].name;
+}
+
+json_t *het_question_explanation_json(const struct het_question *question,
+                                      const struct het_explanation *explanation)
+{
+    const struct het_cluster *cluster = question->problem.cluster;
+    const struct het_cost *cost = &explanation->cost;
+    const char *uplink = uplink_name(cluster, explanation->busiest_uplink);
+    json_t *json = json_pack(
+        "{s:f, s:o, s:i, s:i, s:f, s:o}", "iterationSeconds", cost->iteration_s, "parts",
+        het_codec_parts_json(cost->pipeline_s, cost->sync_s, cost->step_s),
+        "slowestPipeline", (int)cost->slowest_pipeline, "bottleneckStage",
+        (int)cost->bottleneck_stage, "lowerBoundSeconds", explanation->lower_bound_s,
+        "stages", stages_json(explanation));
+    json_object_set_new(json, "busiestUplink",
+                        uplink ? het_json_text(uplink) : json_null());
+    json_t *freedoms = json_array(), *more = json_array();
+    for (size_t i = 0; explanation->freedoms && i < HET_EXPLAIN_FREEDOMS; i++)
+        json_array_append_new(
+            freedoms, json_pack("{s:s, s:o}", "name", explanation->freedoms[i].name,
+                                "iterationSeconds",
+                                seconds_json(explanation->freedoms[i].iteration_s)));
+    for (size_t i = 0; i < explanation->more_count; i++)
+        json_array_append_new(
+            more, json_pack("{s:o, s:i, s:f}", "gpuType",
+                            het_json_text(cluster->types[explanation->more[i].type].name),
+                            "gpus", (int)explanation->more[i].gpus, "iterationSeconds",
+                            explanation->more[i].iteration_s));
+    if (explanation->freedoms) {
+        json_object_set_new(json, "freedoms", freedoms);
+        json_object_set_new(json, "more", more);
+    } else {
+        json_decref(freedoms);
+        json_decref(more);
+    }
+    return json;
 }
 
 json_t *het_question_judge(struct het_arena *arena, const struct het_question *question,

@@ -4,6 +4,7 @@
 #define HET_ANSWER_H
 
 #include "planner/codec.h"
+#include "planner/explain.h"
 #include "planner/migrate.h"
 
 /* A problem and options out of the input document; everything lives in `arena`:
@@ -35,6 +36,19 @@ int het_question_read(struct het_arena *arena, const json_t *document,
  * unless it cannot run on this cluster, with this profile and the job's limits. */
 int het_question_plan(struct het_arena *arena, const struct het_question *question,
                       const struct het_plan **ret, struct het_error *err);
+
+/* Explains a plan file, which must be valid for the question; searches anew (with the
+ * question's algorithm and effort) if asked. Errors: HET_BAD_INPUT names the first
+ * violation. */
+int het_question_explain(struct het_arena *arena, const struct het_question *question,
+                         const json_t *plan, bool searches,
+                         const struct het_plan **ret_plan, struct het_explanation *ret,
+                         struct het_error *err);
+/* { "iterationSeconds", "parts", "slowestPipeline", "bottleneckStage", "busiestUplink",
+ * "lowerBoundSeconds", "stages": [...], "freedoms": [...], "more": [...] }: the fields of
+ * explain.h. A new reference. */
+json_t *het_question_explanation_json(const struct het_question *question,
+                                      const struct het_explanation *explanation);
 
 /* What it takes to go from the question's `from` to a plan file, which must be valid:
  *

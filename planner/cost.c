@@ -114,6 +114,7 @@ struct sync {
     uint32_t kind_nodes[MAX_KINDS];
     uint32_t kind_count;
     double largest_s;
+    uint32_t largest_uplink; /* HET_UNBOUND: a GPU's link, or none */
 };
 
 /* Cuts the layers wherever a stage of any pipeline begins. */
@@ -140,6 +141,7 @@ static void sync_init(struct sync *sync, const struct het_problem *problem,
     sync->classes = count <= INLINE_CLASSES ? sync->inlined
                                             : xcalloc(count, sizeof *sync->classes);
     sync->largest_s = 0;
+    sync->largest_uplink = HET_UNBOUND;
     struct layer_class *class = sync->classes;
     for (uint32_t first = 0, end; first < layer_count; first = end, class ++) {
         for (end = first + 1; !is_cut[end];)
@@ -256,7 +258,10 @@ static void add_busy(struct sync *sync, struct layer_class *class, size_t uplink
         return;
     uplink->last_class = stamp;
     uplink->busy_s += seconds + 2 * (double)(class->holders - 1) * class->latency_s;
-    sync->largest_s = fmax(sync->largest_s, uplink->busy_s);
+    if (uplink->busy_s > sync->largest_s) {
+        sync->largest_s = uplink->busy_s;
+        sync->largest_uplink = (uint32_t)uplink_index;
+    }
 }
 
 static void load_uplinks(struct sync *sync, struct layer_class *class,
@@ -342,7 +347,10 @@ static void load_gpus(struct sync *sync, const struct het_stage *stage,
         if (summed->leaves_node)
             flow_s += bytes / flow_bandwidth(sync, replica->node);
     }
-    sync->largest_s = fmax(sync->largest_s, fmax(link_s, flow_s));
+    if (fmax(link_s, flow_s) > sync->largest_s) {
+        sync->largest_s = fmax(link_s, flow_s);
+        sync->largest_uplink = HET_UNBOUND;
+    }
 }
 
 /* How many GPUs of each node synchronise: all that the plan uses there. */
@@ -357,6 +365,13 @@ static void count_gpus(struct sync *sync)
 }
 
 double het_cost_sync(const struct het_problem *problem, const struct het_plan *plan)
+{
+    uint32_t uplink;
+    return het_cost_sync_uplink(problem, plan, &uplink);
+}
+
+double het_cost_sync_uplink(const struct het_problem *problem,
+                            const struct het_plan *plan, uint32_t *ret_uplink)
 {
     struct sync sync;
     sync_init(&sync, problem, plan);
@@ -376,6 +391,7 @@ double het_cost_sync(const struct het_problem *problem, const struct het_plan *p
                 load_gpus(&sync, stage, &stage->replicas[r]);
         }
     double largest_s = sync.largest_s;
+    *ret_uplink = sync.largest_uplink;
     sync_fini(&sync);
     return largest_s;
 }
@@ -464,7 +480,7 @@ int het_cost_plan(const struct het_problem *problem, const struct het_plan *plan
             cost.bottleneck_stage = bottleneck;
         }
     }
-    cost.sync_s = het_cost_sync(problem, plan);
+    cost.sync_s = het_cost_sync_uplink(problem, plan, &cost.sync_uplink);
     cost.step_s = het_cost_step(problem, plan);
     cost.iteration_s = cost.pipeline_s + cost.sync_s + cost.step_s;
     *ret = cost;

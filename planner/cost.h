@@ -29,6 +29,9 @@ struct het_cost {
     double step_s;      /* T_step */
     uint32_t slowest_pipeline;
     uint32_t bottleneck_stage; /* of that pipeline */
+    /* That limits the gradients: a cluster node, or node_count + a domain; HET_UNBOUND:
+     * none (GPUs' own links, or nothing is sent). */
+    uint32_t sync_uplink;
 };
 
 /* Prices a bound plan. Errors: HET_NO_PROFILE when a (type, tp, micro-batch) is missing.
@@ -64,6 +67,9 @@ double het_cost_send(const struct het_problem *problem, const struct het_stage *
  * of both, and its copy costs nothing. Source: AutoHet, Observation 2; sharing of
  * uplinks: plan-format.md, Cluster. */
 double het_cost_sync(const struct het_problem *problem, const struct het_plan *plan);
+/* The same; `ret_uplink` is struct het_cost's sync_uplink. */
+double het_cost_sync_uplink(const struct het_problem *problem,
+                            const struct het_plan *plan, uint32_t *ret_uplink);
 /* Optimizer step of the slowest replica; of a distributed optimizer its shard of each
  * layer, 1/h of it with h holders. */
 double het_cost_step(const struct het_problem *problem, const struct het_plan *plan);

@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLAN  HET_COMMAND_PLAN
-#define JUDGE (HET_COMMAND_COST | HET_COMMAND_CHECK)
-#define DIFF  HET_COMMAND_DIFF
-#define ALL   (PLAN | JUDGE | DIFF)
+#define PLAN    HET_COMMAND_PLAN
+#define JUDGE   (HET_COMMAND_COST | HET_COMMAND_CHECK)
+#define DIFF    HET_COMMAND_DIFF
+/* Commands that search, by an algorithm that is named, or by all. */
+#define SEARCH  (PLAN | HET_COMMAND_EXPLAIN)
+#define COMPARE HET_COMMAND_COMPARE
+#define ALL     (SEARCH | JUDGE | DIFF | COMPARE)
 
 #define MAX_WHOLE 9007199254740992.0 /* 2^53: JSON readers keep these exactly */
 #define MAX_LIST  256
@@ -61,8 +64,8 @@ static const struct option {
     { .name = "global-batch-size",
       .value = "N",
       .path = "job.globalBatchSize",
-      .commands = PLAN,
-      .required = PLAN,
+      .commands = PLAN | COMPARE,
+      .required = PLAN | COMPARE,
       .kind = KIND_WHOLE,
       .low = 1,
       .high = HET_MAX_GLOBAL_BATCH,
@@ -167,7 +170,7 @@ static const struct option {
     { .name = "algorithm",
       .value = "NAME",
       .path = "job.algorithm",
-      .commands = PLAN,
+      .commands = SEARCH,
       .kind = KIND_TEXT,
       .preset = "auto",
       .help = "How to search; the names are listed below. auto runs all of them and "
@@ -175,7 +178,7 @@ static const struct option {
     { .name = "effort",
       .value = "N",
       .path = "job.effort",
-      .commands = PLAN,
+      .commands = SEARCH | COMPARE,
       .kind = KIND_WHOLE,
       .low = 1,
       .high = MAX_WHOLE,
@@ -185,7 +188,7 @@ static const struct option {
     { .name = "seed",
       .value = "N",
       .path = "job.seed",
-      .commands = PLAN,
+      .commands = SEARCH | COMPARE,
       .kind = KIND_WHOLE,
       .low = 0,
       .high = MAX_WHOLE,
@@ -323,7 +326,7 @@ static const struct option {
     { .name = "metis-variance",
       .value = "X",
       .path = "job.metisVariance",
-      .commands = PLAN,
+      .commands = SEARCH | COMPARE,
       .kind = KIND_NUMBER,
       .low = 0.001,
       .high = 1,
@@ -356,7 +359,7 @@ static const struct option {
     { .name = "metis-permute",
       .value = "N",
       .path = "job.metisPermute",
-      .commands = PLAN,
+      .commands = SEARCH | COMPARE,
       .kind = KIND_WHOLE,
       .low = 1,
       .high = 4096,
@@ -365,7 +368,7 @@ static const struct option {
     { .name = "metis-sizes",
       .value = "NAME",
       .path = "job.metisSizes",
-      .commands = PLAN,
+      .commands = SEARCH | COMPARE,
       .kind = KIND_TEXT,
       .choices = "auto powers any",
       .preset = "auto",
@@ -374,7 +377,7 @@ static const struct option {
     { .name = "amp-speeds",
       .value = "NAME",
       .path = "job.ampSpeeds",
-      .commands = PLAN,
+      .commands = SEARCH | COMPARE,
       .kind = KIND_TEXT,
       .choices = "own mean",
       .preset = "own",
@@ -383,7 +386,7 @@ static const struct option {
     { .name = "amp-sends",
       .value = "NAME",
       .path = "job.ampSends",
-      .commands = PLAN,
+      .commands = SEARCH | COMPARE,
       .kind = KIND_TEXT,
       .choices = "exposed hidden",
       .preset = "exposed",
@@ -473,7 +476,7 @@ static const struct option {
     { .name = "ditto-folding",
       .value = "NAME",
       .path = "job.dittoFolding",
-      .commands = PLAN,
+      .commands = SEARCH | COMPARE,
       .kind = KIND_TEXT,
       .choices = "plain communication none",
       .preset = "plain",
@@ -489,6 +492,12 @@ static const struct option {
       .choices = "json table",
       .preset = "table on a terminal, else json",
       .help = "json prints one line of canonical JSON; table is for people." },
+    { .name = "no-search",
+      .path = "noSearch",
+      .commands = HET_COMMAND_EXPLAIN,
+      .kind = KIND_FLAG,
+      .help = "Leaves out what each freedom and what more GPUs would bring, for which "
+              "plans are searched anew." },
     { .name = "quiet",
       .path = "quiet",
       .commands = PLAN,

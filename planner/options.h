@@ -15,7 +15,9 @@ enum het_command_bit {
     HET_COMMAND_COST = 2,
     HET_COMMAND_CHECK = 4,
     HET_COMMAND_RENDER = 8,
-    HET_COMMAND_DIFF = 32
+    HET_COMMAND_DIFF = 32,
+    HET_COMMAND_EXPLAIN = 64,
+    HET_COMMAND_COMPARE = 128
 };
 
 struct het_options {

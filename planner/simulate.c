@@ -896,7 +896,8 @@ static void price(struct simulation *simulation, struct het_cost *ret)
         cost.slowest_pipeline = p;
         cost.bottleneck_stage = busiest_stage(pipeline);
     }
-    cost.sync_s = het_cost_sync(simulation->problem, simulation->plan);
+    cost.sync_s =
+        het_cost_sync_uplink(simulation->problem, simulation->plan, &cost.sync_uplink);
     cost.step_s = het_cost_step(simulation->problem, simulation->plan);
     cost.iteration_s = cost.pipeline_s + cost.sync_s + cost.step_s;
     *ret = cost;
