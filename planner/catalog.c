@@ -15,6 +15,9 @@ void het_catalog_init(struct het_catalog *catalog, struct het_search *search,
                     .arena = arena },
         .search = search,
     };
+    for (uint32_t c = 0; c < inventory->class_count; c++)
+        catalog->gpu_count += inventory->classes[c].gpu_count *
+                              inventory->classes[c].node_count;
 }
 
 void het_catalog_fini(struct het_catalog *catalog)
@@ -83,13 +86,17 @@ static uint32_t greatest_divisor(uint32_t a, uint32_t b)
     return a;
 }
 
-/* Whether each replica of the cell has samples that the profile knows, one of them a
- * measured size. Sizes made of parts are never faster a sample than the best part. */
+/* Up to this many GPUs, sizes made of parts are looked at too. */
+#define FEW_GPUS 32u
+
+/* Sets the samples of each replica; false if none of them is a measured size. Sizes made
+ * of parts are never faster a sample than the best part, and only help a batch to come
+ * out where GPUs are few. */
 static bool set_samples(const struct het_catalog *catalog, struct het_cell *cell,
                         uint32_t samples)
 {
     const struct het_problem *problem = catalog->market.problem;
-    bool is_measured = false;
+    bool is_measured = catalog->gpu_count <= FEW_GPUS;
     for (uint32_t s = 0; s < cell->stage_count; s++) {
         struct het_cell_part *part = &cell->stages[s].parts[0];
         uint32_t type = catalog->market.inventory->classes[part->class].type;
@@ -158,7 +165,8 @@ static bool add_splits(struct het_catalog *catalog, const struct het_cell *patte
 static bool add_sizes(struct het_catalog *catalog, struct het_cell *pattern,
                       uint32_t multiple)
 {
-    static const uint32_t factors[] = { 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128 };
+    static const uint32_t factors[] = { 1,  2,  3,  4,  5,  6,  7,  8,
+                                        12, 16, 24, 32, 48, 64, 128 };
     uint32_t most = most_samples(catalog, pattern);
     bool has_any = false, is_spent = false;
     for (size_t i = 0; i < sizeof factors / sizeof *factors && !is_spent; i++) {

@@ -21,7 +21,8 @@ struct het_catalog {
     size_t split_count, split_capacity;
     struct het_signature *signatures;
     size_t signature_count, signature_capacity;
-    uint64_t spent; /* effort */
+    uint64_t spent;     /* effort */
+    uint32_t gpu_count; /* of the inventory */
 };
 
 void het_catalog_init(struct het_catalog *catalog, struct het_search *search,

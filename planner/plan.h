@@ -70,7 +70,7 @@ struct het_peak_memory {
     uint64_t bytes, capacity_bytes; /* of one GPU; capacity without the headroom */
     /* Of the bytes: */
     uint64_t state_bytes, activation_bytes; /* what the framework's allocator reports */
-    uint64_t workspace_bytes; /* the rest: context, kernels, communicator */
+    uint64_t workspace_bytes;               /* the rest: context, kernels, communicator */
 };
 
 struct het_migration;

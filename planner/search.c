@@ -24,8 +24,8 @@ const struct het_algorithm *const *het_search_algorithms(void)
         &het_algo_amp_sa,        //
         &het_algo_ditto,         //
         &het_algo_ditto_greedy,  //
-        &het_algo_optimal,       //
         &het_algo_repair,        //
+        &het_algo_optimal,       //
         &het_algo_exhaustive,    //
         &het_algo_oomfirst,      //
         &het_algo_metis_walk,    //
@@ -47,19 +47,32 @@ static int fail_unknown(const char *name, struct het_error *err)
     return result;
 }
 
-/* The algorithms to run, NULL at the end. */
+static const struct het_algorithm *find_algorithm(const char *name)
+{
+    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
+        if (!strcmp((*a)->name, name))
+            return *a;
+    return NULL;
+}
+
+/* The algorithms to run, NULL at the end: all for auto, and for one that starts from the
+ * others. */
 static int choose_algorithms(const struct het_search_options *options,
                              const struct het_algorithm **ret, struct het_error *err)
 {
     const char *name = options->algorithm;
     bool all = !name || !*name || !strcmp(name, "auto");
+    const struct het_algorithm *named = all ? NULL : find_algorithm(name);
     size_t count = 0;
+    if (!all && !named)
+        return fail_unknown(name, err);
+    all = all || named->starts_from_others;
     for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
-        if (all ? !(*a)->is_apart && (options->from || !(*a)->needs_from)
-                : !strcmp((*a)->name, name))
+        if (*a == named ||
+            (all && !(*a)->is_apart && (options->from || !(*a)->needs_from)))
             ret[count++] = *a;
     ret[count] = NULL;
-    return count ? 0 : fail_unknown(name, err);
+    return 0;
 }
 
 /* ---- parts of the cluster ---- */
@@ -469,14 +482,32 @@ static int run_whole(struct het_search *search, uint64_t effort, struct het_erro
     return result;
 }
 
+/* Up to this many GPUs, or with so little effort, the others have all of it as well. */
+#define FEW_GPUS     24u
+#define SMALL_EFFORT 50000u
+/* Else they have this part of it each, if there is one that starts from them. */
+#define OTHERS_SHARE 16u
+
+static uint64_t share_of(const struct het_problem *problem,
+                         const struct het_algorithm *algorithm, bool has_finisher,
+                         uint64_t effort)
+{
+    bool is_small = effort <= SMALL_EFFORT ||
+                    het_cluster_gpu_count(problem->cluster) <= FEW_GPUS;
+    if (!has_finisher || algorithm->starts_from_others || is_small)
+        return effort;
+    return effort / OTHERS_SHARE;
+}
+
 /* One algorithm. It starts without an incumbent, so that what it finds does not depend on
- * the others. */
+ * the others; or from the best of them. */
 static int run_algorithm(struct het_search *search, struct parts *parts,
                          const struct het_algorithm *algorithm, uint64_t effort,
                          struct het_error *err)
 {
     search->algorithm = algorithm;
-    search->incumbent = NULL;
+    if (!algorithm->starts_from_others)
+        search->incumbent = NULL;
     het_shortlist_clear(search->shortlist);
     search->effort_spent = 0;
     search->is_optimal = false;
@@ -498,9 +529,15 @@ static int run_algorithms(struct het_search *search, struct parts *parts,
 {
     const struct het_plan *best = NULL;
     struct het_cost best_cost = { 0 }, cost;
-    bool is_optimal = false;
+    bool is_optimal = false, has_finisher = false;
+    for (size_t i = 0; algorithms[i]; i++)
+        has_finisher = has_finisher || algorithms[i]->starts_from_others;
     for (; *algorithms; algorithms++) {
-        if (run_algorithm(search, parts, *algorithms, effort, err) < 0)
+        uint64_t share = share_of(search->problem, *algorithms, has_finisher, effort);
+        search->incumbent = best;
+        if (best)
+            het_cost_plan(search->problem, best, &search->incumbent_cost, NULL);
+        if (run_algorithm(search, parts, *algorithms, share, err) < 0)
             return -1;
         const struct het_plan *plan =
             het_shortlist_best(search->shortlist, search->problem, &cost);
@@ -603,6 +640,8 @@ static const struct het_plan *finish(struct het_arena *arena,
     assert(simulated == 0);
 
     double bound_s = search->is_optimal ? cost.iteration_s : het_bound_floor(problem);
+    if (search->options->algorithm && find_algorithm(search->options->algorithm))
+        plan->algorithm = find_algorithm(search->options->algorithm)->name;
     plan->predicted = (struct het_prediction){
         .iteration_s = cost.iteration_s,
         .closed_form_s = closed_form.iteration_s,

@@ -25,7 +25,7 @@ struct het_workload {
     uint32_t global_batch; /* samples an iteration, >= 1 */
     enum het_precision precision;
     enum het_optimizer optimizer;
-    double memory_headroom;            /* share of a GPU's memory kept free, [0, 0.9] */
+    double memory_headroom;  /* share of a GPU's memory kept free, [0, 0.9] */
     double gradient_overlap; /* share of the gradient exchange that the backward pass
                                 hides, [0, 1] */
     const struct het_runtime *runtime; /* plans must be expressible for it (runtime.h);

@@ -2,6 +2,7 @@
 
 #include "planner/assembly.h"
 #include "planner/bound.h"
+#include "planner/polish.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,6 +43,11 @@ static bool can_go_on(struct optimal *optimal)
     return het_search_spend(optimal->search,
                             1 + optimal->catalog.split_count / SPLITS_A_UNIT);
 }
+
+/* What a rung says is too high by the rounding of its limits, and as rings over few
+ * holders send less than twice their bytes: plans are priced up to this above the best.
+ */
+#define SLACK 1.03
 
 /* Relative precision of the bisection. */
 #define PRECISION 2e-4
@@ -100,7 +106,7 @@ static void offer_rung(struct optimal *optimal, const struct rung *rung,
 
 static void try_rung(struct optimal *optimal, const struct rung *rung)
 {
-    double worth = het_search_worth(optimal->search) * (1 - PRECISION);
+    double worth = het_search_worth(optimal->search) * SLACK;
     double pipeline_s = find_least(optimal, rung, worth - rung->sync_s - rung->step_s);
     if (pipeline_s < HUGE_VAL)
         offer_rung(optimal, rung, pipeline_s);
@@ -155,6 +161,59 @@ static void climb(struct optimal *optimal)
         }
 }
 
+/* ---- the whole cluster, and single nodes of it ---- */
+
+static void plan_inventory(struct optimal *optimal, struct het_stage_table *table,
+                           uint64_t effort)
+{
+    het_catalog_init(&optimal->catalog, optimal->search, &optimal->inventory, table,
+                     optimal->arena);
+    bool (*const fills[])(struct het_catalog *, uint64_t) = { het_catalog_fill_nodes,
+                                                              het_catalog_fill_chains,
+                                                              het_catalog_fill_mixed };
+    size_t fill_count = optimal->inventory.node_count > 1 ? 3 : 1;
+    for (size_t i = 0; i < fill_count; i++) {
+        fills[i](&optimal->catalog, effort / 4);
+        climb(optimal);
+    }
+    het_catalog_fini(&optimal->catalog);
+}
+
+/* The floor of a single node of the class. */
+static double node_floor(const struct optimal *optimal, struct het_arena *arena,
+                         const struct het_node_class *class)
+{
+    struct het_cluster cluster = *optimal->search->problem->cluster;
+    struct het_problem problem = *optimal->search->problem;
+    struct het_node *node = het_arena_alloc(arena, sizeof *node);
+    *node = cluster.nodes[class->nodes[0]];
+    cluster.nodes = node;
+    cluster.node_count = 1;
+    problem.cluster = &cluster;
+    return het_bound_floor(&problem);
+}
+
+/* A plan inside a node sends nothing over uplinks: with slow ones, that can be best. */
+static void plan_single_nodes(struct optimal *optimal, struct het_stage_table *table,
+                              uint64_t effort)
+{
+    const struct het_inventory whole = optimal->inventory;
+    for (uint32_t c = 0; c < whole.class_count && whole.node_count > 1; c++) {
+        struct het_node_class class = whole.classes[c];
+        class.node_count = 1;
+        optimal->inventory = (struct het_inventory){ .classes = &class,
+                                                     .class_count = 1,
+                                                     .node_count = 1 };
+        optimal->floor_s = node_floor(optimal, optimal->arena, &class);
+        if (optimal->floor_s < het_search_worth(optimal->search))
+            plan_inventory(optimal, table, effort / whole.class_count);
+    }
+    optimal->inventory = whole;
+}
+
+/* The polish has this part of the effort. */
+#define POLISH_SHARE 4u
+
 static int run_optimal(struct het_search *search, struct het_error *err)
 {
     (void)err;
@@ -164,16 +223,13 @@ static int run_optimal(struct het_search *search, struct het_error *err)
     optimal.inventory =
         het_inventory_of(optimal.arena, search->problem, search->available);
     optimal.floor_s = het_bound_floor(search->problem);
-    het_catalog_init(&optimal.catalog, search, &optimal.inventory, table, optimal.arena);
     if (optimal.inventory.class_count) {
-        het_catalog_fill_nodes(&optimal.catalog, effort / 4);
-        climb(&optimal);
-        het_catalog_fill_chains(&optimal.catalog, effort / 4);
-        climb(&optimal);
-        het_catalog_fill_mixed(&optimal.catalog, effort / 4);
-        climb(&optimal);
+        plan_inventory(&optimal, table, effort);
+        plan_single_nodes(&optimal, table, effort / 4);
     }
-    het_catalog_fini(&optimal.catalog);
+    if (search->incumbent)
+        het_polish_plan(search, table, optimal.arena, search->incumbent,
+                        effort / POLISH_SHARE);
     het_stage_table_free(table);
     het_arena_free(optimal.arena);
     return 0;
@@ -184,5 +240,6 @@ const struct het_algorithm het_algo_optimal = {
     .source = "docs/planner.md, optimal",
     .summary = "asymmetric pipelines of like bricks, counted by a linear program",
     .is_whole = true,
+    .starts_from_others = true,
     .run = run_optimal,
 };

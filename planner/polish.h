@@ -1,0 +1,27 @@
+/* polish.h - a plan made better step by step: small changes to its pipelines, each kept
+ * if the plan is faster by cost.h. It starts from any bound plan, whoever found it.
+ *
+ * A change takes one pipeline or two and puts others in their place, of the same GPUs or
+ * with idle ones; layers are split anew by front.h, samples by balance.h, the batch over
+ * all pipelines by batch.h. */
+#ifndef HET_POLISH_H
+#define HET_POLISH_H
+
+#include "planner/algo.h"
+#include "planner/stage_table.h"
+
+/* Changes `plan` as long as that helps and `effort` lasts, and offers what it finds.
+ * Returns the best plan, in `arena`; `plan` itself if nothing helped.
+ *
+ * Changes: replicas of a stage joined to a higher tensor-parallel degree, or parted; two
+ * neighbouring stages made one, or a stage parted; neighbouring stages exchanged; a
+ * replica moved to another stage, of the same or another pipeline, or left idle; idle
+ * GPUs made a replica or a pipeline; two pipelines made one, one after the other or side
+ * by side, or one made two; other sizes of micro-batches; one layer over a cut;
+ * recomputation on and off. */
+const struct het_plan *het_polish_plan(struct het_search *search,
+                                       struct het_stage_table *table,
+                                       struct het_arena *arena,
+                                       const struct het_plan *plan, uint64_t effort);
+
+#endif
