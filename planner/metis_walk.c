@@ -163,8 +163,8 @@ static bool count_metis_memory(struct walk *walk, struct stage *stage, uint32_t 
         return false;
     stage->state_times = stage->sample_times = 0;
     for (uint32_t p = 0; p < count; p++) {
-        uint32_t bits = (uint32_t)__builtin_popcount(parts[p].samples);
-        stage->state_times += (double)bits * parts[p].count;
+        for (uint32_t rest = parts[p].samples; rest; rest &= rest - 1)
+            stage->state_times += parts[p].count;
         stage->sample_times += (double)parts[p].samples * parts[p].count;
     }
     return true;
