@@ -1,5 +1,8 @@
 #include "planner/bound.h"
 
+#include "planner/covering.h"
+#include "planner/memory.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -20,23 +23,68 @@ struct program {
     double *column;       /* [n+1] */
 };
 
-/* Least GPU seconds of `layer` for one sample on profile type `type`; HUGE_VAL if the
- * workload allows no measured point. */
+/* Whether a replica of `tp` GPUs can hold the layer and `samples` samples of it. */
+static bool layer_fits(const struct het_problem *problem, uint32_t type, uint32_t tp,
+                       uint32_t layer, uint32_t samples, enum het_recompute recompute)
+{
+    const struct het_memory_question question = {
+        .type = type,
+        .tp = tp,
+        .first_layer = layer,
+        .layer_count = 1,
+        .samples = samples,
+        .in_flight = 1,
+        .holders = UINT32_MAX,
+        .recompute = recompute,
+    };
+    return het_memory_replica_bytes(problem, &question) <=
+           het_memory_usable_bytes(problem, type);
+}
+
+/* Seconds of the layer, forward and backward, at a measured point; HUGE_VAL if it was not
+ * measured so. */
+static double pass_seconds(const struct het_measurement *m, uint32_t layer,
+                           enum het_recompute recompute)
+{
+    double forward_s = fmax(m->forward_s[layer + 1] - m->forward_s[layer], 0);
+    double backward_s = fmax(m->backward_s[layer + 1] - m->backward_s[layer], 0);
+    const double *selective = m->selective_backward_s;
+    switch (recompute) {
+    case HET_RECOMPUTE_NONE:
+        return forward_s + backward_s;
+    case HET_RECOMPUTE_SELECTIVE:
+        return selective ? forward_s + fmax(selective[layer + 1] - selective[layer], 0)
+                         : HUGE_VAL;
+    case HET_RECOMPUTE_FULL:
+        return forward_s + backward_s + forward_s;
+    }
+    return 0;
+}
+
+/* Least GPU seconds of `layer` for one sample on a cluster type, of the measured points
+ * that fit in memory, or of all if none does; HUGE_VAL if the workload allows none. */
 static double layer_floor(const struct het_problem *problem, uint32_t type,
                           uint32_t largest_tp, uint32_t layer)
 {
+    static const enum het_recompute choices[] = { HET_RECOMPUTE_NONE,
+                                                  HET_RECOMPUTE_SELECTIVE,
+                                                  HET_RECOMPUTE_FULL };
     const struct het_profile *profile = problem->profile;
-    double least = HUGE_VAL;
+    double least = HUGE_VAL, least_fitting = HUGE_VAL;
     for (size_t i = 0; i < profile->measurement_count; i++) {
         const struct het_measurement *m = &profile->measurements[i];
-        if (m->type != type || m->tp > largest_tp ||
+        if (m->type != problem->profile_type[type] || m->tp > largest_tp ||
             !het_workload_allows_tensor_parallel(problem->workload, m->tp))
             continue;
-        double seconds = m->forward_s[layer + 1] - m->forward_s[layer] +
-                         (m->backward_s[layer + 1] - m->backward_s[layer]);
-        least = fmin(least, m->tp * fmax(seconds, 0) / m->microbatch);
+        for (size_t c = 0; c < sizeof choices / sizeof *choices; c++) {
+            double seconds = m->tp * pass_seconds(m, layer, choices[c]) / m->microbatch;
+            least = fmin(least, seconds);
+            if (seconds < least_fitting &&
+                layer_fits(problem, type, m->tp, layer, m->microbatch, choices[c]))
+                least_fitting = seconds;
+        }
     }
-    return least;
+    return least_fitting < HUGE_VAL ? least_fitting : least;
 }
 
 static uint32_t largest_node(const struct het_cluster *cluster, uint32_t type)
@@ -74,22 +122,21 @@ static void program_init(struct program *program, const struct het_problem *prob
         .class_cost = xcalloc((size_t)layers * HET_MAX_TYPES, sizeof(double)),
     };
     struct {
-        uint32_t profile_type, largest_tp;
+        uint32_t cluster_type, largest_tp;
     } type[HET_MAX_TYPES];
     for (uint32_t t = 0; t < cluster->type_count; t++) {
         uint32_t largest_tp = largest_node(cluster, t);
-        uint32_t profile_type = problem->profile_type[t];
-        if (profile_type == HET_NO_TYPE ||
-            layer_floor(problem, profile_type, largest_tp, 0) >= HUGE_VAL)
+        if (problem->profile_type[t] == HET_NO_TYPE ||
+            layer_floor(problem, t, largest_tp, 0) >= HUGE_VAL)
             continue;
-        type[program->types].profile_type = profile_type;
+        type[program->types].cluster_type = t;
         type[program->types].largest_tp = largest_tp;
         program->gpus[program->types++] = usable_gpus(problem, t);
     }
     for (uint32_t l = 0; l < layers; l++) {
         double *cost = program->class_cost + program->class_count * program->types;
         for (size_t t = 0; t < program->types; t++)
-            cost[t] = layer_floor(problem, type[t].profile_type, type[t].largest_tp, l);
+            cost[t] = layer_floor(problem, type[t].cluster_type, type[t].largest_tp, l);
         size_t same = 0;
         while (memcmp(program->class_cost + same * program->types, cost,
                       program->types * sizeof *cost))
@@ -271,4 +318,226 @@ double het_bound_floor(const struct het_problem *problem)
     program_fini(&program);
     /* The last digits are rounding's. */
     return bound * problem->workload->global_batch * (1 - 1e-12);
+}
+
+/* ---- gradients and sends ---- */
+
+/* Intervals into which the time is cut that synchronisation may take at most. */
+#define INTERVALS 16
+
+/* What rounding may have added. */
+#define ROUNDING 1e-9
+
+/* The most that an uplink can carry, whatever goes through it. */
+static double uplink_limit(const struct het_cluster *cluster, uint32_t node)
+{
+    if (!cluster->network)
+        return cluster->nodes[node].uplink_bytes_per_s;
+    double most = 0;
+    for (uint32_t gpus = 1; gpus <= cluster->nodes[node].gpu_count; gpus++)
+        most = fmax(most, het_cluster_uplink(cluster, node, gpus, 1e18));
+    return most;
+}
+
+/* Of the nodes that can compute: how many, their uplinks together, the widest of each
+ * type. */
+struct uplinks {
+    size_t node_count;
+    double sum, widest[HET_MAX_TYPES]; /* bytes a second */
+};
+
+static struct uplinks measure_uplinks(const struct het_problem *problem)
+{
+    const struct het_cluster *cluster = problem->cluster;
+    struct uplinks uplinks = { 0 };
+    for (uint32_t n = 0; n < cluster->node_count; n++) {
+        uint32_t type = cluster->nodes[n].type;
+        if (problem->profile_type[type] == HET_NO_TYPE)
+            continue;
+        double bandwidth = uplink_limit(cluster, n);
+        uplinks.node_count++;
+        uplinks.sum += bandwidth;
+        uplinks.widest[type] = fmax(uplinks.widest[type], bandwidth);
+    }
+    return uplinks;
+}
+
+static bool is_shared(const struct het_profile *profile)
+{
+    return profile->shared_embedding && profile->layer_count > 1;
+}
+
+/* Least gradient bytes of a layer, or of the larger of two, all ranks together. */
+static double gradient_bytes(const struct het_problem *problem, uint32_t layer,
+                             uint32_t other)
+{
+    const struct het_profile *profile = problem->profile;
+    double least = HUGE_VAL;
+    for (size_t i = 0; i < profile->bytes_count; i++) {
+        const struct het_layer_bytes *bytes = &profile->bytes[i];
+        const double *sums = bytes->parameters;
+        double parameters =
+            fmax(sums[layer + 1] - sums[layer], sums[other + 1] - sums[other]);
+        if (het_workload_allows_tensor_parallel(problem->workload, bytes->tp))
+            least = fmin(least, parameters * bytes->tp);
+    }
+    return least < HUGE_VAL ? least * het_workload_gradient_bytes(problem->workload) : 0;
+}
+
+/* Least seconds of a layer for any micro-batch; least seconds of its optimizer step. */
+static void find_least(const struct het_problem *problem, uint32_t layer,
+                       double *ret_pass_s, double *ret_step_s)
+{
+    const struct het_profile *profile = problem->profile;
+    *ret_pass_s = *ret_step_s = HUGE_VAL;
+    for (size_t i = 0; i < profile->measurement_count; i++) {
+        const struct het_measurement *m = &profile->measurements[i];
+        bool is_used = false;
+        for (size_t t = 0; t < problem->cluster->type_count; t++)
+            is_used = is_used || problem->profile_type[t] == m->type;
+        if (!is_used || !het_workload_allows_tensor_parallel(problem->workload, m->tp))
+            continue;
+        *ret_pass_s =
+            fmin(*ret_pass_s, fmin(pass_seconds(m, layer, HET_RECOMPUTE_NONE),
+                                   pass_seconds(m, layer, HET_RECOMPUTE_SELECTIVE)));
+        *ret_step_s =
+            fmin(*ret_step_s, het_profile_optimizer_s(profile, m->type, m->tp, layer, 1));
+    }
+}
+
+static void covering_init(struct het_covering *covering,
+                          const struct het_problem *problem,
+                          const struct uplinks *uplinks)
+{
+    const struct het_cluster *cluster = problem->cluster;
+    uint32_t layers = problem->profile->layer_count;
+    *covering = (struct het_covering){
+        .layer_count = layers,
+        .samples = problem->workload->global_batch,
+        .types = xcalloc(cluster->type_count, sizeof *covering->types),
+        .bytes = xcalloc((size_t)layers + 1, sizeof(double)),
+        .wait_s = xcalloc((size_t)layers + 1, sizeof(double)),
+    };
+    bool shared = is_shared(problem->profile);
+    if (shared)
+        covering->end_bytes = gradient_bytes(problem, 0, layers - 1);
+    for (uint32_t l = 0; l < layers; l++) {
+        double pass_s, step_s;
+        bool is_end = shared && (!l || l + 1 == layers);
+        find_least(problem, l, &pass_s, &step_s);
+        covering->bytes[l + 1] = covering->bytes[l] +
+                                 (is_end ? 0 : gradient_bytes(problem, l, l));
+        covering->wait_s[l + 1] = covering->wait_s[l] + pass_s;
+    }
+    for (uint32_t t = 0; t < cluster->type_count; t++) {
+        uint32_t largest_tp = largest_node(cluster, t);
+        if (problem->profile_type[t] == HET_NO_TYPE || !largest_tp)
+            continue;
+        struct het_covering_type *type = &covering->types[covering->type_count++];
+        type->gpus = usable_gpus(problem, t);
+        type->node_gpus = largest_tp;
+        type->compute = xcalloc((size_t)layers + 1, sizeof(double));
+        type->crossing = xcalloc((size_t)layers + 1, sizeof(double));
+        for (uint32_t l = 0; l < layers; l++) {
+            type->compute[l + 1] = type->compute[l] +
+                                   layer_floor(problem, t, largest_tp, l);
+            if (l)
+                type->crossing[l] = 2 * problem->profile->boundary_bytes[l - 1] /
+                                    uplinks->widest[t];
+        }
+    }
+}
+
+static void covering_fini(struct het_covering *covering)
+{
+    for (size_t t = 0; t < covering->type_count; t++) {
+        het_free_pointer(&covering->types[t].compute);
+        het_free_pointer(&covering->types[t].crossing);
+    }
+    het_free_pointer(&covering->types);
+    het_free_pointer(&covering->bytes);
+    het_free_pointer(&covering->wait_s);
+}
+
+/* A budget, and the prices that were found for it. */
+struct point {
+    double budget_s;
+    double *prices;
+};
+
+/* D + Y that the prices prove for a budget D. */
+static double prove_sum(const struct het_covering *covering,
+                        const struct uplinks *uplinks, double whole_bytes,
+                        double budget_s, const double *prices)
+{
+    double bytes = het_covering_prove(covering, budget_s, prices);
+    return budget_s + 2 * (bytes - whole_bytes) / uplinks->sum;
+}
+
+/* Least D + Y for any D between two points: concave for given prices, so the least is at
+ * an end. */
+static double prove_interval(const struct het_covering *covering,
+                             const struct uplinks *uplinks, double whole_bytes,
+                             const struct point *low, const struct point *high)
+{
+    double best = low->budget_s;
+    const struct point *const points[] = { low, high };
+    for (size_t i = 0; i < 2; i++) {
+        const double *prices = points[i]->prices;
+        double at_low = prove_sum(covering, uplinks, whole_bytes, low->budget_s, prices);
+        double at_high =
+            prove_sum(covering, uplinks, whole_bytes, high->budget_s, prices);
+        best = fmax(best, fmin(at_low, at_high));
+    }
+    return best;
+}
+
+/* Least D + Y for any D from `least_s` on. */
+static double prove_spread(const struct het_covering *covering,
+                           const struct uplinks *uplinks, double least_s)
+{
+    uint32_t layers = covering->layer_count;
+    double whole_bytes = covering->bytes[layers] + covering->end_bytes;
+    double step_s = 2 * whole_bytes * (double)uplinks->node_count / uplinks->sum /
+                    INTERVALS;
+    if (!(step_s > 0))
+        return least_s;
+    auto_free double *prices = xcalloc(2 * (size_t)layers, sizeof *prices);
+    struct point low = { least_s, prices }, high = { least_s, prices + layers };
+    double bound_s = HUGE_VAL;
+    het_covering_solve(covering, low.budget_s, low.prices);
+    while (low.budget_s < bound_s) {
+        high.budget_s = low.budget_s + step_s;
+        het_covering_solve(covering, high.budget_s, high.prices);
+        bound_s =
+            fmin(bound_s, prove_interval(covering, uplinks, whole_bytes, &low, &high));
+        struct point done = low;
+        low = high;
+        high = done;
+    }
+    return bound_s;
+}
+
+double het_bound_iteration(const struct het_problem *problem)
+{
+    uint32_t layers = problem->profile->layer_count;
+    const struct uplinks uplinks = measure_uplinks(problem);
+    struct het_covering covering;
+    covering_init(&covering, problem, &uplinks);
+    double bound_s = fmax(het_bound_floor(problem), covering.wait_s[layers]);
+    if (uplinks.node_count > 1 && covering.type_count && layers <= HET_BOUND_MAX_LAYERS &&
+        bound_s < HUGE_VAL)
+        bound_s = prove_spread(&covering, &uplinks, bound_s);
+    covering_fini(&covering);
+    double optimizer_s = 0;
+    for (uint32_t l = 0; l < layers; l++) {
+        double pass_s, step_s;
+        find_least(problem, l, &pass_s, &step_s);
+        if (step_s < HUGE_VAL)
+            optimizer_s = fmax(optimizer_s, step_s);
+    }
+    /* A distributed optimizer shares a layer's step out among its holders. */
+    if (problem->workload->optimizer == HET_ADAM_DISTRIBUTED)
+        optimizer_s /= het_cluster_gpu_count(problem->cluster);
+    return (bound_s + optimizer_s) * (1 - ROUNDING);
 }

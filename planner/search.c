@@ -639,7 +639,7 @@ static const struct het_plan *finish(struct het_arena *arena,
     assert(priced == 0);
     assert(simulated == 0);
 
-    double bound_s = search->is_optimal ? cost.iteration_s : het_bound_floor(problem);
+    double bound_s = search->is_optimal ? cost.iteration_s : het_bound_iteration(problem);
     if (search->options->algorithm && find_algorithm(search->options->algorithm))
         plan->algorithm = find_algorithm(search->options->algorithm)->name;
     plan->predicted = (struct het_prediction){

@@ -18,7 +18,7 @@ struct open_stage {
     size_t first_replica;
     double forward_s, backward_s; /* slowest replica */
     double send_s;                /* to the next stage; 0 until that is there */
-    bool fits_whole, fits_recomputed;
+    bool fits[3];                 /* by enum het_recompute */
 };
 
 struct walk {
@@ -126,6 +126,17 @@ static double area_bound(const struct walk *walk, uint32_t layer, uint32_t sampl
     return weights > 0 ? work / weights * (1 - 1e-9) : HUGE_VAL;
 }
 
+/* Seconds of synchronisation and optimizer step that more pipelines cannot take away.
+ * With measured curves more holders may make better use of a link, and with a distributed
+ * optimizer they share the step. */
+static double tail_bound(const struct walk *walk, const struct het_plan *plan)
+{
+    const struct het_problem *problem = walk->problem;
+    double sync_s = problem->cluster->network ? 0 : het_cost_sync(problem, plan);
+    bool is_sharded = problem->workload->optimizer == HET_ADAM_DISTRIBUTED;
+    return sync_s + (is_sharded ? 0 : het_cost_step(problem, plan));
+}
+
 /* ---- memory ---- */
 
 /* Whether all replicas of the stage fit, as far as is known: `in_flight` and the holders
@@ -160,15 +171,34 @@ static bool stage_fits(const struct walk *walk, size_t s, uint32_t in_flight,
     return true;
 }
 
+/* Whether selective recomputation was measured for all replicas. */
+static bool has_selective(const struct walk *walk, const struct het_stage *stage)
+{
+    double backward_s;
+    for (size_t r = 0; r < stage->replica_count; r++) {
+        const struct het_replica *replica = &stage->replicas[r];
+        if (!het_profile_selective_s(walk->problem->profile,
+                                     walk->problem->profile_type[replica->type],
+                                     replica->tp, replica->microbatch_size,
+                                     stage->first_layer, stage->layer_count, &backward_s))
+            return false;
+    }
+    return true;
+}
+
 /* Notes how stage `s` can fit when `later` stages follow it; false if it cannot. */
 static bool find_fit(struct walk *walk, size_t s, uint32_t later)
 {
     uint32_t count = walk->pipelines[walk->pipeline_count - 1].microbatch_count;
     uint32_t in_flight = count < later + 1 ? count : later + 1;
-    struct open_stage *open = &walk->open[s];
-    open->fits_whole = stage_fits(walk, s, in_flight, HET_RECOMPUTE_NONE);
-    open->fits_recomputed = stage_fits(walk, s, in_flight, HET_RECOMPUTE_FULL);
-    return open->fits_whole || open->fits_recomputed;
+    bool *fits = walk->open[s].fits;
+    fits[HET_RECOMPUTE_NONE] = stage_fits(walk, s, in_flight, HET_RECOMPUTE_NONE);
+    fits[HET_RECOMPUTE_FULL] = stage_fits(walk, s, in_flight, HET_RECOMPUTE_FULL);
+    fits[HET_RECOMPUTE_SELECTIVE] =
+        has_selective(walk, &walk->stages[s]) &&
+        stage_fits(walk, s, in_flight, HET_RECOMPUTE_SELECTIVE);
+    return fits[HET_RECOMPUTE_NONE] || fits[HET_RECOMPUTE_SELECTIVE] ||
+           fits[HET_RECOMPUTE_FULL];
 }
 
 /* ---- whole plans ---- */
@@ -207,15 +237,16 @@ static void choose_recompute(struct walk *walk, size_t s)
         offer(walk);
         return;
     }
-    if (walk->open[s].fits_whole) {
-        walk->stages[s].recompute = HET_RECOMPUTE_NONE;
+    static const enum het_recompute choices[] = { HET_RECOMPUTE_NONE,
+                                                  HET_RECOMPUTE_SELECTIVE,
+                                                  HET_RECOMPUTE_FULL };
+    for (size_t c = 0; c < sizeof choices / sizeof *choices; c++) {
+        if (!walk->open[s].fits[choices[c]])
+            continue;
+        walk->stages[s].recompute = choices[c];
         choose_recompute(walk, s + 1);
     }
-    if (walk->open[s].fits_recomputed) {
-        walk->stages[s].recompute = HET_RECOMPUTE_FULL;
-        choose_recompute(walk, s + 1);
-        walk->stages[s].recompute = HET_RECOMPUTE_NONE;
-    }
+    walk->stages[s].recompute = HET_RECOMPUTE_NONE;
 }
 
 /* ---- the walk: pipelines, stages, replicas ---- */
@@ -260,8 +291,7 @@ static void close_pipeline(struct walk *walk)
     double tail_before_s = walk->tail_done_s;
     const struct het_plan plan = { .pipelines = walk->pipelines,
                                    .pipeline_count = walk->pipeline_count };
-    walk->tail_done_s = het_cost_step(walk->problem, &plan) +
-                        het_cost_sync(walk->problem, &plan);
+    walk->tail_done_s = tail_bound(walk, &plan);
     uint32_t samples = walk->microbatch[walk->pipeline_count - 1] *
                        pipeline->microbatch_count;
     walk->rest_batch -= samples;
@@ -366,6 +396,11 @@ static void add_replica(struct walk *walk, struct het_replica replica,
                           replica.tp, replica.microbatch_size, stage->first_layer,
                           stage->layer_count, &forward_s, &backward_s, NULL) < 0)
         return;
+    double selective_s;
+    if (het_profile_selective_s(problem->profile, problem->profile_type[replica.type],
+                                replica.tp, replica.microbatch_size, stage->first_layer,
+                                stage->layer_count, &selective_s))
+        backward_s = fmin(backward_s, selective_s);
     struct open_stage before = *open;
     open->forward_s = fmax(open->forward_s, forward_s);
     open->backward_s = fmax(open->backward_s, backward_s);
@@ -469,13 +504,13 @@ static void try_pipelines(struct walk *walk)
 
 static bool are_equal_nodes(const struct het_node *a, const struct het_node *b)
 {
-    struct het_node renamed = *a;
-    renamed.name = b->name;
-    return renamed.type == b->type && renamed.gpu_count == b->gpu_count &&
-           renamed.intra_bytes_per_s == b->intra_bytes_per_s &&
-           renamed.uplink_bytes_per_s == b->uplink_bytes_per_s &&
-           renamed.flow_bytes_per_s == b->flow_bytes_per_s &&
-           renamed.latency_s == b->latency_s;
+    for (size_t level = 0; level < HET_MAX_LEVELS; level++)
+        if (a->domain[level] != b->domain[level])
+            return false;
+    return a->type == b->type && a->gpu_count == b->gpu_count && a->place == b->place &&
+           a->intra_bytes_per_s == b->intra_bytes_per_s &&
+           a->uplink_bytes_per_s == b->uplink_bytes_per_s &&
+           a->flow_bytes_per_s == b->flow_bytes_per_s && a->latency_s == b->latency_s;
 }
 
 static void find_node_classes(struct walk *walk)
@@ -497,6 +532,16 @@ static void find_degrees(struct walk *walk)
             walk->degrees[walk->degree_count++] = profile->bytes[i].tp;
 }
 
+/* Least seconds of a layer at a measured point. */
+static double least_seconds(const struct het_measurement *m, uint32_t l)
+{
+    double backward_s = m->backward_s[l + 1] - m->backward_s[l];
+    const double *selective = m->selective_backward_s;
+    if (selective)
+        backward_s = fmin(backward_s, selective[l + 1] - selective[l]);
+    return fmax(m->forward_s[l + 1] - m->forward_s[l] + backward_s, 0);
+}
+
 /* Least seconds of each layer, for a sample and for a micro-batch. */
 static void find_floors(struct walk *walk)
 {
@@ -509,9 +554,7 @@ static void find_floors(struct walk *walk)
         double least = HUGE_VAL;
         for (size_t i = 0; i < profile->measurement_count; i++) {
             const struct het_measurement *m = &profile->measurements[i];
-            double seconds = fmax(m->forward_s[l + 1] - m->forward_s[l] +
-                                      (m->backward_s[l + 1] - m->backward_s[l]),
-                                  0);
+            double seconds = least_seconds(m, l);
             least = fmin(least, seconds);
             for (size_t t = 0; t < walk->cluster->type_count; t++) {
                 double *at = &walk->layer_floor[t * layers + l];

@@ -4,11 +4,11 @@
  *
  * What is looked at: all sets of pipelines; for each its number and size of
  * micro-batches, its cuts, and for each stage the sets and orders of replicas on any
- * nodes, their tensor-parallel degrees and shares of the micro-batch, and with or without
- * full recomputation (selective is counted as none in time and memory); GPUs may stay
- * idle. One of each set of plans that are equal by symmetry is looked at: GPUs of a node
- * are interchangeable, and so are equal nodes, pipelines, and the replicas of a stage
- * where nothing is sent between nodes.
+ * nodes, their tensor-parallel degrees and shares of the micro-batch, and without, with
+ * full, and, where it was measured, with selective recomputation; GPUs may stay idle. One
+ * of each set of plans that are equal by symmetry is looked at: GPUs of a node are
+ * interchangeable, and so are equal nodes, pipelines, and the replicas of a stage where
+ * nothing is sent between nodes.
  *
  * What is left out is proved not to be better than the incumbent, nor than the limit
  * of the pass: passes with rising limits (from the lower bound on, each a quarter higher
@@ -23,7 +23,8 @@
  *   area      free GPUs must do what is left to do: sum_t n_t w_t T >= the least weighted
  *             GPU seconds of the samples left, for any w >= 0 (bound.h's compute floor)
  *   tail      synchronisation and optimizer step of the pipelines there are; more
- *             pipelines only add holders (left out where links have measured curves) */
+ *             pipelines only add holders (not with measured curves, not of a distributed
+ *             optimizer's step) */
 #ifndef HET_ALGO_EXHAUSTIVE_H
 #define HET_ALGO_EXHAUSTIVE_H
 

@@ -696,7 +696,7 @@ static void find_numbers(struct page *page, const struct het_problem *problem)
         page->predicted.pipeline_s = cost.pipeline_s;
         page->predicted.gradient_sync_s = cost.sync_s;
         page->predicted.optimizer_s = cost.step_s;
-        page->predicted.lower_bound_s = het_bound_floor(problem);
+        page->predicted.lower_bound_s = het_bound_iteration(problem);
     }
     page->first_replica = HET_ARENA_ARRAY(page->arena, size_t, plan->pipeline_count);
     for (size_t p = 0; p < plan->pipeline_count; p++) {

@@ -88,6 +88,8 @@ static void compare(struct het_arena *arena, uint64_t seed,
     double least_s = fmin(closed.iteration_s, simulated.iteration_s) * (1 + 1e-9);
     ck_assert_msg(het_bound_floor(problem) <= least_s, "seed %llu: floor",
                   (unsigned long long)seed);
+    ck_assert_msg(het_bound_iteration(problem) <= least_s, "seed %llu",
+                  (unsigned long long)seed);
 }
 
 START_TEST(no_random_plan_is_below_the_bound)
