@@ -1,5 +1,6 @@
 #include "planner/algo/metis.h"
 #include "planner/algo/oomfirst.h"
+#include "planner/codec.h"
 #include "planner/search.h"
 #include "tests/planner/random_problem.h"
 #include "tests/planner/synthetic.h"
@@ -80,6 +81,17 @@ START_TEST(walks_say_their_steps_and_find_the_same_plan)
     ck_assert_str_eq(metis->search.statistics.walk_best,
                      oom_first->search.statistics.walk_best);
     ck_assert_int_eq(het_plan_compare(metis, oom_first), 0);
+
+    json_auto_t *json = het_codec_plan_json(metis);
+    const json_t *report = json_object_get(json, "search");
+    const json_t *statistics = json_object_get(report, "statistics");
+    const json_t *walked = json_object_get(statistics, "walk");
+    ck_assert_int_eq(json_integer_value(json_object_get(walked, "steps")), 612);
+    ck_assert_int_eq(json_integer_value(json_object_get(walked, "plans")), 206);
+    ck_assert_int_eq(json_integer_value(json_object_get(statistics, "groupLists")), 22);
+    const struct het_plan *read;
+    struct het_error err = { 0 };
+    ck_assert_msg(het_codec_plan(arena, json, &read, &err) == 0, "%s", err.message);
     het_arena_free(arena);
 }
 END_TEST
