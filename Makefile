@@ -13,7 +13,7 @@ SHELL := /bin/bash
 PLANNER_CORE := error arena hardware network cluster workload profile estimate plan memory transfer sharing cost timeline simulate shortlist covering bound \
                 migrate runtime group balance draft stage_table template fold repair \
                 proportion metis_walk algo metis_search \
-                inventory front batch cell catalog mixture assembly polish \
+                inventory front batch cell catalog neighbour mixture assembly polish \
                 algo/megatron algo/metis algo/oomfirst algo/amp algo/ditto algo/autohet algo/exhaustive \
                 algo/optimal algo/repair search explain render/writer render/torchrun render/table render/explanation render/timeline \
                 render/lanes render/rendering render/megatron render/flagscale render/hetu render/sailor \

@@ -184,12 +184,22 @@ static bool add_sizes(struct het_catalog *catalog, struct het_cell *pattern,
     return has_any;
 }
 
-/* Adds the pattern with all its micro-batch sizes; with recomputation if it does not fit
- * without. */
-static void add_pattern(struct het_catalog *catalog, struct het_cell *pattern)
+static bool is_degree(const struct het_catalog *catalog, uint32_t class, uint32_t tp)
+{
+    const struct het_problem *problem = catalog->market.problem;
+    uint32_t type = catalog->market.inventory->classes[class].type;
+    return het_workload_allows_tensor_parallel(problem->workload, tp) &&
+           het_profile_max_microbatch(problem->profile, problem->profile_type[type], tp);
+}
+
+void het_catalog_add(struct het_catalog *catalog, struct het_cell *pattern)
 {
     const struct het_workload *workload = catalog->market.problem->workload;
     uint32_t multiple = 1;
+    for (uint32_t s = 0; s < pattern->stage_count; s++)
+        if (!is_degree(catalog, pattern->stages[s].parts[0].class,
+                       pattern->stages[s].parts[0].tp))
+            return;
     if (pattern->stage_count > catalog->market.problem->profile->layer_count ||
         (workload->max_pipeline_parallel &&
          pattern->stage_count > workload->max_pipeline_parallel))
@@ -206,14 +216,6 @@ static void add_pattern(struct het_catalog *catalog, struct het_cell *pattern)
 }
 
 /* ---- inside a node ---- */
-
-static bool is_degree(const struct het_catalog *catalog, uint32_t class, uint32_t tp)
-{
-    const struct het_problem *problem = catalog->market.problem;
-    uint32_t type = catalog->market.inventory->classes[class].type;
-    return het_workload_allows_tensor_parallel(problem->workload, tp) &&
-           het_profile_max_microbatch(problem->profile, problem->profile_type[type], tp);
-}
 
 static void push_stage(struct het_cell *cell, struct het_cell_part part)
 {
@@ -234,7 +236,7 @@ static void enumerate_stages(struct het_catalog *catalog, struct het_cell *cell,
             divisor = greatest_divisor(divisor,
                                        het_cell_part_replicas(&cell->stages[s].parts[0]));
         if (divisor == 1)
-            add_pattern(catalog, cell);
+            het_catalog_add(catalog, cell);
         return;
     }
     for (uint32_t gpus = 1; gpus <= left; gpus++)
@@ -263,7 +265,7 @@ static void add_like_stages(struct het_catalog *catalog, struct het_cell *cell)
                                                      .first_gpu = gpu,
                                                      .gpu_count = tp,
                                                      .tp = tp });
-        add_pattern(catalog, cell);
+        het_catalog_add(catalog, cell);
         cell->stage_count = 0;
     }
 }
@@ -327,7 +329,7 @@ static void add_blocks(struct het_catalog *catalog, const struct block *blocks,
             !push_block(catalog, &cell, &blocks[i]))
             return;
     }
-    add_pattern(catalog, &cell);
+    het_catalog_add(catalog, &cell);
 }
 
 bool het_catalog_fill_chains(struct het_catalog *catalog, uint64_t effort)

@@ -30,6 +30,11 @@ void het_catalog_init(struct het_catalog *catalog, struct het_search *search,
                       struct het_stage_table *table, struct het_arena *arena);
 void het_catalog_fini(struct het_catalog *catalog);
 
+/* Adds a cell with all micro-batch sizes, whatever `pattern` has there; with
+ * recomputation if it does not fit without. What another is as good as in every respect
+ * is not kept. */
+void het_catalog_add(struct het_catalog *catalog, struct het_cell *pattern);
+
 /* Adds pipelines on 1 .. HET_CATALOG_MAX_GPUS GPUs of a node: all lists of stages up to
  * HET_CATALOG_MIXED_GPUS, beyond only lists of like stages. Then those over 2 ..
  * HET_CATALOG_MAX_NODES nodes of a class, one, two or four stages a node; then those over

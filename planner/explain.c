@@ -144,7 +144,8 @@ static int time_stages(const struct explain *explain, const struct het_pipeline 
     return 0;
 }
 
-static int explain_shape(struct explain *explain, uint32_t pipeline, struct het_error *err)
+static int explain_shape(struct explain *explain, uint32_t pipeline,
+                         struct het_error *err)
 {
     const struct het_plan *plan = explain->plan;
     const struct het_pipeline *shape = &plan->pipelines[pipeline];

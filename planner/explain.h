@@ -35,8 +35,8 @@ struct het_explain_freedom {
 #define HET_EXPLAIN_FREEDOMS 6u
 
 struct het_explain_more {
-    uint32_t type;  /* cluster type */
-    uint32_t gpus;  /* on one new node: 1, or as many as the type's largest node has */
+    uint32_t type; /* cluster type */
+    uint32_t gpus; /* on one new node: 1, or as many as the type's largest node has */
     double iteration_s;
 };
 
@@ -47,7 +47,8 @@ struct het_explanation {
                                 HET_UNBOUND: GPUs' own links, or no gradients */
     const struct het_explain_stage *stages;
     size_t stage_count;
-    const struct het_explain_freedom *freedoms; /* [HET_EXPLAIN_FREEDOMS]; NULL: not asked */
+    const struct het_explain_freedom
+        *freedoms; /* [HET_EXPLAIN_FREEDOMS]; NULL: not asked */
     const struct het_explain_more *more;
     size_t more_count;
 };

@@ -486,7 +486,7 @@ static int run_whole(struct het_search *search, uint64_t effort, struct het_erro
 #define FEW_GPUS     24u
 #define SMALL_EFFORT 50000u
 /* Else they have this part of it each, if there is one that starts from them. */
-#define OTHERS_SHARE 16u
+#define OTHERS_SHARE 64u
 
 static uint64_t share_of(const struct het_problem *problem,
                          const struct het_algorithm *algorithm, bool has_finisher,

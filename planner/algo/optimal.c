@@ -2,11 +2,15 @@
 
 #include "planner/assembly.h"
 #include "planner/bound.h"
+#include "planner/neighbour.h"
 #include "planner/polish.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Cells whose neighbours are looked at, at most. */
+#define MAX_USED 12u
 
 struct optimal {
     struct het_search *search;
@@ -14,6 +18,9 @@ struct optimal {
     struct het_inventory inventory;
     struct het_catalog catalog;
     double floor_s; /* no plan is faster */
+    /* Cells of the plan that was best when it was found, in closed form. */
+    const struct het_cell *used[MAX_USED];
+    uint32_t used_count;
 };
 
 /* ---- one rung of the ladder ---- */
@@ -81,6 +88,20 @@ static double find_least(struct optimal *optimal, const struct rung *rung, doubl
 /* Where the batch does not come out, a little more time is given this often. */
 #define MAX_SLACKS 6
 
+static void note_used(struct optimal *optimal, const struct het_mixture *mixture)
+{
+    optimal->used_count = 0;
+    for (uint32_t g = 0; g < mixture->group_count; g++)
+        for (uint32_t s = 0; s < mixture->groups[g].split_count; s++) {
+            const struct het_cell *cell = mixture->groups[g].splits[s]->cell;
+            bool is_new = optimal->used_count < MAX_USED;
+            for (uint32_t i = 0; i < optimal->used_count; i++)
+                is_new = is_new && optimal->used[i] != cell;
+            if (is_new)
+                optimal->used[optimal->used_count++] = cell;
+        }
+}
+
 static void offer_rung(struct optimal *optimal, const struct rung *rung,
                        double pipeline_s)
 {
@@ -95,8 +116,9 @@ static void offer_rung(struct optimal *optimal, const struct rung *rung,
             plan =
                 het_assembly_plan(&optimal->catalog, arena, &mixture, pipeline_s, batch);
         struct het_violations violations = { 0 };
-        if (plan && !het_plan_check(arena, optimal->search->problem, plan, &violations))
-            het_search_offer(optimal->search, plan);
+        if (plan && !het_plan_check(arena, optimal->search->problem, plan, &violations) &&
+            het_search_offer(optimal->search, plan))
+            note_used(optimal, &mixture);
         het_arena_free(arena);
         if (plan)
             return;
@@ -161,6 +183,28 @@ static void climb(struct optimal *optimal)
         }
 }
 
+/* ---- cells like those of the best plan ---- */
+
+#define MAX_REFINEMENTS 4
+/* Refining has this part of the effort. */
+#define REFINE_SHARE    8u
+
+/* Adds the neighbours of the cells used last, as long as the plan gets better. */
+static void refine(struct optimal *optimal, uint64_t effort)
+{
+    for (int round = 0; round < MAX_REFINEMENTS && optimal->used_count; round++) {
+        const struct het_cell *used[MAX_USED];
+        uint32_t count = optimal->used_count;
+        memcpy(used, optimal->used, sizeof used);
+        optimal->used_count = 0;
+        for (uint32_t i = 0; i < count; i++)
+            het_neighbour_add(&optimal->catalog, used[i],
+                              effort / MAX_REFINEMENTS / count);
+        climb(optimal);
+    }
+    optimal->used_count = 0;
+}
+
 /* ---- the whole cluster, and single nodes of it ---- */
 
 static void plan_inventory(struct optimal *optimal, struct het_stage_table *table,
@@ -176,6 +220,7 @@ static void plan_inventory(struct optimal *optimal, struct het_stage_table *tabl
         fills[i](&optimal->catalog, effort / 4);
         climb(optimal);
     }
+    refine(optimal, effort / REFINE_SHARE);
     het_catalog_fini(&optimal->catalog);
 }
 

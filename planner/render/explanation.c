@@ -100,19 +100,18 @@ static void put_bounds(struct page *page, struct het_arena *arena)
                   plural(slowest->stage_count), cost->bottleneck_stage, stage_text));
     const struct het_cluster *cluster = page->problem->cluster;
     if (e->busiest_uplink < cluster->node_count)
-        put_sentence(page, het_arena_printf(arena,
-                                            "The gradients wait for the uplink of node "
-                                            "%s (%.3g GB/s).",
-                                            cluster->nodes[e->busiest_uplink].name,
-                                            cluster->nodes[e->busiest_uplink]
-                                                    .uplink_bytes_per_s /
-                                                1e9));
-    else if (e->busiest_uplink != HET_UNBOUND)
         put_sentence(
             page,
-            het_arena_printf(
-                arena, "The gradients wait for the uplink of %s.",
-                cluster->domains[e->busiest_uplink - cluster->node_count].name));
+            het_arena_printf(arena,
+                             "The gradients wait for the uplink of node "
+                             "%s (%.3g GB/s).",
+                             cluster->nodes[e->busiest_uplink].name,
+                             cluster->nodes[e->busiest_uplink].uplink_bytes_per_s / 1e9));
+    else if (e->busiest_uplink != HET_UNBOUND)
+        put_sentence(page,
+                     het_arena_printf(
+                         arena, "The gradients wait for the uplink of %s.",
+                         cluster->domains[e->busiest_uplink - cluster->node_count].name));
     else if (cost->sync_s > 0)
         put_sentence(page, "The gradients wait for the GPUs' own links.");
     if (e->lower_bound_s > 0)
@@ -195,16 +194,12 @@ static const char *why(struct het_arena *arena, const struct page *page,
         text = het_arena_printf(arena, "%s%s%s %s", text, i ? ", " : "", sides[i].what,
                                 because);
     }
-    return het_arena_printf(arena, "Pipeline %u ends stage %u behind layer %u: %s.",
-                            stage->pipeline, stage->stage,
-                            page->plan->pipelines[stage->pipeline]
-                                    .stages[stage->stage]
-                                    .first_layer +
-                                page->plan->pipelines[stage->pipeline]
-                                    .stages[stage->stage]
-                                    .layer_count -
-                                1,
-                            text);
+    return het_arena_printf(
+        arena, "Pipeline %u ends stage %u behind layer %u: %s.", stage->pipeline,
+        stage->stage,
+        page->plan->pipelines[stage->pipeline].stages[stage->stage].first_layer +
+            page->plan->pipelines[stage->pipeline].stages[stage->stage].layer_count - 1,
+        text);
 }
 
 static void put_reasons(struct page *page, struct het_arena *arena)
@@ -213,21 +208,19 @@ static void put_reasons(struct page *page, struct het_arena *arena)
     het_writer_put(&page->writer, "\n");
     for (size_t i = 0; i < e->stage_count; i++) {
         const struct het_explain_stage *stage = &e->stages[i];
-        uint32_t last =
-            (uint32_t)page->plan->pipelines[stage->pipeline].stage_count - 1;
+        uint32_t last = (uint32_t)page->plan->pipelines[stage->pipeline].stage_count - 1;
         if (stage->stage < last)
             put_sentence(page, why(arena, page, stage));
     }
     const struct het_explain_stage *bottleneck =
         find_stage(page, e->cost.slowest_pipeline, e->cost.bottleneck_stage);
     if (bottleneck && bottleneck->send_s > 0)
-        put_sentence(page,
-                     het_arena_printf(arena,
-                                      "Of what keeps the bottleneck busy, %.0f %% is "
-                                      "sending and receiving.",
-                                      percent(bottleneck->send_s,
-                                              bottleneck->send_s +
-                                                  bottleneck->compute_s)));
+        put_sentence(
+            page, het_arena_printf(arena,
+                                   "Of what keeps the bottleneck busy, %.0f %% is "
+                                   "sending and receiving.",
+                                   percent(bottleneck->send_s,
+                                           bottleneck->send_s + bottleneck->compute_s)));
 }
 
 /* ---- searches ---- */
@@ -257,10 +250,10 @@ static void put_more(struct page *page)
     het_writer_put(&page->writer, "\nWhat one more node would bring\n");
     for (size_t i = 0; i < e->more_count; i++) {
         const struct het_explain_more *more = &e->more[i];
-        het_writer_put(&page->writer, "  %2u %-20.20s %9.4g s  %+5.1f%%\n", more->gpus,
-                       page->problem->cluster->types[more->type].name, more->iteration_s,
-                       percent(more->iteration_s - e->cost.iteration_s,
-                               e->cost.iteration_s));
+        het_writer_put(
+            &page->writer, "  %2u %-20.20s %9.4g s  %+5.1f%%\n", more->gpus,
+            page->problem->cluster->types[more->type].name, more->iteration_s,
+            percent(more->iteration_s - e->cost.iteration_s, e->cost.iteration_s));
     }
 }
 
@@ -268,10 +261,9 @@ char *het_render_explanation(struct het_arena *arena, const struct het_problem *
                              const struct het_plan *plan,
                              const struct het_explanation *explanation, int width)
 {
-    struct page page = { .problem = problem,
-                         .plan = plan,
-                         .explanation = explanation,
-                         .width = width };
+    struct page page = {
+        .problem = problem, .plan = plan, .explanation = explanation, .width = width
+    };
     struct het_arena *scratch = het_arena_new();
     put_bounds(&page, scratch);
     put_stages(&page);

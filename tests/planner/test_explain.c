@@ -23,9 +23,8 @@ static struct het_explanation explain(const struct toy *toy, const struct het_pl
                                       const struct het_search_options *options)
 {
     struct het_explanation explanation;
-    ck_assert_int_eq(het_explain(toy->arena, &toy->problem, plan, options, &explanation,
-                                 NULL),
-                     0);
+    ck_assert_int_eq(
+        het_explain(toy->arena, &toy->problem, plan, options, &explanation, NULL), 0);
     return explanation;
 }
 
@@ -108,8 +107,7 @@ START_TEST(freedoms_never_make_it_slower)
     ck_assert_uint_eq(e.more_count, 4);
     for (size_t i = 0; i < e.more_count; i++)
         ck_assert_double_le(e.more[i].iteration_s, e.cost.iteration_s);
-    const char *text =
-        het_render_explanation(toy->arena, &toy->problem, &plan, &e, 100);
+    const char *text = het_render_explanation(toy->arena, &toy->problem, &plan, &e, 100);
     ck_assert_ptr_nonnull(strstr(text, "stage 1 (1 x fast) is busy longest"));
     ck_assert_ptr_nonnull(strstr(text, "+ uneven layers"));
     ck_assert_ptr_nonnull(strstr(text, "What one more node would bring"));
