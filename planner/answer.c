@@ -405,6 +405,19 @@ static int read_valid(struct het_arena *arena, const struct het_question *questi
     return 0;
 }
 
+int het_question_simulate(struct het_arena *arena, const struct het_question *question,
+                          const json_t *plan_json, const struct het_plan **ret_plan,
+                          struct het_timeline *ret, struct het_error *err)
+{
+    const struct het_plan *plan = NULL;
+    struct het_cost cost;
+    if (read_valid(arena, question, plan_json, &plan, err) < 0 ||
+        het_simulate_plan(arena, &question->problem, plan, &cost, ret, err) < 0)
+        return -1;
+    *ret_plan = plan;
+    return 0;
+}
+
 int het_question_diff(struct het_arena *arena, const struct het_question *question,
                       const json_t *plan_json, json_t **ret, struct het_error *err)
 {

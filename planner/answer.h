@@ -6,6 +6,7 @@
 #include "planner/codec.h"
 #include "planner/explain.h"
 #include "planner/migrate.h"
+#include "planner/timeline.h"
 
 /* A problem and options out of the input document; everything lives in `arena`:
  *
@@ -49,6 +50,13 @@ int het_question_explain(struct het_arena *arena, const struct het_question *que
  * explain.h. A new reference. */
 json_t *het_question_explanation_json(const struct het_question *question,
                                       const struct het_explanation *explanation);
+
+/* The timeline of one iteration of a plan file, which must be valid, though it need not
+ * fit into memory; `ret_plan` is the plan, bound. Both are in `arena`. Errors:
+ * HET_BAD_INPUT says what is wrong with the plan, or that the timeline is too long. */
+int het_question_simulate(struct het_arena *arena, const struct het_question *question,
+                          const json_t *plan_json, const struct het_plan **ret_plan,
+                          struct het_timeline *ret, struct het_error *err);
 
 /* What it takes to go from the question's `from` to a plan file, which must be valid:
  *

@@ -5,6 +5,7 @@
 #include "planner/options.h"
 #include "planner/profile_config.h"
 #include "planner/render/table.h"
+#include "planner/render/timeline.h"
 
 #include <errno.h>
 #include <math.h>
@@ -666,6 +667,49 @@ static int run_compare(const struct command *command, const struct het_options *
     return finish(command, code);
 }
 
+/* ---- simulate ---- */
+
+static void print_timeline(struct het_arena *arena, const struct het_options *options,
+                           const struct het_plan *plan,
+                           const struct het_timeline *timeline)
+{
+    const char *output = het_options_text(options, "output");
+    const json_t *width = json_object_get(options->values, "width");
+    if (output && !strcmp(output, "svg"))
+        fputs(het_render_timeline_svg(arena, plan, timeline), stdout);
+    else if (output && !strcmp(output, "trace"))
+        fputs(het_render_timeline_trace(arena, plan, timeline), stdout);
+    else
+        fputs(het_render_timeline_text(arena, plan, timeline,
+                                       width ? (int)json_integer_value(width)
+                                             : terminal_width(),
+                                       terminal_charset()),
+              stdout);
+}
+
+static int run_simulate(const struct command *command, const struct het_options *options)
+{
+    struct het_arena *arena = het_arena_new();
+    struct het_error err;
+    json_auto_t *document = NULL, *json = NULL;
+    struct het_question question;
+    const struct het_plan *plan;
+    struct het_timeline timeline;
+    int code = EXIT_DONE;
+    if (!options->operand)
+        het_fail(&err, HET_BAD_INPUT, "PLAN.json is missing; see --help");
+    if (!options->operand || het_options_need(command->bit, options, &err) < 0 ||
+        het_input_read(options->operand, &json, &err) < 0 ||
+        build_document(options, json, &document, &err) < 0 ||
+        het_question_read(arena, document, &question, &err) < 0 ||
+        het_question_simulate(arena, &question, json, &plan, &timeline, &err) < 0)
+        code = fail(command, &err);
+    else
+        print_timeline(arena, options, plan, &timeline);
+    het_arena_free(arena);
+    return finish(command, code);
+}
+
 /* ---- render ---- */
 
 static const char *text_or(const struct het_options *options, const char *key,
@@ -899,6 +943,30 @@ static const struct command commands[] = {
                        "is wrong",
         .examples = "hetplan check --profile profiles/OPT-350 --cluster cluster.json "
                     "plan.json && echo fine",
+    },
+    {
+        .name = "simulate",
+        .bit = HET_COMMAND_SIMULATE,
+        .run = run_simulate,
+        .summary = "show what every stage does during an iteration",
+        .synopsis =
+            "hetplan simulate --profile DIR|FILE --cluster FILE [OPTION]... PLAN.json",
+        .description =
+            "Simulates one iteration of any valid plan file: the forwards and backwards of "
+            "each micro-batch on each stage, the sends between stages, which share the "
+            "uplinks of the nodes, gradients and optimizer; and shows when each stage "
+            "works and when it waits. Pipelines that do the same are shown once. \"-\" "
+            "reads the plan from standard input.",
+        .output = "Lines of text, an SVG picture, or a trace in Chrome's Trace Event "
+                  "Format, where a pipeline is a process and a stage a thread.",
+        .exit_status =
+            "0  the timeline is printed\n2  the plan is not valid, or an option "
+            "or a file is wrong",
+        .examples =
+            "hetplan simulate --profile profiles/OPT-350 --cluster cluster.json "
+            "plan.json\n"
+            "hetplan simulate --profile profiles/OPT-350 --cluster cluster.json \\\n"
+            "    --output svg plan.json > timeline.svg",
     },
     {
         .name = "diff",

@@ -16,7 +16,9 @@
 /* Commands that search, by an algorithm that is named, or by all. */
 #define SEARCH  (PLAN | HET_COMMAND_EXPLAIN)
 #define COMPARE HET_COMMAND_COMPARE
-#define ALL     (SEARCH | JUDGE | DIFF | COMPARE)
+#define PRINTED (SEARCH | JUDGE | DIFF | COMPARE) /* as JSON or as a table */
+#define SHOW    HET_COMMAND_SIMULATE
+#define ALL     (PRINTED | SHOW)
 
 #define MAX_WHOLE 9007199254740992.0 /* 2^53: JSON readers keep these exactly */
 #define MAX_LIST  256
@@ -487,11 +489,29 @@ static const struct option {
     { .name = "output",
       .value = "FORM",
       .path = "output",
-      .commands = ALL | HET_COMMAND_RENDER,
+      .commands = PRINTED | HET_COMMAND_RENDER,
       .kind = KIND_TEXT,
       .choices = "json table",
       .preset = "table on a terminal, else json",
       .help = "json prints one line of canonical JSON; table is for people." },
+    { .name = "output",
+      .value = "FORM",
+      .path = "output",
+      .commands = SHOW,
+      .kind = KIND_TEXT,
+      .choices = "text svg trace",
+      .preset = "text",
+      .help = "text draws the timeline with letters; svg is a picture; trace is JSON for "
+              "chrome://tracing or https://ui.perfetto.dev." },
+    { .name = "width",
+      .value = "N",
+      .path = "width",
+      .commands = SHOW,
+      .kind = KIND_WHOLE,
+      .low = 70,
+      .high = 1000,
+      .preset = "the terminal's",
+      .help = "Columns of a timeline as text." },
     { .name = "no-search",
       .path = "noSearch",
       .commands = HET_COMMAND_EXPLAIN,

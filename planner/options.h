@@ -17,7 +17,8 @@ enum het_command_bit {
     HET_COMMAND_RENDER = 8,
     HET_COMMAND_DIFF = 32,
     HET_COMMAND_EXPLAIN = 64,
-    HET_COMMAND_COMPARE = 128
+    HET_COMMAND_COMPARE = 128,
+    HET_COMMAND_SIMULATE = 256
 };
 
 struct het_options {

@@ -39,7 +39,7 @@
 #define HET_SIMULATE_MAX_COMPUTES ((uint64_t)1 << 18)
 
 /* Tasks of a timeline, at most. */
-#define HET_TIMELINE_MAX_TASKS ((uint64_t)1 << 22)
+#define HET_TIMELINE_MAX_TASKS ((uint64_t)1 << 20)
 
 /* Prices a bound plan; slowest_pipeline is the one that ends last, bottleneck_stage the
  * stage of it that is busy longest. `ret_timeline`, if not NULL, gets every task, in

@@ -389,6 +389,34 @@ START_TEST(broken_plans_are_judged_not_crashed_on)
 }
 END_TEST
 
+START_TEST(timeline_is_printed_in_each_form)
+{
+    static const char *const begins[][2] = {
+        { "--output=text", "4.31177 s a step; a column is " },
+        { "--output=svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"" },
+        { "--output=trace", "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[" },
+    };
+    for (size_t i = 0; i < 3; i++) {
+        struct command_result result =
+            command_run(folder, NULL, "simulate", "--profile", PROFILE, "--cluster",
+                        "tests/data/clusters/a100x16_v100x16.json", begins[i][0],
+                        "tests/data/plans/timeline.json", NULL);
+        ck_assert_msg(result.exit_code == 0, "%s", result.err);
+        ck_assert_msg(!strncmp(result.out, begins[i][1], strlen(begins[i][1])), "%.100s",
+                      result.out);
+        command_result_fini(&result);
+    }
+    /* A plan for other nodes. */
+    struct command_result result =
+        command_run(folder, NULL, "simulate", "--profile", PROFILE, "--cluster",
+                    "tests/data/clusters/uneven_a100x8_v100x4_v100x2.json",
+                    "tests/data/plans/timeline.json", NULL);
+    ck_assert_int_eq(result.exit_code, 2);
+    ck_assert_str_ne(result.err, "");
+    command_result_fini(&result);
+}
+END_TEST
+
 START_TEST(truncated_files_are_refused)
 {
     json_auto_t *cluster = test_read_json(CLUSTER);
@@ -423,6 +451,7 @@ Suite *test_hetplan_suite(void)
     tcase_add_test(cases, help_says_all_there_is);
     tcase_add_test(cases, broken_questions_are_answered_not_crashed_on);
     tcase_add_test(cases, broken_plans_are_judged_not_crashed_on);
+    tcase_add_test(cases, timeline_is_printed_in_each_form);
     tcase_add_test(cases, truncated_files_are_refused);
     suite_add_tcase(suite, cases);
     return suite;
