@@ -184,7 +184,7 @@ lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scri
 	@$(MAKE) -s B=build/lint/clang CC=clang WERROR=-Werror all \
 	    build/lint/clang/run-tests build/lint/clang/fakelet
 	@tests/lint/purity tests/lint/pure-planner.symbols \
-	    $(patsubst %,build/lint/gcc/planner/%.o,$(PLANNER_CORE))
+	    $(patsubst %.c,build/lint/gcc/%.o,$(call present,planner,$(PLANNER_CORE)))
 	@tests/lint/purity tests/lint/pure-controller.symbols \
 	    $(patsubst %,build/lint/gcc/controller/%.o,$(CONTROLLER_PURE))
 	@cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -I. "-Djson_object_foreach(o,k,v)=while (next(o,&k,&v))" \

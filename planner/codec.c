@@ -364,7 +364,7 @@ static void find_places(struct cluster_reader *reader, struct het_node *nodes,
                         size_t node_count)
 {
     const struct het_network *network = reader->network;
-    const char *names[HET_MAX_TYPES];
+    const char *names[HET_MAX_TYPES] = { NULL };
     for (size_t t = 0; t < reader->type_count; t++)
         names[t] = name_in_network(reader, t);
     for (size_t i = 0; i < node_count; i++) {

@@ -4,6 +4,7 @@
 
 #include "planner/answer.h"
 #include "planner/arena.h"
+#include "planner/bound.h"
 #include "planner/codec.h"
 #include "planner/error.h"
 #include "planner/hardware.h"

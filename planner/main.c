@@ -259,6 +259,7 @@ static int build_document(const struct het_options *options, const json_t *plan,
 struct progress {
     struct timespec started;
     bool shown;
+    double bound_s; /* the compute floor, when shown first */
 };
 
 static void show_progress(void *context, const struct het_search *search)
@@ -270,13 +271,16 @@ static void show_progress(void *context, const struct het_search *search)
                      (double)(now.tv_nsec - progress->started.tv_nsec) * 1e-9;
     if (seconds < 0.5)
         return;
+    if (!progress->shown)
+        progress->bound_s = het_bound_floor(search->problem);
     progress->shown = true;
     fprintf(stderr, "\r\033[K%s: %llu plans priced",
             search->algorithm ? search->algorithm->name : "search",
             (unsigned long long)search->statistics.plans_priced);
     if (search->incumbent)
-        fprintf(stderr, ", best so far %.4g s a step",
-                search->incumbent_cost.iteration_s);
+        fprintf(stderr, ", best so far %.4g s a step, none below %.4g s (gap %.0f %%)",
+                search->incumbent_cost.iteration_s, progress->bound_s,
+                100 * (search->incumbent_cost.iteration_s / progress->bound_s - 1));
     fprintf(stderr, " (%.0f s)", seconds);
     fflush(stderr);
 }
@@ -1111,7 +1115,7 @@ static void print_usage(FILE *out)
           "Plans the training of a model on a cluster of unequal GPUs.\n\nCommands:\n",
           out);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].summary);
     fputs("\n\"hetplan COMMAND --help\" explains a command.\n", out);
 }
 

@@ -227,7 +227,7 @@ static void drop_single_zone(struct reader *reader)
             return;
         zone = reader->places[i].zone ? reader->places[i].zone : zone;
     }
-    uint32_t renamed[HET_MAX_PLACES], kept = 0;
+    uint32_t renamed[HET_MAX_PLACES] = { 0 }, kept = 0;
     for (uint32_t i = 0; i < reader->place_count; i++) {
         uint32_t k = 0;
         while (k < kept && strcmp(reader->places[k].type, reader->places[i].type) != 0)

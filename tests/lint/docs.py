@@ -9,7 +9,8 @@ what they print, but for those with `...`. Checked, in every *.md file:
   paths      `planner/cost.h` and the like are files or folders of this repository
   constants  `HET_MAX_NODES` and the like occur in the sources
   make       `make TARGET`: the Makefile has the target
-  options    `--option` in code: the --help of our programs, or of the command, has it
+  options    `--option` in code: the --help of our programs, or of the command, has it, or
+             planner/render writes it for a training runtime
   examples   a console block under `<!-- check: run -->` prints what it shows; under
              `<!-- check: run | FILTER -->` what is left of it by that shell command
 
@@ -187,13 +188,15 @@ class Options:
         return set().union(*(found for key, found in self.known.items() if key[0] == program))
 
     def any(self):
-        return set().union(*self.known.values())
+        rendered = (ROOT / "planner" / "render").glob("*.c")
+        others = re.findall(r'"(--[a-z][a-z0-9_-]*)"', "".join(f.read_text() for f in rendered))
+        return set(others).union(*self.known.values())
 
 
 def check_options(document, options):
     for line, text in document.code():
         text = re.sub(r"<!--.*?-->", "", text)
-        used = re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text)
+        used = re.findall(r"(?<![\w-])--[a-z][a-z0-9_-]*", text)
         ours = re.search(r"(?:^|[\s/$])(hetplan|heterotrain-controller)(?: +([a-z]+))?(?=\s|$)", text)
         if ours:
             known = options.of(ours[1], ours[2])
@@ -202,7 +205,8 @@ def check_options(document, options):
         else:
             continue
         for option in used:
-            if option not in known | {"--help"}:
+            is_family = option.endswith("-") and any(o.startswith(option) for o in known)
+            if option not in known | {"--help"} and not is_family:
                 complain(document.where(line), f"no such option: {option} ({text.strip()})")
 
 
