@@ -322,8 +322,8 @@ double het_bound_floor(const struct het_problem *problem)
 
 /* ---- gradients and sends ---- */
 
-/* Intervals into which the time is cut that synchronisation may take at most. */
-#define INTERVALS 16
+/* Points that cut the time of synchronisation into intervals. */
+#define MAX_POINTS 20u
 
 /* What rounding may have added. */
 #define ROUNDING 1e-9
@@ -339,11 +339,10 @@ static double uplink_limit(const struct het_cluster *cluster, uint32_t node)
     return most;
 }
 
-/* Of the nodes that can compute: how many, their uplinks together, the widest of each
- * type. */
+/* Of the nodes that can compute: how many, and the widest uplink of each type. */
 struct uplinks {
     size_t node_count;
-    double sum, widest[HET_MAX_TYPES]; /* bytes a second */
+    double widest[HET_MAX_TYPES]; /* bytes a second */
 };
 
 static struct uplinks measure_uplinks(const struct het_problem *problem)
@@ -356,7 +355,6 @@ static struct uplinks measure_uplinks(const struct het_problem *problem)
             continue;
         double bandwidth = uplink_limit(cluster, n);
         uplinks.node_count++;
-        uplinks.sum += bandwidth;
         uplinks.widest[type] = fmax(uplinks.widest[type], bandwidth);
     }
     return uplinks;
@@ -431,11 +429,13 @@ static void covering_init(struct het_covering *covering,
     }
     for (uint32_t t = 0; t < cluster->type_count; t++) {
         uint32_t largest_tp = largest_node(cluster, t);
-        if (problem->profile_type[t] == HET_NO_TYPE || !largest_tp)
+        if (problem->profile_type[t] == HET_NO_TYPE || !largest_tp ||
+            layer_floor(problem, t, largest_tp, 0) >= HUGE_VAL)
             continue;
         struct het_covering_type *type = &covering->types[covering->type_count++];
         type->gpus = usable_gpus(problem, t);
         type->node_gpus = largest_tp;
+        type->uplink = uplinks->widest[t];
         type->compute = xcalloc((size_t)layers + 1, sizeof(double));
         type->crossing = xcalloc((size_t)layers + 1, sizeof(double));
         for (uint32_t l = 0; l < layers; l++) {
@@ -450,6 +450,7 @@ static void covering_init(struct het_covering *covering,
 
 static void covering_fini(struct het_covering *covering)
 {
+    het_covering_fini(covering);
     for (size_t t = 0; t < covering->type_count; t++) {
         het_free_pointer(&covering->types[t].compute);
         het_free_pointer(&covering->types[t].crossing);
@@ -459,63 +460,109 @@ static void covering_fini(struct het_covering *covering)
     het_free_pointer(&covering->wait_s);
 }
 
-/* A budget, and the prices that were found for it. */
-struct point {
-    double budget_s;
-    double *prices;
+/* Of the time that pipelines may take: how often prices are looked for that prove more,
+ * and the share of the time that makes that worth while. */
+#define MAX_ROUNDS  4
+#define WORTH_WHILE 1e-4
+
+/* Where the bytes that `prices` prove fall to `bytes`, from `low_s` on, where they are
+ * more: they do not increase with the time. */
+static double find_end(const struct het_covering *covering, const double *prices,
+                       double bytes, double low_s)
+{
+    double high_s = low_s, reach_s = low_s * WORTH_WHILE;
+    do {
+        low_s = high_s;
+        high_s = low_s + reach_s;
+        reach_s *= 2;
+    } while (reach_s < HUGE_VAL && het_covering_prove(covering, high_s, prices) > bytes);
+    while (high_s - low_s > low_s * WORTH_WHILE / 16) {
+        double middle_s = (low_s + high_s) / 2;
+        if (het_covering_prove(covering, middle_s, prices) > bytes)
+            low_s = middle_s;
+        else
+            high_s = middle_s;
+    }
+    return low_s;
+}
+
+/* What is asked about one plan's time: that of its pipelines for that of its gradients.
+ */
+struct spread {
+    struct het_covering *covering;
+    double whole_bytes;
+    double *prices; /* [layer_count] */
 };
 
-/* D + Y that the prices prove for a budget D. */
-static double prove_sum(const struct het_covering *covering,
-                        const struct uplinks *uplinks, double whole_bytes,
-                        double budget_s, const double *prices)
+/* Seconds that the pipelines take at least if gradients take `sync_s` at most; it is
+ * known that they take `least_s`. */
+static double prove_pipelines(const struct spread *spread, double sync_s, double least_s)
 {
-    double bytes = het_covering_prove(covering, budget_s, prices);
-    return budget_s + 2 * (bytes - whole_bytes) / uplinks->sum;
+    struct het_covering *covering = spread->covering;
+    for (size_t t = 0; t < covering->type_count; t++)
+        covering->types[t].free_bytes = sync_s * covering->types[t].uplink / 2;
+    het_covering_prepare(covering);
+    /* The prices of another point are a good start. */
+    if (het_covering_prove(covering, least_s, spread->prices) > spread->whole_bytes)
+        least_s = find_end(covering, spread->prices, spread->whole_bytes, least_s);
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        if (!(het_covering_solve(covering, least_s, spread->prices) >
+              spread->whole_bytes))
+            break;
+        double proved_s =
+            find_end(covering, spread->prices, spread->whole_bytes, least_s);
+        bool is_done = proved_s < least_s * (1 + WORTH_WHILE);
+        least_s = proved_s;
+        if (is_done)
+            break;
+    }
+    return least_s;
 }
 
-/* Least D + Y for any D between two points: concave for given prices, so the least is at
- * an end. */
-static double prove_interval(const struct het_covering *covering,
-                             const struct uplinks *uplinks, double whole_bytes,
-                             const struct point *low, const struct point *high)
+/* Gradients take up to `sync_s`, more than the next interval's; the pipelines then take
+ * `pipeline_s`. */
+struct point {
+    double sync_s, pipeline_s;
+};
+
+/* The interval [i, i + 1] of points in which least is proved. */
+static size_t find_weakest(const struct point *points, size_t count)
 {
-    double best = low->budget_s;
-    const struct point *const points[] = { low, high };
-    for (size_t i = 0; i < 2; i++) {
-        const double *prices = points[i]->prices;
-        double at_low = prove_sum(covering, uplinks, whole_bytes, low->budget_s, prices);
-        double at_high =
-            prove_sum(covering, uplinks, whole_bytes, high->budget_s, prices);
-        best = fmax(best, fmin(at_low, at_high));
-    }
-    return best;
+    size_t weakest = 0;
+    for (size_t i = 1; i + 1 < count; i++)
+        if (points[i].sync_s + points[i + 1].pipeline_s <
+            points[weakest].sync_s + points[weakest + 1].pipeline_s)
+            weakest = i;
+    return weakest;
 }
 
-/* Least D + Y for any D from `least_s` on. */
-static double prove_spread(const struct het_covering *covering,
-                           const struct uplinks *uplinks, double least_s)
+/* Least D + Y, knowing that D is at least `least_s`: Y is cut into intervals, in each of
+ * which Y is at least its lower end, and D what it must be at the upper end; the weakest
+ * interval is halved again and again. */
+static double prove_spread(const struct spread *spread, double least_s)
 {
-    uint32_t layers = covering->layer_count;
-    double whole_bytes = covering->bytes[layers] + covering->end_bytes;
-    double step_s = 2 * whole_bytes * (double)uplinks->node_count / uplinks->sum /
-                    INTERVALS;
-    if (!(step_s > 0))
-        return least_s;
-    auto_free double *prices = xcalloc(2 * (size_t)layers, sizeof *prices);
-    struct point low = { least_s, prices }, high = { least_s, prices + layers };
-    double bound_s = HUGE_VAL;
-    het_covering_solve(covering, low.budget_s, low.prices);
-    while (low.budget_s < bound_s) {
-        high.budget_s = low.budget_s + step_s;
-        het_covering_solve(covering, high.budget_s, high.prices);
-        bound_s =
-            fmin(bound_s, prove_interval(covering, uplinks, whole_bytes, &low, &high));
-        struct point done = low;
-        low = high;
-        high = done;
+    struct point points[MAX_POINTS];
+    size_t count = 2;
+    double most_s = 0;
+    for (size_t t = 0; t < spread->covering->type_count; t++)
+        most_s =
+            fmax(most_s, 2 * spread->whole_bytes / spread->covering->types[t].uplink);
+    points[0] = (struct point){ 0, HUGE_VAL };
+    points[1] = (struct point){ most_s, least_s };
+    while (count < MAX_POINTS) {
+        size_t at = find_weakest(points, count);
+        double low_s = points[at].sync_s, high_s = points[at + 1].sync_s;
+        if (!(high_s - low_s > WORTH_WHILE * least_s))
+            break;
+        double sync_s = (low_s + high_s) / 2;
+        memmove(points + at + 2, points + at + 1, (count - at - 1) * sizeof *points);
+        points[at + 1] =
+            (struct point){ sync_s,
+                            prove_pipelines(spread, sync_s, points[at + 2].pipeline_s) };
+        count++;
     }
-    return bound_s;
+    size_t at = find_weakest(points, count);
+    return points[at].sync_s + points[at + 1].pipeline_s;
 }
 
 double het_bound_iteration(const struct het_problem *problem)
@@ -526,8 +573,14 @@ double het_bound_iteration(const struct het_problem *problem)
     covering_init(&covering, problem, &uplinks);
     double bound_s = fmax(het_bound_floor(problem), covering.wait_s[layers]);
     if (uplinks.node_count > 1 && covering.type_count && layers <= HET_BOUND_MAX_LAYERS &&
-        bound_s < HUGE_VAL)
-        bound_s = prove_spread(&covering, &uplinks, bound_s);
+        bound_s > 0 && bound_s < HUGE_VAL) {
+        auto_free double *prices = xcalloc(layers, sizeof *prices);
+        const struct spread spread = { .covering = &covering,
+                                       .whole_bytes = covering.bytes[layers] +
+                                                      covering.end_bytes,
+                                       .prices = prices };
+        bound_s = prove_spread(&spread, bound_s);
+    }
     covering_fini(&covering);
     double optimizer_s = 0;
     for (uint32_t l = 0; l < layers; l++) {

@@ -30,20 +30,23 @@ double het_bound_floor(const struct het_problem *problem);
  * beside it. A node that holds much of the model has many gradients to exchange; nodes
  * that hold little must pass each sample on often.
  *
- *   T >= min over D of  max(D, D + 2 (M(D) - P) / U) + T_step
+ *   T >= min { D + Y : E(D, Y) <= P } + T_step
  *
- *   D     budget of the pipelines: max_p T_p; at least the compute floor and the least
- *         time of one micro-batch through all layers
- *   M(D)  least bytes of gradients that nodes must hold, each layer counted on every node
- *         that has it, so that all is computed in D seconds (covering.h)
- *   P, U  bytes of all gradients; bandwidth of all uplinks of nodes that can compute
- *   T_step  optimizer step of the layer that takes longest, where it takes least
+ *   D     time of the pipelines, max_p T_p: at least the compute floor and the least time
+ *         of one micro-batch through all layers
+ *   Y     T_sync
+ *   E     least bytes of gradients that nodes must hold beyond Y u / 2 each, so that all
+ *         is computed in D seconds; u is the node's uplink (covering.h)
+ *   P     bytes of all gradients
+ *   T_step  optimizer step of the layer that takes longest, where it takes least; of a
+ *         distributed optimizer its share for as many holders as there are GPUs
  *
- * Proof. (1) Y = T_sync is at least the seconds that any uplink is busy. A layer of b_l
- * bytes with n_l replicas on h_l nodes, h_l > 1, takes 2 (n_l - 1) / n_l b_l bytes
- * through the uplink of each of these nodes; n_l >= h_l, so that is at least
- * 2 (h_l - 1) b_l for all together, which also holds for h_l = 1. Summed over the
- * layers, Y U >= sum_l 2 (h_l - 1) b_l = 2 (H - P), H the bytes held by all nodes.
+ * Proof. (1) Y is at least the seconds that any uplink is busy. A layer of b_l bytes with
+ * n_l replicas on h_l > 1 nodes takes 2 (n_l - 1) / n_l b_l bytes through the uplink of
+ * each of these nodes, at least 2 (1 - 1 / h_l) b_l as n_l >= h_l; which also holds for
+ * h_l = 1. So a node that holds the layers H, of |H| bytes, has Y u >= 2 |H| - 2 a, with
+ * a = sum_{l in H} b_l / h_l, and a >= max(0, |H| - Y u / 2). Summed over all nodes, the
+ * a are P: each layer is shared out evenly among its nodes.
  *
  * (2) Look at the layers that a node computes of one sample without a break, a run
  * [a, e) of it. If a > 0, the sample came from another node, and if e < L, it went to
@@ -58,17 +61,17 @@ double het_bound_floor(const struct het_problem *problem);
  *
  * (3) Let y_i(a, e) be the seconds that node i spends on runs [a, e), over D - wait(a):
  * as many GPUs' worth of time, at most the k_i that it has. The runs make up the batch
- * in every layer. A node holds the layers of each of its runs, so at least the mean over
- * its GPUs, sum y_i(a, e) / k_i bytes(a, e). Hence y satisfies covering.h's program for
- * D, with k_i replaced by the largest of the type and the uplinks in x_t by the widest
- * (both only lower the least), and H >= M(D).
+ * in every layer. A node holds the layers of each of its runs, so what it holds beyond
+ * Y u / 2 is at least the mean of that over its GPUs, sum y_i(a, e) / k_i max(0,
+ * bytes(a, e) - Y u / 2). Hence y satisfies covering.h's program for D, with k_i
+ * replaced by the largest of the type and uplinks by the widest (both only lower the
+ * least), and E(D, Y) <= sum a = P.
  *
- * (4) T = D + Y + T_step >= D + max(0, 2 (M(D) - P) / U) + T_step for the plan's D. For
- * D from the floor on, interval by interval: prices prove bytes for each D, concave in D,
- * so D + 2 (. - P) / U is least at an end of the interval; and no D beyond the bound so
- * far can lower it. Prices are evaluated anew, so that rounding in the program's solution
- * cannot make the bound too high. A shared embedding is held by whoever has either end,
- * and counts once.
+ * (4) E falls with D and with Y. Y is cut into intervals. In each, D is at least what it
+ * must be at the upper end: where prices prove more than P bytes at some D, every smaller
+ * one is refuted. The weakest interval is halved again and again. Prices are evaluated
+ * anew, so that rounding in the program's solution cannot make the bound too high. A
+ * shared embedding is held by whoever has either end, and counts once.
  *
  * Limits of the job or the runtime only take plans away. With measured curves an uplink
  * is the most that any of them allows. Beyond HET_BOUND_MAX_LAYERS layers, or on one

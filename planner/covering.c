@@ -20,17 +20,37 @@ static double held_bytes(const struct het_covering *covering, uint32_t first,
     return has_end ? bytes + covering->end_bytes : bytes;
 }
 
-/* Samples that one GPU of the type does in time. */
-static double rate(const struct het_covering *covering, const struct run *run,
-                   double budget_s)
+static void prepare_type(const struct het_covering *covering,
+                         struct het_covering_type *type)
 {
-    const struct het_covering_type *type = &covering->types[run->type];
-    double seconds = type->compute[run->end] - type->compute[run->first] +
-                     type->crossing[run->first] + type->crossing[run->end];
-    double time_s = fmax(budget_s - covering->wait_s[run->first], 0);
-    if (!time_s || seconds >= HUGE_VAL)
-        return 0;
-    return seconds > 0 ? time_s / seconds : 1e300;
+    uint32_t layers = covering->layer_count;
+    size_t run = 0, runs = (size_t)layers * (layers + 1) / 2;
+    if (!type->a_second) {
+        type->a_second = xcalloc(runs, sizeof *type->a_second);
+        type->counted = xcalloc(runs, sizeof *type->counted);
+    }
+    for (uint32_t first = 0; first < layers; first++)
+        for (uint32_t end = first + 1; end <= layers; end++, run++) {
+            double seconds = type->compute[end] - type->compute[first] +
+                             type->crossing[first] + type->crossing[end];
+            double bytes = held_bytes(covering, first, end) - type->free_bytes;
+            type->a_second[run] = seconds > 0 ? 1 / seconds : 1e300;
+            type->counted[run] = fmax(bytes, 0) / type->node_gpus;
+        }
+}
+
+void het_covering_prepare(struct het_covering *covering)
+{
+    for (size_t t = 0; t < covering->type_count; t++)
+        prepare_type(covering, &covering->types[t]);
+}
+
+void het_covering_fini(struct het_covering *covering)
+{
+    for (size_t t = 0; t < covering->type_count; t++) {
+        het_free_pointer(&covering->types[t].a_second);
+        het_free_pointer(&covering->types[t].counted);
+    }
 }
 
 /* The run of `type` with the most worth less bytes, at prices whose prefix sums are
@@ -38,20 +58,30 @@ static double rate(const struct het_covering *covering, const struct run *run,
 static struct run find_best_run(const struct het_covering *covering, size_t type,
                                 double budget_s, const double *worth, double *ret_gain)
 {
-    double node_gpus = covering->types[type].node_gpus;
+    const double *a_second = covering->types[type].a_second;
+    const double *counted = covering->types[type].counted;
     struct run best = { .type = type, .end = 1 };
-    *ret_gain = -HUGE_VAL;
-    for (uint32_t first = 0; first < covering->layer_count; first++)
+    double best_gain = -HUGE_VAL;
+    for (uint32_t first = 0; first < covering->layer_count; first++) {
+        double time_s = fmax(budget_s - covering->wait_s[first], 0);
         for (uint32_t end = first + 1; end <= covering->layer_count; end++) {
-            const struct run run = { type, first, end };
-            double gain = rate(covering, &run, budget_s) * (worth[end] - worth[first]) -
-                          held_bytes(covering, first, end) / node_gpus;
-            if (gain > *ret_gain) {
-                *ret_gain = gain;
-                best = run;
+            double gain = time_s * *a_second++ * (worth[end] - worth[first]) - *counted++;
+            if (gain > best_gain) {
+                best_gain = gain;
+                best.first = first;
+                best.end = end;
             }
         }
+    }
+    *ret_gain = best_gain;
     return best;
+}
+
+/* Position of a run in a_second and counted. */
+static size_t run_index(const struct het_covering *covering, const struct run *run)
+{
+    size_t layers = covering->layer_count, first = run->first;
+    return first * layers - first * (first - 1) / 2 + (run->end - run->first - 1);
 }
 
 /* ---- the program ---- */
@@ -158,12 +188,14 @@ static bool choose_column(struct program *program, double *ret_cost, double *ret
         }
     if (!(best_gain > 0))
         return false;
-    double samples = rate(covering, &best, program->budget_s);
+    const struct het_covering_type *type = &covering->types[best.type];
+    size_t index = run_index(covering, &best);
+    double time_s = fmax(program->budget_s - covering->wait_s[best.first], 0);
+    double samples = time_s * type->a_second[index];
     for (uint32_t l = best.first; l < best.end; l++)
         program->column[l] = samples;
     program->column[layers + best.type] = 1;
-    *ret_cost = held_bytes(covering, best.first, best.end) /
-                covering->types[best.type].node_gpus;
+    *ret_cost = type->counted[index];
     return true;
 }
 
