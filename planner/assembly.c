@@ -1,5 +1,8 @@
 #include "planner/assembly.h"
 
+#include "planner/simulate.h"
+
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -334,4 +337,37 @@ const struct het_plan *het_assembly_plan(const struct het_catalog *catalog,
                                  .pipeline_s = pipeline_s };
     set_lanes(&assembly, mixture);
     return share_out(&assembly, batch) ? make_plan(&assembly) : NULL;
+}
+
+/* ---- the truth about a cell ---- */
+
+/* Longer by this share is noticed. */
+#define NOTICED 2e-3
+
+bool het_assembly_simulate(const struct het_catalog *catalog,
+                           struct het_cell_split *split, uint32_t count)
+{
+    if (split->is_simulated || split->cell->stage_count == 1 || count < 2)
+        return false;
+    split->is_simulated = true;
+    struct het_arena *arena = het_arena_new();
+    const struct het_cell_split *splits[] = { split };
+    struct het_mixture_group group = {
+        .splits = splits,
+        .split_count = 1,
+        .node_class = split->cell->gpus ? split->cell->gpu_class : HET_UNBOUND,
+        .count = 1,
+    };
+    const struct het_mixture mixture = { .groups = &group, .group_count = 1 };
+    struct assembly assembly = { .catalog = catalog, .arena = arena };
+    struct het_cost cost;
+    set_lanes(&assembly, &mixture);
+    assembly.lanes[0].microbatch_count = count;
+    double before = het_cell_split_seconds(split, count);
+    if (het_simulate_plan(NULL, catalog->market.problem, make_plan(&assembly), &cost,
+                          NULL, NULL) == 0)
+        split->bottleneck_s =
+            fmax((cost.pipeline_s - split->sum_s) / (count - 1.0), 1e-9);
+    het_arena_free(arena);
+    return het_cell_split_seconds(split, count) > before * (1 + NOTICED);
 }

@@ -15,4 +15,11 @@ const struct het_plan *het_assembly_plan(const struct het_catalog *catalog,
                                          const struct het_mixture *mixture,
                                          double pipeline_s, uint64_t batch);
 
+/* Sets split->bottleneck_s to what it would have to be for `count` micro-batches, alone
+ * on their nodes, to take as long as by simulation (simulate.h): stages that are not
+ * alike wait for each other in ways that the closed form does not see. Once a split.
+ * Returns whether it then takes noticeably longer. */
+bool het_assembly_simulate(const struct het_catalog *catalog,
+                           struct het_cell_split *split, uint32_t count);
+
 #endif

@@ -45,6 +45,7 @@ struct het_cell_split {
                       many holders */
     double step_s; /* optimizer of its slowest replica */
     const uint32_t *cuts;
+    bool is_simulated; /* bottleneck_s is what the simulation takes, by assembly.h */
 };
 
 /* What cells are priced with. */

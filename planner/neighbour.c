@@ -135,8 +135,9 @@ static void change_node(struct walk *walk, const struct nodes *now, uint32_t n)
         nodes = *now;
     }
     for (uint32_t c = 0; c < inventory->class_count; c++) {
-        if (c == now->list[n].class || inventory->classes[c].gpu_count !=
-                                           inventory->classes[now->list[n].class].gpu_count)
+        if (c == now->list[n].class ||
+            inventory->classes[c].gpu_count !=
+                inventory->classes[now->list[n].class].gpu_count)
             continue;
         nodes.list[n].class = c;
         add(walk, &nodes);

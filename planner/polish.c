@@ -536,9 +536,10 @@ static bool try_change(struct polish *polish, const struct change *change)
     if (het_cost_plan(polish->problem, plan, &cost, NULL) < 0 ||
         cost.iteration_s >= polish->best_s * (1 - MARGIN) || !fits(polish, plan))
         return false;
-    if (!het_search_offer(polish->search, plan) &&
-        cost.iteration_s < het_search_worth(polish->search))
-        return false; /* beyond the job's limits on GPUs, or the runtime's */
+    spend(polish, 8 + count_replicas(pipes, count));
+    if (!het_search_offer(polish->search, plan))
+        return false; /* slower by simulation, or beyond what the job or the runtime allow
+                       */
     take_over(polish, pipes, count, plan, cost.iteration_s);
     return true;
 }

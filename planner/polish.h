@@ -1,5 +1,6 @@
 /* polish.h - a plan made better step by step: small changes to its pipelines, each kept
- * if the plan is faster by cost.h. It starts from any bound plan, whoever found it.
+ * if the plan is faster by cost.h and takes the search's offer. It starts from any bound
+ * plan, whoever found it.
  *
  * A change takes one pipeline or two and puts others in their place, of the same GPUs or
  * with idle ones; layers are split anew by front.h, samples by balance.h, the batch over

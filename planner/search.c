@@ -535,7 +535,8 @@ static int run_algorithms(struct het_search *search, struct parts *parts,
     for (; *algorithms; algorithms++) {
         uint64_t share = share_of(search->problem, *algorithms, has_finisher, effort);
         search->incumbent = best;
-        if (best)
+        search->incumbent_cost = best_cost;
+        if (best && !(*algorithms)->is_simulated)
             het_cost_plan(search->problem, best, &search->incumbent_cost, NULL);
         if (run_algorithm(search, parts, *algorithms, share, err) < 0)
             return -1;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Cells whose neighbours are looked at, at most. */
-#define MAX_USED 12u
+#define MAX_USED 16u
 
 struct optimal {
     struct het_search *search;
@@ -18,9 +18,10 @@ struct optimal {
     struct het_inventory inventory;
     struct het_catalog catalog;
     double floor_s; /* no plan is faster */
-    /* Cells of the plan that was best when it was found, in closed form. */
+    /* Cells of the plans offered, and the most that the last one's nodes synchronise. */
     const struct het_cell *used[MAX_USED];
     uint32_t used_count;
+    double used_sync_s;
 };
 
 /* ---- one rung of the ladder ---- */
@@ -85,15 +86,23 @@ static double find_least(struct optimal *optimal, const struct rung *rung, doubl
     return high;
 }
 
+/* Rounds in which the simulation corrects the closed form; micro-batches and tasks. */
+#define MAX_CORRECTIONS 12
+#define MAX_SIMULATED   256u
+#define TASKS_A_UNIT    4u
+
 /* Where the batch does not come out, a little more time is given this often. */
 #define MAX_SLACKS 6
 
+/* Remembers the cells of a mixture, and what it takes of the rung's limit. */
 static void note_used(struct optimal *optimal, const struct het_mixture *mixture)
 {
-    optimal->used_count = 0;
+    optimal->used_sync_s = 0;
     for (uint32_t g = 0; g < mixture->group_count; g++)
         for (uint32_t s = 0; s < mixture->groups[g].split_count; s++) {
             const struct het_cell *cell = mixture->groups[g].splits[s]->cell;
+            optimal->used_sync_s =
+                fmax(optimal->used_sync_s, mixture->groups[g].splits[s]->sync_s);
             bool is_new = optimal->used_count < MAX_USED;
             for (uint32_t i = 0; i < optimal->used_count; i++)
                 is_new = is_new && optimal->used[i] != cell;
@@ -116,9 +125,10 @@ static void offer_rung(struct optimal *optimal, const struct rung *rung,
             plan =
                 het_assembly_plan(&optimal->catalog, arena, &mixture, pipeline_s, batch);
         struct het_violations violations = { 0 };
-        if (plan && !het_plan_check(arena, optimal->search->problem, plan, &violations) &&
-            het_search_offer(optimal->search, plan))
+        if (plan && !het_plan_check(arena, optimal->search->problem, plan, &violations)) {
+            het_search_offer(optimal->search, plan);
             note_used(optimal, &mixture);
+        }
         het_arena_free(arena);
         if (plan)
             return;
@@ -126,12 +136,50 @@ static void offer_rung(struct optimal *optimal, const struct rung *rung,
     }
 }
 
+/* Simulates the pipelines that would be used in the time found, those that have not been
+ * yet; whether any takes longer than was thought. */
+static bool was_too_hopeful(struct optimal *optimal, const struct rung *rung,
+                            double pipeline_s)
+{
+    const struct het_mixture_budget budget = { pipeline_s, rung->sync_s, rung->step_s };
+    struct het_catalog *catalog = &optimal->catalog;
+    struct het_arena *arena = het_arena_new();
+    struct het_mixture mixture;
+    bool was = false;
+    if (!het_mixture_find(catalog, arena, &budget,
+                          optimal->search->problem->workload->global_batch, &mixture))
+        mixture.group_count = 0;
+    for (uint32_t g = 0; g < mixture.group_count; g++)
+        for (uint32_t s = 0; s < mixture.groups[g].split_count; s++) {
+            const struct het_cell_split *split = mixture.groups[g].splits[s];
+            uint32_t count = het_cell_split_microbatches(split, pipeline_s);
+            if (split->is_simulated)
+                continue;
+            het_search_spend(optimal->search,
+                             1 + (uint64_t)split->cell->stage_count *
+                                     (count < MAX_SIMULATED ? count : MAX_SIMULATED) /
+                                     TASKS_A_UNIT);
+            was |= het_assembly_simulate(catalog,
+                                         &catalog->splits[split - catalog->splits],
+                                         count < MAX_SIMULATED ? count : MAX_SIMULATED);
+        }
+    het_arena_free(arena);
+    return was;
+}
+
 static void try_rung(struct optimal *optimal, const struct rung *rung)
 {
-    double worth = het_search_worth(optimal->search) * SLACK;
-    double pipeline_s = find_least(optimal, rung, worth - rung->sync_s - rung->step_s);
-    if (pipeline_s < HUGE_VAL)
+    for (int round = 0; round < MAX_CORRECTIONS; round++) {
+        double worth = het_search_worth(optimal->search) * SLACK;
+        double pipeline_s =
+            find_least(optimal, rung, worth - rung->sync_s - rung->step_s);
+        if (pipeline_s >= HUGE_VAL)
+            return;
+        if (round + 1 < MAX_CORRECTIONS && was_too_hopeful(optimal, rung, pipeline_s))
+            continue;
         offer_rung(optimal, rung, pipeline_s);
+        return;
+    }
 }
 
 /* ---- the ladder ---- */
@@ -152,9 +200,9 @@ static size_t find_values(const struct optimal *optimal, bool is_step, size_t mo
     for (size_t i = 0; i < catalog->split_count; i++)
         values[i] = is_step ? catalog->splits[i].step_s : catalog->splits[i].sync_s;
     qsort(values, catalog->split_count, sizeof *values, compare_seconds);
-    /* Values within 2 % are one: the largest of them. */
+    /* Values within 1 % are one: the largest of them. */
     for (size_t i = 0; i < catalog->split_count; i++) {
-        if (distinct && values[i] <= values[distinct - 1] * 1.02 + 1e-9)
+        if (distinct && values[i] <= values[distinct - 1] * 1.01 + 1e-9)
             values[distinct - 1] = fmax(values[distinct - 1], values[i]);
         else
             values[distinct++] = values[i];
@@ -166,21 +214,27 @@ static size_t find_values(const struct optimal *optimal, bool is_step, size_t mo
     return count;
 }
 
-#define MAX_SYNC_RUNGS 20
-#define MAX_STEP_RUNGS 3
+#define MAX_SYNC_RUNGS 64
+#define MAX_STEP_RUNGS 4
 
 static void climb(struct optimal *optimal)
 {
     double syncs[MAX_SYNC_RUNGS], steps[MAX_STEP_RUNGS];
     size_t sync_count = find_values(optimal, false, MAX_SYNC_RUNGS, syncs);
     size_t step_count = find_values(optimal, true, MAX_STEP_RUNGS, steps);
-    for (size_t i = 0; i < sync_count; i++)
-        for (size_t j = 0; j < step_count; j++) {
+    for (size_t j = 0; j < step_count; j++) {
+        double limit_s = HUGE_VAL; /* as good with this as with more */
+        for (size_t i = 0; i < sync_count; i++) {
             const struct rung rung = { syncs[i], steps[j] };
+            if (syncs[i] >= limit_s)
+                continue;
             if (!can_go_on(optimal))
                 return;
+            optimal->used_sync_s = HUGE_VAL;
             try_rung(optimal, &rung);
+            limit_s = optimal->used_sync_s;
         }
+    }
 }
 
 /* ---- cells like those of the best plan ---- */
@@ -286,5 +340,6 @@ const struct het_algorithm het_algo_optimal = {
     .summary = "asymmetric pipelines of like bricks, counted by a linear program",
     .is_whole = true,
     .starts_from_others = true,
+    .is_simulated = true,
     .run = run_optimal,
 };

@@ -50,8 +50,7 @@ static void check_plan(struct het_arena *arena, uint64_t seed,
           het_simulate_plan(NULL, problem, plan, &cost, NULL, NULL) == 0);
     CLAIM(seed, algorithm, plan->predicted.iteration_s == cost.iteration_s);
     CLAIM(seed, algorithm, plan->predicted.lower_bound_s <= cost.iteration_s);
-    CLAIM(seed, algorithm,
-          het_bound_iteration(problem) <= cost.iteration_s * (1 + 1e-9));
+    CLAIM(seed, algorithm, het_bound_iteration(problem) <= cost.iteration_s * (1 + 1e-9));
 }
 
 static void check_same(uint64_t seed, const struct het_plan *a, const struct het_plan *b)
