@@ -155,8 +155,14 @@ run-demo: all
 $(B)/bench-controller: $(call obj,tests/bench/controller.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+$(B)/bench-measure: $(call obj,tests/bench/measure.c)
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^
+$(B)/bench-random: $(call obj,tests/bench/random.c tests/planner/random_problem.c) $(B)/libhetplan.a
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PLANNER_LIBS)
 bench: packages ## planning and re-planning: time, memory, plan quality; writes bench.json
-	@$(MAKE) --no-print-directory -s -j2 all $(B)/bench-controller
+	@$(MAKE) --no-print-directory -s -j2 all $(B)/bench-controller $(B)/bench-measure $(B)/bench-random
 	@tests/bench/run $(BENCH_ARGS) $(B)
 
 golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the difference

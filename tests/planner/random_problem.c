@@ -1,7 +1,8 @@
 #include "tests/planner/random_problem.h"
 
-#include <check.h>
-#include <string.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* SplitMix64: Steele, Lea, Flood, 2014. */
 static uint64_t next_random(uint64_t *state)
@@ -236,8 +237,10 @@ static struct het_problem *make_problem(struct het_arena *arena, uint64_t seed,
     struct het_profile *profile = random_profile(arena, &state, size->layers);
     struct het_workload *workload = random_workload(arena, &state, size->batch);
     struct het_error err = { 0 };
-    int bound = het_problem_init(arena, cluster, profile, workload, problem, &err);
-    ck_assert_msg(bound == 0, "seed %llu: %s", (unsigned long long)seed, err.message);
+    if (het_problem_init(arena, cluster, profile, workload, problem, &err) < 0) {
+        fprintf(stderr, "random_problem: seed %" PRIu64 ": %s\n", seed, err.message);
+        abort(); /* not by Check: the bench uses this as well */
+    }
     return problem;
 }
 
