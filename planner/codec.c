@@ -358,6 +358,27 @@ static const char *name_in_network(const struct cluster_reader *reader, size_t t
     return NULL;
 }
 
+/* Puts the most that the curves say of a large message in the place of a node's figures:
+ * searches that look at one number a link see the measured one, and bounds no less than
+ * any send gets. */
+static void use_curves(const struct het_network *network, struct het_node *node)
+{
+    const double large_bytes = BYTES_PER_GB;
+    uint32_t place = node->place - 1;
+    double all = 0, inside = 0;
+    for (uint32_t gpus = 1; gpus <= node->gpu_count; gpus++) {
+        all = fmax(all, het_network_between(network, place, place, gpus, large_bytes));
+        inside = fmax(inside, het_network_inside(network, place, gpus, large_bytes));
+    }
+    double one = het_network_between(network, place, place, 1, large_bytes);
+    if (all > 0) {
+        node->uplink_bytes_per_s = all;
+        node->flow_bytes_per_s = one < all ? one : 0;
+    }
+    if (inside > 0)
+        node->intra_bytes_per_s = inside;
+}
+
 /* Points the nodes at their places: their types', in the zone that one of their domains
  * names. */
 static void find_places(struct cluster_reader *reader, struct het_node *nodes,
@@ -381,6 +402,7 @@ static void find_places(struct cluster_reader *reader, struct het_node *nodes,
                 place = exact;
         }
         nodes[i].place = place + 1;
+        use_curves(network, &nodes[i]);
     }
 }
 

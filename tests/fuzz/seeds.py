@@ -134,6 +134,14 @@ def seeds_event():
             "1s cordon node/a", "1s uncordon node/a", "1s notready node/a", "1s ready node/a"]
 
 
+def seeds_network():
+    files = [load(path) for path in sorted(glob.glob("tests/data/sailor/network/*.json"))]
+    for file in files:
+        yield dict(itertools.islice(file.items(), 3))
+    yield [{"X": {"2": [[0, 0, 1], 1e9]}},
+           {"z": {"X": {"1": {"z": {"X": {"1": [[-0.1, 1, 2], 4e9]}}}}}}]
+
+
 def seeds_node_list():
     items = nodes()
     for few in (items[:3], items[3:6], items[6:]):

@@ -310,6 +310,10 @@ START_TEST(types_of_a_cluster_find_their_curves_by_any_name)
                          names[i]);
     }
     ck_assert_uint_eq(cluster->nodes[4].place, 0);
+    /* The figures of a node are those of a message of 1 GB, the most of any count. */
+    ck_near(cluster->nodes[0].uplink_bytes_per_s, 6.03591305104673e9);
+    ck_near(cluster->nodes[0].flow_bytes_per_s, het_cluster_uplink(cluster, 0, 1, 1e9));
+    ck_near(cluster->nodes[0].intra_bytes_per_s, 248.8761698840839e9);
     ck_near(het_cluster_uplink(cluster, 4, 1, 1e6), 3e9);
     /* The node has four GPUs: more do not communicate. */
     ck_near(het_cluster_uplink(cluster, 0, 9, 1e6), 4.5592610071684785e9);
