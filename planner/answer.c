@@ -228,6 +228,18 @@ int het_question_read(struct het_arena *arena, const json_t *document,
 
 /* ---- answers ---- */
 
+struct het_problem het_question_problem(struct het_arena *arena,
+                                        const struct het_question *question)
+{
+    struct het_problem problem = question->problem;
+    struct het_workload *workload = het_arena_alloc(arena, sizeof *workload);
+    *workload = *problem.workload;
+    if (workload->state_reserve_bytes < 0)
+        workload->state_reserve_bytes = het_workload_default_reserve(workload);
+    problem.workload = workload;
+    return problem;
+}
+
 /* Seconds an iteration of the running plan takes for this question's cluster, profile and
  * limits; 0 if it cannot run there. */
 static double from_iteration_s(struct het_arena *arena,
@@ -304,14 +316,23 @@ static const struct het_plan *find_stable(struct het_arena *arena,
                                                                              : NULL;
 }
 
+static struct het_question planning_question(struct het_arena *arena,
+                                             const struct het_question *question)
+{
+    struct het_question planning = *question;
+    planning.problem = het_question_problem(arena, question);
+    return planning;
+}
+
 int het_question_plan(struct het_arena *arena, const struct het_question *question,
                       const struct het_plan **ret, struct het_error *err)
 {
     struct het_search_statistics statistics;
+    const struct het_question planning = planning_question(arena, question);
     struct het_search_options options = question->options;
     const struct het_plan *found;
     options.from = question->from;
-    if (het_search_run(arena, &question->problem, &options, &found, &statistics, err) < 0)
+    if (het_search_run(arena, &planning.problem, &options, &found, &statistics, err) < 0)
         return -1;
     struct het_plan *plan = het_plan_copy(arena, found);
     plan->predicted.profile_origin = question->problem.profile->origin;
@@ -319,9 +340,9 @@ int het_question_plan(struct het_arena *arena, const struct het_question *questi
     if (question->from) {
         place(arena, question, plan);
         plan->predicted.from_iteration_s = from_iteration_s(arena, question);
-        plan->predicted.stable = find_stable(arena, question, plan);
+        plan->predicted.stable = find_stable(arena, &planning, plan);
     }
-    find_unrestricted(arena, question, &plan->predicted);
+    find_unrestricted(arena, &planning, &plan->predicted);
     *ret = plan;
     return 0;
 }
@@ -453,8 +474,9 @@ int het_question_explain(struct het_arena *arena, const struct het_question *que
 {
     if (read_valid(arena, question, plan_json, ret_plan, err) < 0)
         return -1;
-    return het_explain(arena, &question->problem, *ret_plan,
-                       searches ? &question->options : NULL, ret, err);
+    const struct het_problem problem = het_question_problem(arena, question);
+    return het_explain(arena, &problem, *ret_plan, searches ? &question->options : NULL,
+                       ret, err);
 }
 
 static json_t *move_json(const struct het_explain_move *move)

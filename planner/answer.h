@@ -27,6 +27,11 @@ struct het_question {
     double max_migration_s; /* HUGE_VAL: no limit */
 };
 
+/* The question's problem as plans are searched for: with the default reserve of memory
+ * (workload.h), if the question does not say. In `arena`. */
+struct het_problem het_question_problem(struct het_arena *arena,
+                                        const struct het_question *question);
+
 /* Errors: HET_BAD_INPUT names part and field; HET_NO_PLAN, when no node has a free GPU.
  * The search's progress callback is not set. */
 int het_question_read(struct het_arena *arena, const json_t *document,

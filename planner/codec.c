@@ -667,6 +667,7 @@ static const char *const job_fields[] = { "globalBatchSize",
                                           "precision",
                                           "optimizer",
                                           "memoryHeadroomPercent",
+                                          "stateReserveBytes",
                                           "gradientOverlapPercent",
                                           "microBatchSizes",
                                           "minGPUs",
@@ -926,11 +927,12 @@ int het_codec_workload(struct het_arena *arena, const json_t *json,
     struct het_view job = het_view_root(json);
     struct het_view batch = het_view_get(&job, "globalBatchSize");
     struct het_view headroom = het_view_get(&job, "memoryHeadroomPercent");
+    struct het_view reserve = het_view_get(&job, "stateReserveBytes");
     struct het_view overlap = het_view_get(&job, "gradientOverlapPercent");
     struct het_view sizes = het_view_get(&job, "microBatchSizes");
     struct het_view least = het_view_get(&job, "minGPUs");
     struct het_view most = het_view_get(&job, "maxGPUs");
-    struct het_workload workload = { 0 };
+    struct het_workload workload = { .state_reserve_bytes = -1 };
     struct het_search_options options = { 0 };
     double percent = 0, overlap_percent = 0;
     if (!json_is_object(json))
@@ -938,6 +940,7 @@ int het_codec_workload(struct het_arena *arena, const json_t *json,
     if (het_view_members(&job, job_fields, err) < 0 || het_view_need(&batch, err) < 0 ||
         het_view_u32(&batch, 1, HET_MAX_GLOBAL_BATCH, &workload.global_batch, err) < 0 ||
         het_view_number(&headroom, 0, 90, &percent, err) < 0 ||
+        het_view_number(&reserve, 0, 1e3, &workload.state_reserve_bytes, err) < 0 ||
         het_view_number(&overlap, 0, 100, &overlap_percent, err) < 0 ||
         read_u32_list(arena, &sizes, HET_MAX_MICROBATCH, &workload.microbatch_sizes,
                       &workload.microbatch_size_count, err) < 0 ||

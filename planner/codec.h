@@ -40,15 +40,16 @@ int het_codec_profile(struct het_arena *arena, const json_t *json,
  *     "extrapolate": 1, "runtime": "torchrun", "algorithm": "auto", "effort": 1000000,
  * "seed": 1, "from": PLAN }
  *
- * With "gpuTypes" only those types are used; 0 as a maximum means no limit. Precision and
- * optimizer default to the profile's; another precision than the profile's is refused, as
- * its times would be wrong. "metisVariance", "metisPermute", "metisSizes" (auto,
- * powers, any), "metisRows" (types, mixed), "memoryModel" (own, metis), "ampSpeeds" (own,
- * mean), "ampSends" (exposed, hidden) and "dittoFolding" (plain, communication, none) are
- * options of those algorithms (algo.h); "statistics" asks for search.statistics. Members
- * of "constraints" that are not named here, but that the custom resource has, are those
- * that the controller has judged already; they are ignored. Any other unknown member is
- * refused. */
+ * "stateReserveBytes" is -1 in `ret` where it is not given, which keeps nothing in
+ * reserve. With "gpuTypes" only those types are used; 0 as a maximum means no limit.
+ * Precision and optimizer default to the profile's; another precision than the profile's
+ * is refused, as its times would be wrong. "metisVariance", "metisPermute", "metisSizes"
+ * (auto, powers, any), "metisRows" (types, mixed), "memoryModel" (own, metis),
+ * "ampSpeeds" (own, mean), "ampSends" (exposed, hidden) and "dittoFolding" (plain,
+ * communication, none) are options of those algorithms (algo.h); "statistics" asks for
+ * search.statistics. Members of "constraints" that are not named here, but that the
+ * custom resource has, are those that the controller has judged already; they are
+ * ignored. Any other unknown member is refused. */
 int het_codec_workload(struct het_arena *arena, const json_t *json,
                        const struct het_profile *profile, struct het_workload *ret,
                        struct het_search_options *ret_options, struct het_error *err);

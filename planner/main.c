@@ -567,11 +567,12 @@ static double cpu_seconds(void)
 static void compete(struct het_arena *arena, const struct het_question *question,
                     struct contestant *contestant)
 {
+    const struct het_problem problem = het_question_problem(arena, question);
     struct het_search_options options = question->options;
     struct het_error err;
     double before_s = cpu_seconds();
     options.algorithm = contestant->algorithm->name;
-    if (het_search_run(arena, &question->problem, &options, &contestant->plan,
+    if (het_search_run(arena, &problem, &options, &contestant->plan,
                        &contestant->statistics, &err) < 0)
         snprintf(contestant->message, sizeof contestant->message, "%.250s", err.message);
     contestant->cpu_s = cpu_seconds() - before_s;

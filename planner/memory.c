@@ -26,6 +26,22 @@ static double state_bytes(const struct het_problem *problem,
            het_workload_state_bytes(problem->workload, question->holders);
 }
 
+/* What the state may come to with what is kept in reserve. */
+static double reserved_bytes(const struct het_problem *problem,
+                             const struct het_layer_bytes *bytes,
+                             const struct het_memory_question *question)
+{
+    const struct het_workload *workload = problem->workload;
+    double state = state_bytes(problem, bytes, question);
+    if (!(workload->state_reserve_bytes > 0))
+        return state;
+    double parameters =
+        sum_layers(bytes->parameters, question->first_layer, question->layer_count);
+    return fmax(state,
+                parameters * (het_workload_state_bytes(workload, question->holders) +
+                              workload->state_reserve_bytes));
+}
+
 static double activation_bytes(const struct het_problem *problem,
                                const struct het_layer_bytes *bytes,
                                const struct het_memory_question *question)
@@ -58,7 +74,7 @@ double het_memory_replica_bytes(const struct het_problem *problem,
         het_profile_bytes(problem->profile, question->tp);
     if (!bytes)
         return HUGE_VAL;
-    return state_bytes(problem, bytes, question) +
+    return reserved_bytes(problem, bytes, question) +
            activation_bytes(problem, bytes, question) +
            workspace_bytes(problem, bytes, question->type);
 }
@@ -75,6 +91,7 @@ double het_memory_usable_bytes(const struct het_problem *problem, uint32_t type)
  * if the profile lacks the degree. */
 struct parts {
     double state, activations, workspace;
+    double reserved; /* state and reserve */
 };
 static bool find_parts(const struct het_problem *problem, const uint32_t *holders,
                        const struct het_memory_question *question, struct parts *ret)
@@ -97,6 +114,7 @@ static bool find_parts(const struct het_problem *problem, const uint32_t *holder
         part.layer_count = next - first;
         part.holders = holders[first];
         ret->state += state_bytes(problem, bytes, &part);
+        ret->reserved += reserved_bytes(problem, bytes, &part);
     }
     return true;
 }
@@ -117,7 +135,7 @@ static size_t count_replicas(const struct het_plan *plan)
 
 static void complain(struct het_arena *arena, const struct het_problem *problem,
                      const struct het_replica *replica,
-                     const struct het_peak_memory *peak,
+                     const struct het_peak_memory *peak, double needed_bytes,
                      struct het_violations *violations)
 {
     const double gib = 0x1p30;
@@ -125,7 +143,7 @@ static void complain(struct het_arena *arena, const struct het_problem *problem,
         arena, violations,
         "pipelines[%u].stages[%u].replicas[%u]: needs %.2f GiB a GPU, %s has %.2f GiB "
         "to use",
-        peak->pipeline, peak->stage, peak->replica, (double)peak->bytes / gib,
+        peak->pipeline, peak->stage, peak->replica, needed_bytes / gib,
         problem->cluster->types[replica->type].name,
         het_memory_usable_bytes(problem, replica->type) / gib);
 }
@@ -157,7 +175,7 @@ size_t het_memory_plan(struct het_arena *arena, const struct het_problem *proble
                                      : later,
                     .recompute = stage->recompute,
                 };
-                struct parts parts = { HUGE_VAL, 0, 0 };
+                struct parts parts = { HUGE_VAL, 0, 0, HUGE_VAL };
                 find_parts(problem, holders, &question, &parts);
                 double bytes = parts.state + parts.activations + parts.workspace;
                 peaks[filled] = (struct het_peak_memory){
@@ -170,10 +188,12 @@ size_t het_memory_plan(struct het_arena *arena, const struct het_problem *proble
                     .activation_bytes = whole_bytes(parts.activations),
                     .workspace_bytes = whole_bytes(parts.workspace),
                 };
-                if (bytes > het_memory_usable_bytes(problem, replica->type)) {
+                double needed = parts.reserved + parts.activations + parts.workspace;
+                if (needed > het_memory_usable_bytes(problem, replica->type)) {
                     misfits++;
                     if (violations)
-                        complain(arena, problem, replica, &peaks[filled], violations);
+                        complain(arena, problem, replica, &peaks[filled], needed,
+                                 violations);
                 }
                 filled++;
             }

@@ -11,7 +11,9 @@
  * the activations of the largest layer. With selective recomputation it is what the
  * profile measured so; where it did not, as without any.
  *
- * A plan fits when bytes <= capacity * (1 - headroom) on each of its GPUs. */
+ * A plan fits when bytes <= capacity * (1 - headroom) on each of its GPUs; with a reserve
+ * (workload.h), with the larger of the state and of that reserve over
+ * het_workload_state_bytes in place of the state. */
 #ifndef HET_MEMORY_H
 #define HET_MEMORY_H
 
@@ -27,7 +29,8 @@ struct het_memory_question {
     enum het_recompute recompute;
 };
 
-/* Bytes of one GPU of a replica. HUGE_VAL when the profile lacks the degree. */
+/* Bytes that must be there on one GPU of a replica, reserve included. HUGE_VAL when the
+ * profile lacks the degree. */
 double het_memory_replica_bytes(const struct het_problem *problem,
                                 const struct het_memory_question *question);
 /* Bytes that may be used on a GPU of cluster type `type`: memory less the headroom. */

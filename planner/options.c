@@ -234,6 +234,17 @@ static const struct option {
       .preset = "0",
       .help = "Share of the gradient exchange that the runtime hides behind the backward "
               "pass; it is taken as stated." },
+    { .name = "state-reserve-bytes",
+      .value = "X",
+      .path = "job.stateReserveBytes",
+      .commands = ALL,
+      .kind = KIND_NUMBER,
+      .low = 0,
+      .high = 1000,
+      .preset = "8 for plans in fp32, else 0",
+      .help = "Bytes a parameter that must be free beside the state that is predicted, "
+              "for what frameworks hold at times (gradient buckets, temporaries of the "
+              "optimizer). cost and check ask for none unless told." },
     { .name = "microbatch-sizes",
       .value = "LIST",
       .path = "job.microBatchSizes",

@@ -608,13 +608,25 @@ static int fail_no_plan(const struct het_search *search, const struct parts *par
             "memory, a profile of higher tensor-parallel degrees or smaller micro-"
             "batches%s would help",
             search->nearest_miss,
-            workload->memory_headroom > 0 ? ", or less memory headroom" : "");
+            workload->memory_headroom > 0        ? ", or less memory headroom"
+            : workload->state_reserve_bytes > 0 ? ", or a smaller --state-reserve-bytes,"
+                                                : "");
     return het_fail(
         err, HET_NO_PLAN,
         "no plan: a global batch of %u cannot be shared out over micro-batches that the "
         "profile has, within the job's limits on micro-batch sizes, tensor-parallel and "
         "data-parallel degrees; allow or measure more of them, or change the batch",
         workload->global_batch);
+}
+
+/* Holds for plans that use the reserve as well. */
+static double bound_of_all(const struct het_problem *problem)
+{
+    struct het_workload workload = *problem->workload;
+    struct het_problem unreserved = *problem;
+    workload.state_reserve_bytes = 0;
+    unreserved.workload = &workload;
+    return het_bound_iteration(&unreserved);
 }
 
 /* The winner once more past the checker, memory and simulation; then what is known of it.
@@ -640,7 +652,7 @@ static const struct het_plan *finish(struct het_arena *arena,
     assert(priced == 0);
     assert(simulated == 0);
 
-    double bound_s = search->is_optimal ? cost.iteration_s : het_bound_iteration(problem);
+    double bound_s = search->is_optimal ? cost.iteration_s : bound_of_all(problem);
     if (search->options->algorithm && find_algorithm(search->options->algorithm))
         plan->algorithm = find_algorithm(search->options->algorithm)->name;
     plan->predicted = (struct het_prediction){

@@ -178,6 +178,11 @@ int het_workload_check(const struct het_workload *workload, struct het_error *er
     return 0;
 }
 
+double het_workload_default_reserve(const struct het_workload *workload)
+{
+    return workload->precision == HET_FP32 ? 8 : 0;
+}
+
 double het_workload_checkpoint_bytes(const struct het_workload *workload)
 {
     /* Mixed: with the fp32 copy. */

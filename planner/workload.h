@@ -28,6 +28,10 @@ struct het_workload {
     double memory_headroom;  /* share of a GPU's memory kept free, [0, 0.9] */
     double gradient_overlap; /* share of the gradient exchange that the backward pass
                                 hides, [0, 1] */
+    /* A plan must also fit if frameworks hold so many bytes a parameter beside
+     * het_workload_state_bytes (gradient buckets, temporaries of the optimizer); not
+     * above 0: it need not. What is predicted does not have it. */
+    double state_reserve_bytes;
     const struct het_runtime *runtime; /* plans must be expressible for it (runtime.h);
                                           NULL: one that runs every plan */
 
@@ -59,6 +63,9 @@ double het_precision_bytes(enum het_precision precision);
  * `holders` ranks holding the layer: fp32 Adam 16, bf16 mixed Adam 18, distributed
  * 6 + 12/h (planner.md, Memory). */
 double het_workload_state_bytes(const struct het_workload *workload, uint32_t holders);
+/* state_reserve_bytes for planning, if the user does not say: in fp32, frameworks hold 16
+ * to 24 bytes a parameter with Adam, so 8; in mixed precision 0. */
+double het_workload_default_reserve(const struct het_workload *workload);
 /* Bytes that a checkpoint holds of one parameter: weights and optimizer state, without
  * gradients. fp32 Adam 12; bf16 mixed Adam 14 (AutoHet, section V.C: 180 GB for 13
  * billion parameters). */

@@ -44,7 +44,7 @@ def run(command):
 def plan(hetplan, folder, algorithm, memory="own", runs=1):
     command = [hetplan, "plan", "--profile", f"{folder}/profile", "--cluster",
                f"{folder}/cluster.json", "--global-batch-size", "128", "--algorithm",
-               algorithm, "--memory-model", memory, "--statistics", "--output", "json"]
+               algorithm, "--memory-model", memory, "--state-reserve-bytes", "0", "--statistics", "--output", "json"]
     if algorithm.endswith("-walk"):
         command += ["--metis-variance", "1", "--metis-permute", "128"]
     results = [run(command) for _ in range(runs)]
