@@ -1,5 +1,7 @@
 #include "planner/cell.h"
 
+#include "planner/cost.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -38,76 +40,45 @@ void het_cell_count(struct het_cell *cell)
 
 /* ---- sends ---- */
 
-/* A send takes bytes_s * (bytes of a sample) + latency_s. */
-struct link {
-    double bytes_s, latency_s;
-};
-
-static bool is_on_one_node(const struct het_cell_stage *from,
-                           const struct het_cell_stage *to)
+/* The stage as it would stand on the first nodes of its classes. */
+static struct het_stage stand_in(const struct het_cell_market *market,
+                                 struct het_arena *scratch,
+                                 const struct het_cell_stage *from)
 {
-    const struct het_cell_part *a = &from->parts[0], *b = &to->parts[0];
-    return from->part_count == 1 && to->part_count == 1 && a->class == b->class &&
-           a->first_node == b->first_node && a->node_count == 1 && b->node_count == 1;
-}
-
-static void load_link(const struct het_inventory *inventory,
-                      const struct het_cell_part *part, bool leaves, struct link *link)
-{
-    const struct het_node_class *class = &inventory->classes[part->class];
-    double samples = part->samples;
-    link->bytes_s = fmax(link->bytes_s, samples / part->tp / class->intra_bytes_per_s);
-    if (!leaves)
-        return;
-    uint32_t replicas = part->gpu_count / part->tp;
-    link->bytes_s = fmax(link->bytes_s, samples * replicas / class->uplink_bytes_per_s);
-    link->latency_s = fmax(link->latency_s, class->latency_s);
-}
-
-static double slowest_flow(const struct het_inventory *inventory,
-                           const struct het_cell_stage *stage)
-{
-    double flow = HUGE_VAL;
-    for (uint32_t i = 0; i < stage->part_count; i++)
-        flow = fmin(flow, inventory->classes[stage->parts[i].class].flow_bytes_per_s);
-    return flow;
-}
-
-/* The least of `field` over the parts, for flows between replicas. */
-static void stage_extremes(const struct het_cell_stage *stage, uint32_t *ret_tp,
-                           uint32_t *ret_samples)
-{
-    *ret_tp = UINT32_MAX;
-    *ret_samples = 0;
-    for (uint32_t i = 0; i < stage->part_count; i++) {
-        if (stage->parts[i].tp < *ret_tp)
-            *ret_tp = stage->parts[i].tp;
-        if (stage->parts[i].samples > *ret_samples)
-            *ret_samples = stage->parts[i].samples;
+    struct het_replica *replicas =
+        HET_ARENA_ARRAY(scratch, struct het_replica, stage_replicas(from));
+    size_t count = 0;
+    for (uint32_t i = 0; i < from->part_count; i++) {
+        const struct het_cell_part *part = &from->parts[i];
+        const struct het_node_class *class = &market->inventory->classes[part->class];
+        uint32_t a_node = part->gpu_count / part->tp;
+        for (uint32_t r = 0; r < het_cell_part_replicas(part); r++)
+            replicas[count++] =
+                (struct het_replica){ .node = class->nodes[part->first_node + r / a_node],
+                                      .type = class->type,
+                                      .tp = part->tp,
+                                      .microbatch_size = part->samples };
     }
+    return (struct het_stage){ .replicas = replicas, .replica_count = count };
 }
 
-/* het_cost_send for the cell: what leaves a node shares its uplink. */
-static struct link find_link(const struct het_inventory *inventory,
-                             const struct het_cell_stage *from,
-                             const struct het_cell_stage *to)
+/* [layer_count + 1]: seconds of a send to the next stage when that begins at a layer. */
+static const double *find_sends(const struct het_cell_market *market,
+                                struct het_arena *scratch,
+                                const struct het_cell_stage *from)
 {
-    struct link link = { 0 };
-    bool leaves = !is_on_one_node(from, to);
-    for (uint32_t i = 0; i < from->part_count; i++)
-        load_link(inventory, &from->parts[i], leaves, &link);
-    for (uint32_t i = 0; i < to->part_count; i++)
-        load_link(inventory, &to->parts[i], leaves, &link);
-    if (leaves) {
-        uint32_t from_tp, to_tp, from_samples, to_samples;
-        stage_extremes(from, &from_tp, &from_samples);
-        stage_extremes(to, &to_tp, &to_samples);
-        double samples = from_samples < to_samples ? from_samples : to_samples;
-        double flow = fmin(slowest_flow(inventory, from), slowest_flow(inventory, to));
-        link.bytes_s =
-            fmax(link.bytes_s, samples / (from_tp < to_tp ? from_tp : to_tp) / flow);
+    const struct het_profile *profile = market->problem->profile;
+    double *send_s = HET_ARENA_ARRAY(scratch, double, profile->layer_count + (size_t)1);
+    struct het_stage sender = stand_in(market, scratch, from);
+    struct het_stage receiver = stand_in(market, scratch, from + 1);
+    for (uint32_t l = 1; l < profile->layer_count; l++) {
+        sender.layer_count = l;
+        bool repeats =
+            l > 1 && profile->boundary_bytes[l - 1] == profile->boundary_bytes[l - 2];
+        send_s[l] = repeats ? send_s[l - 1]
+                            : het_cost_send(market->problem, &sender, &receiver);
     }
-    return link;
+    return send_s;
 }
 
 /* ---- gradients and optimizer ---- */
@@ -271,7 +242,6 @@ static bool set_stage(const struct het_cell_market *market, struct het_arena *sc
                       struct question *question)
 {
     const struct het_cell_stage *at = &cell->stages[stage];
-    const struct het_profile *profile = market->problem->profile;
     struct het_balance_stage *into = &question->stages[stage];
     *into = (struct het_balance_stage){ .times = question->times[stage],
                                         .times_count = at->part_count };
@@ -285,11 +255,7 @@ static bool set_stage(const struct het_cell_market *market, struct het_arena *sc
     into->ends = find_ends(market, scratch, cell, stage, sync_limit_s);
     if (!into->ends || stage + 1 == cell->stage_count)
         return into->ends;
-    struct link link = find_link(market->inventory, at, at + 1);
-    double *send_s = HET_ARENA_ARRAY(scratch, double, profile->layer_count + (size_t)1);
-    for (uint32_t l = 1; l <= profile->layer_count; l++)
-        send_s[l] = link.bytes_s * profile->boundary_bytes[l - 1] + link.latency_s;
-    into->send_s = send_s;
+    into->send_s = find_sends(market, scratch, at);
     return true;
 }
 

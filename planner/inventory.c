@@ -15,13 +15,19 @@ struct grown {
     size_t count, capacity;
 };
 
-static struct het_node_class class_of(const struct het_node *node)
+/* Bytes of a message for which measured bandwidths stand in the classes: some layers'
+ * gradients. */
+#define MESSAGE_BYTES 64e6
+
+static struct het_node_class class_of(const struct het_cluster *cluster, uint32_t index)
 {
+    const struct het_node *node = &cluster->nodes[index];
     return (struct het_node_class){
         .type = node->type,
         .gpu_count = node->gpu_count,
         .intra_bytes_per_s = node->intra_bytes_per_s,
-        .uplink_bytes_per_s = node->uplink_bytes_per_s,
+        .uplink_bytes_per_s =
+            het_cluster_uplink(cluster, index, node->gpu_count, MESSAGE_BYTES),
         .flow_bytes_per_s = node->flow_bytes_per_s > 0 ? node->flow_bytes_per_s
                                                        : HUGE_VAL,
         .latency_s = node->latency_s,
@@ -50,10 +56,10 @@ static void take_worst_links(struct het_node_class *class,
     class->latency_s = fmax(class->latency_s, other->latency_s);
 }
 
-static void add_node(struct grown *grown, const struct het_node *node, uint32_t index,
-                     bool by_links)
+static void add_node(struct grown *grown, const struct het_cluster *cluster,
+                     uint32_t index, bool by_links)
 {
-    struct het_node_class class = class_of(node);
+    struct het_node_class class = class_of(cluster, index);
     size_t at = 0;
     while (at < grown->count &&
            !(has_same_gpus(&grown->classes[at].class, &class) &&
@@ -83,7 +89,7 @@ static struct grown find_classes(const struct het_problem *problem,
     for (uint32_t n = 0; n < cluster->node_count; n++) {
         const struct het_node *node = &cluster->nodes[n];
         if (node->gpu_count && problem->profile_type[node->type] != HET_NO_TYPE)
-            add_node(&grown, node, n, by_links);
+            add_node(&grown, cluster, n, by_links);
     }
     return grown;
 }

@@ -482,7 +482,8 @@ static int run_whole(struct het_search *search, uint64_t effort, struct het_erro
     return result;
 }
 
-/* Up to this many GPUs, or with so little effort, the others have all of it as well. */
+/* Up to this many GPUs, or with so little effort, or for a runtime that cannot run every
+ * plan, the others have all of it as well. */
 #define FEW_GPUS     24u
 #define SMALL_EFFORT 50000u
 /* Else they have this part of it each, if there is one that starts from them. */
@@ -493,7 +494,8 @@ static uint64_t share_of(const struct het_problem *problem,
                          uint64_t effort)
 {
     bool is_small = effort <= SMALL_EFFORT ||
-                    het_cluster_gpu_count(problem->cluster) <= FEW_GPUS;
+                    het_cluster_gpu_count(problem->cluster) <= FEW_GPUS ||
+                    !het_runtime_runs_all(problem->workload->runtime);
     if (!has_finisher || algorithm->starts_from_others || is_small)
         return effort;
     return effort / OTHERS_SHARE;
