@@ -73,8 +73,8 @@ static const double *find_sends(const struct het_cell_market *market,
     struct het_stage receiver = stand_in(market, scratch, from + 1);
     for (uint32_t l = 1; l < profile->layer_count; l++) {
         sender.layer_count = l;
-        bool repeats =
-            l > 1 && profile->boundary_bytes[l - 1] == profile->boundary_bytes[l - 2];
+        bool repeats = l > 1 &&
+                       profile->boundary_bytes[l - 1] == profile->boundary_bytes[l - 2];
         send_s[l] = repeats ? send_s[l - 1]
                             : het_cost_send(market->problem, &sender, &receiver);
     }

@@ -2,12 +2,12 @@
 
 #include <string.h>
 
-/* A cell node by node. */
+/* A cell node by node; one stage may be on `width` nodes side by side. */
 struct stage {
     uint32_t gpu_count, tp;
 };
 struct node {
-    uint32_t class, stage_count;
+    uint32_t class, stage_count, width;
     struct stage stages[HET_CELL_MAX_STAGES];
 };
 struct nodes {
@@ -22,13 +22,15 @@ static bool read_nodes(const struct het_cell *cell, struct nodes *ret)
     const struct het_cell_part *before = NULL;
     for (uint32_t s = 0; s < cell->stage_count; s++) {
         const struct het_cell_part *part = &cell->stages[s].parts[0];
-        if (cell->stages[s].part_count != 1 || part->node_count != 1)
+        if (cell->stages[s].part_count != 1)
             return false;
         if (!before || before->class != part->class ||
             before->first_node != part->first_node)
-            ret->list[ret->count++].class = part->class;
+            ret->count++;
         before = part;
         struct node *node = &ret->list[ret->count - 1];
+        node->class = part->class;
+        node->width = part->node_count;
         node->stages[node->stage_count++] = (struct stage){ part->gpu_count, part->tp };
     }
     return true;
@@ -48,7 +50,7 @@ static bool write_cell(const struct nodes *nodes, struct het_cell *ret)
             ret->stages[ret->stage_count++] = (struct het_cell_stage){
                 .parts = { { .class = node->class,
                              .first_node = nodes->gpus ? 0 : ret->nodes[node->class],
-                             .node_count = 1,
+                             .node_count = node->width,
                              .first_gpu = gpu,
                              .gpu_count = node->stages[s].gpu_count,
                              .tp = node->stages[s].tp } },
@@ -56,7 +58,7 @@ static bool write_cell(const struct nodes *nodes, struct het_cell *ret)
             };
             gpu += node->stages[s].gpu_count;
         }
-        ret->nodes[node->class] += !nodes->gpus;
+        ret->nodes[node->class] += nodes->gpus ? 0 : node->width;
     }
     return ret->stage_count;
 }
@@ -95,7 +97,8 @@ static void change_stages(struct walk *walk, const struct nodes *now, uint32_t n
             add(walk, &nodes);
             stage->tp *= 2;
         }
-        if (stage->gpu_count % 2 == 0 && to->stage_count < HET_CELL_MAX_STAGES) {
+        if (stage->gpu_count % 2 == 0 && to->width == 1 &&
+            to->stage_count < HET_CELL_MAX_STAGES) {
             stage->gpu_count /= 2;
             if (stage->tp > stage->gpu_count)
                 stage->tp = stage->gpu_count;
@@ -114,6 +117,30 @@ static void change_stages(struct walk *walk, const struct nodes *now, uint32_t n
         stage->tp = stage->gpu_count;
         add(walk, &nodes);
     }
+}
+
+/* A stage more, on one or two nodes of any class, before all others or behind them. */
+static void add_stage(struct walk *walk, const struct nodes *now, bool is_last)
+{
+    const struct het_inventory *inventory = walk->catalog->market.inventory;
+    if (now->count == HET_CELL_MAX_STAGES)
+        return;
+    for (uint32_t c = 0; c < inventory->class_count; c++)
+        for (uint32_t width = 1; width <= 2; width++)
+            for (uint32_t tp = 1; tp <= inventory->classes[c].gpu_count; tp *= 2) {
+                struct nodes nodes = *now;
+                uint32_t at = is_last ? now->count : 0;
+                memmove(&nodes.list[at + 1], &nodes.list[at],
+                        (now->count - at) * sizeof *nodes.list);
+                nodes.count++;
+                nodes.list[at] = (struct node){
+                    .class = c,
+                    .width = width,
+                    .stage_count = 1,
+                    .stages = { { inventory->classes[c].gpu_count / tp * tp, tp } },
+                };
+                add(walk, &nodes);
+            }
 }
 
 static void change_node(struct walk *walk, const struct nodes *now, uint32_t n)
@@ -143,6 +170,11 @@ static void change_node(struct walk *walk, const struct nodes *now, uint32_t n)
         add(walk, &nodes);
         nodes = *now;
     }
+    if (now->list[n].stage_count == 1) {
+        nodes.list[n].width++;
+        add(walk, &nodes);
+        nodes = *now;
+    }
     if (n + 1 < now->count && now->list[n].class != now->list[n + 1].class) {
         nodes.list[n] = now->list[n + 1];
         nodes.list[n + 1] = now->list[n];
@@ -157,6 +189,8 @@ bool het_neighbour_add(struct het_catalog *catalog, const struct het_cell *cell,
     struct nodes nodes;
     if (!read_nodes(cell, &nodes))
         return true;
+    for (int is_last = 0; is_last <= 1 && !nodes.gpus; is_last++)
+        add_stage(&walk, &nodes, is_last);
     for (uint32_t n = 0; n < nodes.count; n++) {
         change_stages(&walk, &nodes, n);
         if (!nodes.gpus)

@@ -8,7 +8,9 @@
 /* Adds the cells that differ from `cell` in one respect: two stages of a node made one
  * (side by side, or of a higher tensor-parallel degree), a stage parted, another degree
  * of a stage, a node more or less, a node of another class with as many GPUs, two
- * neighbouring nodes exchanged. Cells whose stages span nodes or mix types have none.
+ * neighbouring nodes exchanged, a stage on one more node, or a stage more, on one or two
+ * nodes of any class, before all others or behind them. Cells whose stages mix types have
+ * none.
  * false when `effort` is spent. */
 bool het_neighbour_add(struct het_catalog *catalog, const struct het_cell *cell,
                        uint64_t effort);

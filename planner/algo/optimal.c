@@ -239,7 +239,7 @@ static void climb(struct optimal *optimal)
 
 /* ---- cells like those of the best plan ---- */
 
-#define MAX_REFINEMENTS 4
+#define MAX_REFINEMENTS 6
 /* Refining has this part of the effort. */
 #define REFINE_SHARE    8u
 
@@ -311,7 +311,7 @@ static void plan_single_nodes(struct optimal *optimal, struct het_stage_table *t
 }
 
 /* The polish has this part of the effort. */
-#define POLISH_SHARE 4u
+#define POLISH_SHARE 8u
 
 static int run_optimal(struct het_search *search, struct het_error *err)
 {

@@ -14,10 +14,10 @@
 static struct het_question read_question(struct het_arena *arena, const char *cluster,
                                          int batch)
 {
-    json_auto_t *document = json_pack(
-        "{s:o, s:{s:o}, s:{s:i}}", "cluster", test_read_json(cluster), "profile", "files",
-        test_read_directory("tests/data/sailor/opt-350"), "job", "globalBatchSize",
-        batch);
+    json_auto_t *document = json_pack("{s:o, s:{s:o}, s:{s:i}}", "cluster",
+                                      test_read_json(cluster), "profile", "files",
+                                      test_read_directory("tests/data/sailor/opt-350"),
+                                      "job", "globalBatchSize", batch);
     struct het_question question;
     struct het_error err;
     ck_assert_msg(het_question_read(arena, document, &question, &err) == 0, "%s",
@@ -86,9 +86,9 @@ START_TEST(every_batch_comes_out_exactly)
         struct het_search_options options = { .algorithm = "optimal", .effort = 60000 };
         const struct het_plan *plan;
         struct het_error err;
-        ck_assert_msg(het_search_run(arena, &question.problem, &options, &plan, NULL,
-                                     &err) == 0,
-                      "batch %d: %s", batches[i], err.message);
+        ck_assert_msg(
+            het_search_run(arena, &question.problem, &options, &plan, NULL, &err) == 0,
+            "batch %d: %s", batches[i], err.message);
         het_arena_free(arena); /* het_search_run has had the plan checked */
     }
 }
@@ -131,8 +131,7 @@ START_TEST(polish_makes_any_plan_better)
     struct het_stage_table *table = het_stage_table_new(problem);
     ck_assert(het_search_offer(&search, &plan));
     double before = search.incumbent_cost.iteration_s;
-    const struct het_plan *better =
-        het_polish_plan(&search, table, arena, &plan, 200000);
+    const struct het_plan *better = het_polish_plan(&search, table, arena, &plan, 200000);
     struct het_cost cost;
     ck_assert_int_eq(het_simulate_plan(NULL, problem, better, &cost, NULL, NULL), 0);
     ck_assert_double_lt(cost.iteration_s, before / 4);
