@@ -610,7 +610,7 @@ static int fail_no_plan(const struct het_search *search, const struct parts *par
             "memory, a profile of higher tensor-parallel degrees or smaller micro-"
             "batches%s would help",
             search->nearest_miss,
-            workload->memory_headroom > 0        ? ", or less memory headroom"
+            workload->memory_headroom > 0       ? ", or less memory headroom"
             : workload->state_reserve_bytes > 0 ? ", or a smaller --state-reserve-bytes,"
                                                 : "");
     return het_fail(
