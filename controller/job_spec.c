@@ -131,7 +131,7 @@ static const struct choice algorithms[] = {
     { "AMPAnnealing", "amp-sa" },
     { "Ditto", "ditto" },
     { "DittoGreedy", "ditto-greedy" },
-    { "AutoHet", NULL },
+    { "AutoHet", "autohet" },
     { "Exhaustive", NULL },
 };
 static const struct choice runtimes[] = {

@@ -31,8 +31,8 @@ struct solver {
     size_t pattern_count, pattern_capacity;
     double least_worth, least_memory; /* of any pattern */
     uint32_t least_size;
-    uint64_t *memo;    /* [MEMO_SLOTS]: what came to nothing, plus 1 */
-    uint32_t *chosen;  /* [group]: patterns */
+    uint64_t *memo;   /* [MEMO_SLOTS]: what came to nothing, plus 1 */
+    uint32_t *chosen; /* [group]: patterns */
 };
 
 static double power_of(const struct solver *solver, const uint32_t *counts)
@@ -415,8 +415,7 @@ static size_t list_candidates(struct solver *solver, struct candidate *candidate
     size_t count = 0;
     for (uint32_t d = 1; d <= solver->question->most_groups; d++)
         if (set_group_count(solver, d))
-            candidates[count++] =
-                (struct candidate){ d, d * power_bound(solver, d) };
+            candidates[count++] = (struct candidate){ d, d * power_bound(solver, d) };
     qsort(candidates, count, sizeof *candidates, compare_candidates);
     return count;
 }

@@ -10,12 +10,12 @@
  *   K         micro-batches an iteration of one pipeline
  *
  * Source: AutoHet, eq. 2 and 3; it leaves the bubble ratio rho open, here it is that of
- * one-forward-one-backward with even stages. With K = B / D, B micro-batches of w units of
- * work in all, a group takes (K + n - 1) w / sum g = K w / G_j, so that D z largest is the
- * least B w / (D z).
+ * one-forward-one-backward with even stages. With K = B / D, B micro-batches of w units
+ * of work in all, a group takes (K + n - 1) w / sum g = K w / G_j, so that D z largest is
+ * the least B w / (D z).
  *
- * Exact, by branch and bound over how many members of each type a group has. At a target z
- * a group is strong enough if sum_i (g_i - z / K) >= z (K - 1) / K: a linear covering.
+ * Exact, by branch and bound over how many members of each type a group has. At a target
+ * z a group is strong enough if sum_i (g_i - z / K) >= z (K - 1) / K: a linear covering.
  * Members with g_i >= z / K and m_i >= 0 never harm a group, so only groups that need all
  * of theirs are looked at and what is left over joins any. The next group is always one
  * with the first type left, and what is left is remembered when nothing came of it, so
@@ -38,7 +38,8 @@ struct het_grouping_type {
 struct het_grouping_question {
     const struct het_grouping_type *types;
     size_t type_count; /* at most HET_MAX_TYPES */
-    const double *microbatches; /* [most_groups + 1]: K with so many groups; 0: not asked */
+    const double
+        *microbatches; /* [most_groups + 1]: K with so many groups; 0: not asked */
     uint32_t most_groups;
     uint32_t size_limit; /* members of a group; 0: any number */
     bool is_even;        /* all groups have equally many */
@@ -50,12 +51,12 @@ struct het_grouping_question {
 #define HET_GROUPING_TOLERANCE 1e-9
 
 struct het_grouping {
-    double objective;         /* D z; 0: there is no way */
-    double bound;             /* no way has more */
-    uint32_t group_count;     /* D */
-    const uint32_t *members;  /* [group * type_count + type] */
-    bool is_proved;           /* nothing was left out for the work limit */
-    uint64_t nodes, work;     /* of the search; groups looked at */
+    double objective;        /* D z; 0: there is no way */
+    double bound;            /* no way has more */
+    uint32_t group_count;    /* D */
+    const uint32_t *members; /* [group * type_count + type] */
+    bool is_proved;          /* nothing was left out for the work limit */
+    uint64_t nodes, work;    /* of the search; groups looked at */
 };
 
 /* G of a group with counts[type] members; 0 for none. */

@@ -1,6 +1,7 @@
 #include "planner/search.h"
 
 #include "planner/algo/amp.h"
+#include "planner/algo/autohet.h"
 #include "planner/algo/ditto.h"
 #include "planner/algo/exhaustive.h"
 #include "planner/algo/megatron.h"
@@ -24,6 +25,7 @@ const struct het_algorithm *const *het_search_algorithms(void)
         &het_algo_amp_sa,        //
         &het_algo_ditto,         //
         &het_algo_ditto_greedy,  //
+        &het_algo_autohet,       //
         &het_algo_repair,        //
         &het_algo_optimal,       //
         &het_algo_exhaustive,    //

@@ -175,7 +175,8 @@ END_TEST
 START_TEST(one_a100_and_four_h20_are_two_unequal_pipelines)
 {
     /* {A100, H20}: 1.5 * 8 / 9; {3 H20}: 1.5 * 8 / 10 = 1.2, twice that 2.4. {A100} alone
-     * has too little memory; {A100, 2 H20}, {2 H20}: 2 * 1 * 8 / 9; one group: 3 * 8 / 12.
+     * has too little memory; {A100, 2 H20}, {2 H20}: 2 * 1 * 8 / 9; one group: 3 * 8
+     * / 12.
      */
     const struct het_grouping_type types[] = { { 1, 1, 80 }, { 4, 0.5, 100 } };
     struct het_grouping_question question = { .types = types,
