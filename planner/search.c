@@ -572,6 +572,53 @@ static int fail_early(const struct het_search *search, uint64_t effort,
         has_miss ? search->nearest_miss : "");
 }
 
+/* The least measured degree that the job allows on a type that it may use; and the most
+ * GPUs of a node of such a type. */
+static bool has_replica(const struct het_problem *problem, const struct parts *parts,
+                        uint32_t *ret_least_degree, uint32_t *ret_most_gpus)
+{
+    const struct het_cluster *cluster = problem->cluster;
+    const struct het_profile *profile = problem->profile;
+    bool found = false;
+    *ret_least_degree = UINT32_MAX;
+    *ret_most_gpus = 0;
+    for (size_t n = 0; n < cluster->node_count; n++) {
+        const struct het_node *node = &cluster->nodes[n];
+        if (!parts->types[node->type].most)
+            continue;
+        if (*ret_most_gpus < node->gpu_count)
+            *ret_most_gpus = node->gpu_count;
+        for (size_t i = 0; i < profile->measurement_count; i++) {
+            const struct het_measurement *measured = &profile->measurements[i];
+            if (measured->type != problem->profile_type[node->type] ||
+                !het_workload_allows_tensor_parallel(problem->workload, measured->tp))
+                continue;
+            if (*ret_least_degree > measured->tp)
+                *ret_least_degree = measured->tp;
+            found = found || measured->tp <= node->gpu_count;
+        }
+    }
+    return found;
+}
+
+static int fail_no_replica(const struct het_search *search, uint32_t least_degree,
+                           uint32_t most_gpus, struct het_error *err)
+{
+    const char *limits = search->problem->workload->tensor_parallel_count
+                             ? " and that the job allows"
+                             : "";
+    if (least_degree == UINT32_MAX)
+        return het_fail(err, HET_NO_PLAN,
+                        "no plan: there is no tensor-parallel degree that the profile "
+                        "has for these GPUs%s; measure or allow another",
+                        limits);
+    return het_fail(err, HET_NO_PLAN,
+                    "no plan: no node has GPUs enough for a tensor-parallel degree that "
+                    "the profile has for them%s: the least is %u, the largest node has "
+                    "%u GPUs; measure or allow lower degrees",
+                    limits, least_degree, most_gpus);
+}
+
 static int fail_no_plan(const struct het_search *search, const struct parts *parts,
                         uint64_t effort, struct het_error *err)
 {
@@ -597,6 +644,9 @@ static int fail_no_plan(const struct het_search *search, const struct parts *par
                         "no plan: no choice of GPUs meets the job's limits (at least %u, "
                         "at most %u, and those of single types)",
                         workload->min_gpus, workload->max_gpus);
+    uint32_t least_degree, most_gpus;
+    if (!has_replica(search->problem, parts, &least_degree, &most_gpus))
+        return fail_no_replica(search, least_degree, most_gpus, err);
     if (search->inexpressible_count)
         return het_fail(err, HET_NO_PLAN,
                         "no plan that %s can run was found: the plans that fit need %s; "

@@ -195,8 +195,27 @@ START_TEST(no_plan_names_the_limit_that_cannot_be_met)
     ck_assert_ptr_nonnull(
         strstr(err.message, "at least 7 GPUs of type fast, the cluster has 6"));
 
-    static const uint32_t sizes[] = { 3 };
+    static const uint32_t degrees[] = { 2, 4 };
     toy->workload.type_limit_count = 0;
+    toy->workload.tensor_parallel = degrees;
+    toy->workload.tensor_parallel_count = 2;
+    for (size_t n = 0; n < 3; n++)
+        toy->nodes[n].gpu_count = 1;
+    bind(toy);
+    err = search_fails(toy, "auto");
+    ck_assert_int_eq(err.code, HET_NO_PLAN);
+    ck_assert_msg(strstr(err.message, "the job allows: the least is 2, the largest node "
+                                      "has 1 GPUs"),
+                  "%s", err.message);
+    toy->workload.tensor_parallel = degrees + 1;
+    toy->workload.tensor_parallel_count = 1;
+    bind(toy);
+    err = search_fails(toy, "auto");
+    ck_assert_msg(strstr(err.message, "no tensor-parallel degree that the profile has"),
+                  "%s", err.message);
+
+    static const uint32_t sizes[] = { 3 };
+    toy->workload.tensor_parallel_count = 0;
     toy->workload.microbatch_sizes = sizes; /* 3 = 2 + 1, but 8 is no multiple of 3 */
     toy->workload.microbatch_size_count = 1;
     bind(toy);
