@@ -97,9 +97,14 @@ def instances(rows):
     return result
 
 
+def columns(rows):
+    """Algorithms; the walks have tables of their own (oomfirst_table.py)."""
+    return [a for a in dict.fromkeys(row["algorithm"] for row in rows)
+            if not a.endswith("-walk")]
+
+
 def steps(rows):
-    algorithms = list(dict.fromkeys(row["algorithm"] for row in rows))
-    algorithms = [a for a in algorithms if not a.endswith("-walk")]
+    algorithms = columns(rows)
     body = []
     for (group, name, batch), own in instances(rows).items():
         best = own["optimal"]
@@ -123,7 +128,7 @@ def seconds(row):
 
 
 def effort(rows):
-    algorithms = list(dict.fromkeys(row["algorithm"] for row in rows))
+    algorithms = columns(rows)
     body = []
     for (group, name, _), own in instances(rows).items():
         best = own["optimal"]
@@ -144,11 +149,11 @@ def bars(rows):
         step, user, gap = asked
         cells += [f"{step['limit']:.4g}", f"{row['stepSeconds']:.4g}", f"{step['ratio']:.3f}"] \
             if step else ["", f"{row['stepSeconds']:.4g}", ""]
-        cells += [f"{user['value']:.2g} of {user['limit']:.2g}" if user else ""]
-        cells += [f"{percent(row['gap'])}" + (f" of {percent(gap['limit'])}" if gap else "")]
+        cells += [f"{row['userSeconds']:.2g}" + (f" ({user['limit']:.2g})" if user else "")]
+        cells += [f"{percent(row['gap'])}" + (f" ({percent(gap['limit'])})" if gap else "")]
         body.append(cells)
     return table(["Model", "Cluster", "Batch", "Sailor's best, s", "`optimal`, s", "Ratio",
-                  "User CPU s", "Gap"], body)
+                  "User CPU s (allowed)", "Gap (allowed)"], body)
 
 
 def others(rows):
