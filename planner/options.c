@@ -536,7 +536,7 @@ static const struct option {
       .help = "Show no progress (it is shown only when standard error is a terminal)." },
     { .name = "help",
       .path = "help",
-      .commands = ALL,
+      .commands = ALL | HET_COMMAND_RENDER,
       .kind = KIND_FLAG,
       .help = "Print this text." },
 };
