@@ -14,9 +14,9 @@ SAILOR = "tests/data/sailor/layer_times"
 NETWORK = "tests/data/sailor/network"
 CLUSTERS = "tests/data/clusters"
 
-# Whoever is run on every instance; `optimal` last, to be compared with the others.
+# Run on an instance where it names no others; `optimal` last, to be compared with them.
 ALGORITHMS = ["megatron", "metis", "oomfirst", "amp", "amp-sa", "ditto", "ditto-greedy",
-              "optimal"]
+              "autohet", "optimal"]
 # As the OOM-first paper runs them.
 WALKS = ["metis-walk", "oomfirst-walk"]
 WALK_OPTIONS = ["--metis-variance", "1", "--metis-permute", "128", "--memory-model", "metis"]
@@ -28,13 +28,7 @@ class Bar:
     sailor_s: float = None  # a step of the best plan of Sailor's whole candidate list
     user_s: float = None    # CPU time of the process
     gap: float = None
-    walk_user_s: float = None  # CPU time of metis-walk
-
-    def fields(self):
-        names = {"sailor_s": "sailorSeconds", "user_s": "userSeconds", "gap": "gap",
-                 "walk_user_s": "walkUserSeconds"}
-        return {names[key]: value for key, value in dataclasses.asdict(self).items()
-                if value is not None}
+    other: tuple = None     # another algorithm, and the CPU time that it may take
 
 
 @dataclasses.dataclass
@@ -47,7 +41,8 @@ class Instance:
     options: list = dataclasses.field(default_factory=list)
     bar: Bar = dataclasses.field(default_factory=Bar)
     small: bool = False  # one of those that CI runs
-    walks: bool = False
+    algorithms: list = dataclasses.field(default_factory=lambda: ALGORITHMS)
+    running: list = None  # nodes of which the plan of `optimal` runs (--from); None: no plan
 
     def title(self):
         return f"{self.group}: {self.name}"
@@ -55,14 +50,16 @@ class Instance:
     def slug(self):
         return "".join(c if c.isalnum() else "-" for c in self.title().lower())
 
-    def files(self, folder):
-        """Options that name profile and cluster, written into `folder` where they are made."""
-        profile, cluster = self.profile, self.cluster
+    def files(self, folder, cluster=None):
+        """Options that name profile and cluster (its own, if none is given), written into
+        `folder` where they are made."""
+        name = self.slug() + ("-running" if cluster else "") + ".json"
+        profile, cluster = self.profile, cluster or self.cluster
         if isinstance(profile, int):
             layers, profile = profile, os.path.join(folder, f"synthetic-{profile}")
             synthetic_profile.write(layers, profile)
         if not isinstance(cluster, str):
-            nodes, cluster = cluster, os.path.join(folder, self.slug() + ".json")
+            nodes, cluster = cluster, os.path.join(folder, name)
             with open(cluster, "w", encoding="utf-8") as file:
                 json.dump({"nodes": nodes}, file)
         return ["--profile", profile, "--cluster", cluster]
@@ -137,6 +134,17 @@ def scaled():
             for count in [64, 256, 1024]]
 
 
+def changes():
+    """A node of a running job is lost, or comes back."""
+    whole = [nodes("A100", 16), nodes("V100", 48)]
+    less = [nodes("A100", 16), nodes("V100", 44)]
+    return [Instance("OPT-350M, running", name, f"{SAILOR}/opt-350", after, 1024,
+                     running=before, algorithms=["repair", "optimal"],
+                     bar=Bar(other=("repair", 0.05)), small=after == less)
+            for name, before, after in [("16 A100 + 48 V100 lose a node", whole, less),
+                                        ("16 A100 + 44 V100 get a node", less, whole)]]
+
+
 def papers():
     """The settings of the papers' own evaluations, as far as their data are published."""
     def amp(name, profile, cluster, batch, **more):
@@ -145,9 +153,9 @@ def papers():
 
     def oomfirst(layers, gpus, *limits, **more):
         return Instance("OOM-first, table 1", f"{layers} layers, {gpus} A100 + {gpus} V100",
-                        layers, oomfirst_nodes(gpus // 4), 128, walks=True,
-                        bar=Bar(user_s=limits[0], walk_user_s=limits[1]) if limits else Bar(),
-                        **more)
+                        layers, oomfirst_nodes(gpus // 4), 128, algorithms=WALKS + ALGORITHMS,
+                        bar=Bar(user_s=limits[0], other=("metis-walk", limits[1]))
+                        if limits else Bar(), **more)
 
     return [
         amp("GPT-2, 16 T4", "gpt2", "t4x16", 32, small=True),
@@ -163,4 +171,4 @@ def papers():
     ]
 
 
-ALL = measured() + papers() + scaled()
+ALL = measured() + papers() + scaled() + changes()

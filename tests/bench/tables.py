@@ -5,8 +5,7 @@ import statistics
 
 MOST_MIB = 256  # of `optimal`
 TIE = 1e-9
-# What is checked besides `optimal` against the best of the other algorithms.
-BARS = {"MiB", "user s", "user s of metis-walk", "step s of Sailor's best", "gap"}
+SAILOR = "step s of Sailor's best"
 
 HEADING = (f"  {'algorithm':13} {'user s':>8} {'MiB':>6} {'priced':>8} {'step s':>10} "
            f"{'bound s':>10} {'gap':>8} {'GPUs':>5} {'pipelines':>9}")
@@ -31,12 +30,12 @@ def checks(rows, bar):
     *others, best = rows
     found = [row for row in others if "stepSeconds" in row]
     result = [check("MiB", best["peakMiB"], MOST_MIB)]
-    if "userSeconds" in bar:
-        result.append(check("user s", best["userSeconds"], bar["userSeconds"]))
-    if "walkUserSeconds" in bar:
-        walk = next(row for row in rows if row["algorithm"] == "metis-walk")
-        result.append(check("user s of metis-walk", walk["userSeconds"],
-                            bar["walkUserSeconds"]))
+    if bar.user_s:
+        result.append(check("user s", best["userSeconds"], bar.user_s))
+    if bar.other:
+        name, limit_s = bar.other
+        other = next(row for row in rows if row["algorithm"] == name)
+        result.append(check(f"user s of {name}", other["userSeconds"], limit_s))
     if "stepSeconds" not in best:
         return result + [{"what": "a plan, as others have one", "value": 0, "limit": 1,
                           "ratio": 0, "met": not found}]
@@ -44,11 +43,10 @@ def checks(rows, bar):
         first = min(found, key=lambda row: row["stepSeconds"])
         result.append(check(f"step s of {first['algorithm']}", best["stepSeconds"],
                             first["stepSeconds"]))
-    if "sailorSeconds" in bar:
-        result.append(check("step s of Sailor's best", best["stepSeconds"],
-                            bar["sailorSeconds"]))
-    if "gap" in bar:
-        result.append(check("gap", best["gap"], bar["gap"]))
+    if bar.sailor_s:
+        result.append(check(SAILOR, best["stepSeconds"], bar.sailor_s))
+    if bar.gap:
+        result.append(check("gap", best["gap"], bar.gap))
     return result
 
 
@@ -71,7 +69,7 @@ def summary(rows):
 
 def sailor(rows):
     ratios = [item["ratio"] for _, item in all_checks(rows)
-              if item["what"] == "step s of Sailor's best"]
+              if item["what"] == SAILOR]
     return (f"`optimal` over Sailor's best: {statistics.mean(ratios):.3f} in the mean, "
             f"{max(ratios):.3f} at most." if ratios else "")
 
@@ -142,7 +140,7 @@ def bars(rows):
     body = []
     for row in rows:
         own = {item["what"]: item for item in row.get("checks", [])}
-        asked = [own.get(what) for what in ["step s of Sailor's best", "user s", "gap"]]
+        asked = [own.get(what) for what in [SAILOR, "user s", "gap"]]
         if not any(asked):
             continue
         cells = [row["group"], row["instance"], row["globalBatchSize"]]
@@ -158,7 +156,8 @@ def bars(rows):
 
 def others(rows):
     """In words: the instances on which another algorithm's plan is faster."""
-    compared = [(row, item) for row, item in all_checks(rows) if item["what"] not in BARS]
+    compared = [(row, item) for row, item in all_checks(rows)
+                if item["what"].startswith("step s of ") and item["what"] != SAILOR]
     lost = [f"{row['group']}, {row['instance']}: {item['what'].removeprefix('step s of ')}, by "
             f"{percent(item['ratio'] - 1, 1)}" for row, item in compared if not item["met"]]
     return (f"On {len(compared) - len(lost)} of {len(compared)} instances no other algorithm's "
