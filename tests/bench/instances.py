@@ -157,6 +157,12 @@ def papers():
                         bar=Bar(user_s=limits[0], other=("metis-walk", limits[1]))
                         if limits else Bar(), **more)
 
+    def autohet(model, cluster, **more):
+        return Instance("AutoHet, V", f"{model}, {cluster.replace('_', ' + ')}",
+                        f"tests/data/autohet/{model}.json",
+                        f"tests/data/autohet/{cluster}.json", 256,
+                        options=["--sequence-length", "2048", "--precision", "bf16"], **more)
+
     return [
         amp("GPT-2, 16 T4", "gpt2", "t4x16", 32, small=True),
         amp("GPT-2, 12 V100 + 4 T4", "gpt2", "v100x12_t4x4", 32),
@@ -164,6 +170,10 @@ def papers():
         *(Instance("Ditto, figure 8", f"GPT2-XL, Ex{n}", "tests/data/gpt2-xl/profile.json",
                    f"tests/data/gpt2-xl/ex{n}.json", 192, small=n == 1)
           for n in range(1, 6)),
+        *(autohet("gpt3-6.7b", cluster)
+          for cluster in ["a100x4_h800x2", "a100x5_h800x3", "a100x8_h800x8"]),
+        *(autohet("llama-6.7b", cluster, small=cluster == "a100x1_h20x4")
+          for cluster in ["a100x1_h20x4", "a100x2_h20x6", "a100x8_h20x8"]),
         oomfirst(10, 16, 0.05, 0.005, small=True),
         oomfirst(20, 32, 0.1, 0.2),
         oomfirst(20, 64),
