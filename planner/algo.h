@@ -61,6 +61,8 @@ struct het_search_options {
     void *progress_context;
 };
 
+#define HET_SEARCH_MAX_SEEDS 4u
+
 struct het_search {
     const struct het_problem *problem;
     /* The GPUs that the running algorithm may use: problem->cluster with the same node
@@ -76,7 +78,12 @@ struct het_search {
     struct het_search_statistics statistics;
     const struct het_plan *incumbent; /* NULL: none yet */
     struct het_cost incumbent_cost;   /* as offers are priced */
-    struct het_shortlist *shortlist;  /* of the running algorithm; NULL: not kept */
+    /* For one that starts from others: the best plan of each of them, by simulated time,
+     * the fastest (the incumbent) first. */
+    const struct het_plan *seeds[HET_SEARCH_MAX_SEEDS];
+    double seed_s[HET_SEARCH_MAX_SEEDS];
+    size_t seed_count;
+    struct het_shortlist *shortlist; /* of the running algorithm; NULL: not kept */
     bool is_optimal; /* the running algorithm has proved that no plan is faster */
     /* What came nearest, if nothing fits: shown with "no plan fits". */
     char nearest_miss[512];

@@ -486,10 +486,13 @@ static int run_whole(struct het_search *search, uint64_t effort, struct het_erro
 
 /* Up to this many GPUs, or with so little effort, or for a runtime that cannot run every
  * plan, the others have all of it as well. */
-#define FEW_GPUS     24u
-#define SMALL_EFFORT 50000u
-/* Else they have this part of it each, if there is one that starts from them. */
-#define OTHERS_SHARE 64u
+#define FEW_GPUS          24u
+#define SMALL_EFFORT      50000u
+/* Else they have this part of it each, if there is one that starts from them: less where
+ * they take longer for less. */
+#define OTHERS_SHARE      64u
+#define OTHERS_SHARE_MANY 128u
+#define MANY_GPUS         128u
 
 static uint64_t share_of(const struct het_problem *problem,
                          const struct het_algorithm *algorithm, bool has_finisher,
@@ -500,7 +503,9 @@ static uint64_t share_of(const struct het_problem *problem,
                     !het_runtime_runs_all(problem->workload->runtime);
     if (!has_finisher || algorithm->starts_from_others || is_small)
         return effort;
-    return effort / OTHERS_SHARE;
+    return effort / (het_cluster_gpu_count(problem->cluster) > MANY_GPUS
+                         ? OTHERS_SHARE_MANY
+                         : OTHERS_SHARE);
 }
 
 /* One algorithm. It starts without an incumbent, so that what it finds does not depend on
@@ -525,6 +530,26 @@ static int run_algorithm(struct het_search *search, struct parts *parts,
     return result == 0 ? 0 : het_wrap(err, "algorithm %s", algorithm->name);
 }
 
+/* Keeps the fastest plans, distinct in their times. */
+static void add_seed(struct het_search *search, const struct het_plan *plan,
+                     double seconds)
+{
+    size_t at = 0;
+    while (at < search->seed_count && search->seed_s[at] < seconds)
+        at++;
+    if (at == HET_SEARCH_MAX_SEEDS ||
+        (at < search->seed_count && search->seed_s[at] == seconds))
+        return;
+    if (search->seed_count < HET_SEARCH_MAX_SEEDS)
+        search->seed_count++;
+    for (size_t i = search->seed_count - 1; i > at; i--) {
+        search->seeds[i] = search->seeds[i - 1];
+        search->seed_s[i] = search->seed_s[i - 1];
+    }
+    search->seeds[at] = plan;
+    search->seed_s[at] = seconds;
+}
+
 /* All algorithms; the best plan by simulation is the incumbent in the end, the first of
  * equal ones. */
 static int run_algorithms(struct het_search *search, struct parts *parts,
@@ -544,13 +569,17 @@ static int run_algorithms(struct het_search *search, struct parts *parts,
             het_cost_plan(search->problem, best, &search->incumbent_cost, NULL);
         if (run_algorithm(search, parts, *algorithms, share, err) < 0)
             return -1;
+        is_optimal = is_optimal || search->is_optimal;
         const struct het_plan *plan =
             het_shortlist_best(search->shortlist, search->problem, &cost);
-        if (plan && (!best || cost.iteration_s < best_cost.iteration_s)) {
-            best = het_plan_copy(search->arena, plan);
+        if (!plan)
+            continue;
+        plan = het_plan_copy(search->arena, plan);
+        add_seed(search, plan, cost.iteration_s);
+        if (!best || cost.iteration_s < best_cost.iteration_s) {
+            best = plan;
             best_cost = cost;
         }
-        is_optimal = is_optimal || search->is_optimal;
     }
     search->is_optimal = is_optimal;
     search->incumbent = best;

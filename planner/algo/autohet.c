@@ -17,7 +17,7 @@
 
 /* Stages of one pipeline, and its place. */
 struct pipe {
-    const uint32_t *counts; /* [type] */
+    const uint32_t *counts;     /* [type] */
     uint32_t stage_count, like; /* the first pipeline of the same counts */
     uint32_t *types, *nodes;    /* [stage]: type index; node, HET_UNBOUND: none yet */
     uint32_t *cuts;             /* [stage + 1] */
@@ -135,8 +135,7 @@ static uint32_t find_node(const struct autohet *autohet, const uint32_t *used,
     uint32_t best = HET_UNBOUND;
     for (uint32_t n = 0; n < autohet->cluster->node_count; n++)
         if (autohet->cluster->nodes[n].type == type && room(autohet, used, n) >= count &&
-            (best == HET_UNBOUND ||
-             room(autohet, used, n) < room(autohet, used, best)))
+            (best == HET_UNBOUND || room(autohet, used, n) < room(autohet, used, best)))
             best = n;
     return best;
 }
@@ -156,8 +155,8 @@ static uint32_t next_stage(const struct pipe *pipe, uint32_t type)
 static void place_together(struct autohet *autohet, uint32_t *used, uint32_t type)
 {
     for (;;) {
-        uint32_t node = find_node(autohet, used, autohet->types[type],
-                                  autohet->pipe_count);
+        uint32_t node =
+            find_node(autohet, used, autohet->types[type], autohet->pipe_count);
         for (uint32_t j = 0; j < autohet->pipe_count && node != HET_UNBOUND; j++)
             if (next_stage(&autohet->pipes[j], type) == autohet->pipes[j].stage_count)
                 node = HET_UNBOUND;
@@ -246,7 +245,8 @@ static struct het_stage one_stage(const struct autohet *autohet, const struct pi
                                      .gpus = autohet->gpus,
                                      .tp = autohet->tp,
                                      .microbatch_size = autohet->size };
-    return (struct het_stage){ .layer_count = 1, .replicas = replica, .replica_count = 1 };
+    return (
+        struct het_stage){ .layer_count = 1, .replicas = replica, .replica_count = 1 };
 }
 
 /* Seconds of a send behind stage `s`, by the layer that the next one starts at; without
@@ -294,16 +294,14 @@ static void ask_stage(struct autohet *autohet, const struct pipe *pipe, uint32_t
         if (!is_there)
             continue;
         struct het_stage_kind kind = kind_of(autohet, t);
-        const uint32_t *fit =
-            het_stage_table_ends(autohet->table, kind, in_flight_of(autohet, pipe, s),
-                                 autohet->pipe_count);
+        const uint32_t *fit = het_stage_table_ends(
+            autohet->table, kind, in_flight_of(autohet, pipe, s), autohet->pipe_count);
         for (uint32_t l = 0; l < autohet->layer_count; l++)
             ends[l] = count && ends[l] < fit[l] ? ends[l] : fit[l];
         times[count++] = *het_stage_table_times(autohet->table, kind);
     }
-    *ret = (struct het_balance_stage){ .times = times,
-                                       .times_count = count,
-                                       .ends = ends };
+    *ret =
+        (struct het_balance_stage){ .times = times, .times_count = count, .ends = ends };
     if (s + 1 < pipe->stage_count)
         ret->send_s = stage_sends(autohet, pipe, s);
 }
@@ -313,7 +311,7 @@ static bool cut_evenly(const struct autohet *autohet, struct pipe *pipe,
 {
     for (uint32_t s = 0; s < pipe->stage_count; s++) {
         pipe->cuts[s + 1] = pipe->cuts[s] + het_runtime_even_layers(autohet->layer_count,
-                                                                     pipe->stage_count, s);
+                                                                    pipe->stage_count, s);
         if (stages[s].ends[pipe->cuts[s]] < pipe->cuts[s + 1])
             return false;
     }
@@ -392,13 +390,13 @@ static bool cut_pipe(struct autohet *autohet, struct pipe *pipe, bool shared)
         .layer_count = autohet->layer_count,
         .stages = stages,
         .stage_count = pipe->stage_count,
-        .microbatch_count =
-            (autohet->batches + autohet->pipe_count - 1) / autohet->pipe_count,
+        .microbatch_count = (autohet->batches + autohet->pipe_count - 1) /
+                            autohet->pipe_count,
     };
     uint64_t layers = autohet->layer_count;
-    het_search_spend(autohet->search, 4 * layers * layers * pipe->stage_count /
-                                              HET_EFFORT_CELLS_A_UNIT +
-                                          1);
+    het_search_spend(autohet->search,
+                     4 * layers * layers * pipe->stage_count / HET_EFFORT_CELLS_A_UNIT +
+                         1);
     struct het_balance_space *space =
         het_balance_space_new(autohet->layer_count, pipe->stage_count);
     double seconds;
@@ -443,8 +441,8 @@ static uint64_t fill_counts(struct autohet *autohet, double seconds)
     for (uint32_t j = 0; j < autohet->pipe_count; j++) {
         struct pipe *pipe = &autohet->pipes[j];
         double more = floor((seconds - pipe->sum_s) / pipe->bottleneck_s);
-        pipe->microbatch_count =
-            1 + (uint32_t)fmin(fmax(more, 0), (double)autohet->batches);
+        pipe->microbatch_count = 1 +
+                                 (uint32_t)fmin(fmax(more, 0), (double)autohet->batches);
         sum += pipe->microbatch_count;
     }
     return sum;
@@ -680,7 +678,8 @@ static int run(struct het_search *search, struct het_error *err)
 const struct het_algorithm het_algo_autohet = {
     .name = "autohet",
     .source = "AutoHet, section III, Algorithm 1",
-    .summary = "pipelines of different shape and like power, found exactly over counts of "
-               "GPU types; weak GPUs first, layers by speed",
+    .summary =
+        "pipelines of different shape and like power, found exactly over counts of "
+        "GPU types; weak GPUs first, layers by speed",
     .run = run,
 };

@@ -4,6 +4,7 @@
 #include "planner/bound.h"
 #include "planner/neighbour.h"
 #include "planner/polish.h"
+#include "planner/simulate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -313,6 +314,35 @@ static void plan_single_nodes(struct optimal *optimal, struct het_stage_table *t
 /* The polish has this part of the effort. */
 #define POLISH_SHARE 8u
 
+/* Seeds that are slower than the best plan by more than this are not polished. */
+#define SEED_REACH 1.03
+
+/* The best plan, and the plans that the others came to: where they are polished to may be
+ * better, though the way there is not. */
+static void polish_all(struct optimal *optimal, struct het_stage_table *table,
+                       uint64_t effort)
+{
+    struct het_search *search = optimal->search;
+    het_polish_plan(search, table, optimal->arena, search->incumbent, effort / 2);
+    const struct het_plan *best = search->incumbent;
+    struct het_cost best_cost = search->incumbent_cost;
+    for (size_t i = 0; i < search->seed_count; i++) {
+        if (search->seed_s[i] > best_cost.iteration_s * SEED_REACH ||
+            het_simulate_plan(NULL, search->problem, search->seeds[i],
+                              &search->incumbent_cost, NULL, NULL) < 0)
+            continue;
+        search->incumbent = search->seeds[i];
+        het_polish_plan(search, table, optimal->arena, search->incumbent,
+                        effort / 2 / search->seed_count);
+        if (search->incumbent_cost.iteration_s < best_cost.iteration_s) {
+            best = search->incumbent;
+            best_cost = search->incumbent_cost;
+        }
+    }
+    search->incumbent = best;
+    search->incumbent_cost = best_cost;
+}
+
 static int run_optimal(struct het_search *search, struct het_error *err)
 {
     (void)err;
@@ -327,8 +357,7 @@ static int run_optimal(struct het_search *search, struct het_error *err)
         plan_single_nodes(&optimal, table, effort / 4);
     }
     if (search->incumbent)
-        het_polish_plan(search, table, optimal.arena, search->incumbent,
-                        effort / POLISH_SHARE);
+        polish_all(&optimal, table, effort / POLISH_SHARE);
     het_stage_table_free(table);
     het_arena_free(optimal.arena);
     return 0;

@@ -116,10 +116,9 @@ START_TEST(layers_are_in_proportion_to_power)
         times[s] = (struct het_balance_times){ seconds, zero };
         stages[s] = (struct het_balance_stage){ .times = &times[s], .times_count = 1 };
     }
-    const struct het_balance_layers question = { .layer_count = 12,
-                                                 .stages = stages,
-                                                 .stage_count = 3,
-                                                 .microbatch_count = 1000 };
+    const struct het_balance_layers question = {
+        .layer_count = 12, .stages = stages, .stage_count = 3, .microbatch_count = 1000
+    };
     struct het_balance_space *space = het_balance_space_new(12, 3);
     uint32_t cuts[4];
     double seconds;
