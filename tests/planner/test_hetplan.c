@@ -266,10 +266,10 @@ START_TEST(help_says_all_there_is)
             command_run(folder, NULL, commands[i], "--help", NULL);
         ck_assert_msg(result.exit_code == 0, "%s: %s", commands[i], result.err);
         ck_assert_str_eq(result.err, "");
-        static const char *const sections[] = {
-            "NAME\n",      "\nSYNOPSIS\n",    "\nDESCRIPTION\n", "\nOPTIONS\n",
-            "\nOUTPUT\n", "\nEXIT STATUS\n", "\nEXAMPLES\n",    "--help\n"
-        };
+        static const char *const sections[] = { "NAME\n",          "\nSYNOPSIS\n",
+                                                "\nDESCRIPTION\n", "\nOPTIONS\n",
+                                                "\nOUTPUT\n",      "\nEXIT STATUS\n",
+                                                "\nEXAMPLES\n",    "--help\n" };
         for (size_t k = 0; k < sizeof sections / sizeof *sections; k++)
             ck_assert_msg(strstr(result.out, sections[k]) != NULL, "%s", sections[k]);
         for (const char *text = result.out; *text;) {
