@@ -117,7 +117,7 @@ def measured():
         curves("128 A100 + 384 V100", "a100x128_v100x384", 1024),
         curves(four, four_file, 1024),
         neo("8 A100 + 8 V100", "a100x8_v100x8", 256),
-        neo("16 A100 + 16 V100", "a100x16_v100x16", 1024, small=True),
+        neo("16 A100 + 16 V100", "a100x16_v100x16", 1024),
         neo("32 A100 + 96 V100", "a100x32_v100x96", 2048, bar=Bar(39.4, 1, 0.30)),
         neo("128 A100 + 384 V100", "a100x128_v100x384", 2048),
         llama("8 GH200 + 8 A100", "gh200x8_a100x8_rtx3090x8", 256, small=True),
@@ -127,7 +127,7 @@ def measured():
 
 def scaled():
     """Four types, as many GPUs of each."""
-    return [Instance("OPT-350M, scaled", f"4 x {count} A100, V100, GH200, RTX3090",
+    return [Instance("OPT-350M, scaled", f"{count} each of A100, V100, GH200, RTX3090",
                      f"{SAILOR}/opt-350",
                      [nodes(t, count) for t in ["A100", "V100", "GH200", "RTX3090"]], 8192,
                      bar=Bar(user_s=10) if count == 1024 else Bar())
