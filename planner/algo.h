@@ -101,8 +101,9 @@ struct het_algorithm {
     bool is_whole;   /* leaves GPUs idle by itself: it is run on the whole cluster only */
     bool needs_from; /* is run as one of all only with options->from */
     bool starts_from_others; /* those are run first, and the best plan is its incumbent */
-    bool is_apart;           /* is run when it is named, not as one of all */
-    bool is_simulated;       /* its offers are priced by simulation, not in closed form */
+    bool is_quick;     /* has all of the effort where others have a part (search.h) */
+    bool is_apart;     /* is run when it is named, not as one of all */
+    bool is_simulated; /* its offers are priced by simulation, not in closed form */
 };
 
 /* Takes `units` of effort; false when the budget is spent, and the algorithm returns. */

@@ -93,8 +93,13 @@ static void take_bulk(struct assembly *assembly, uint64_t *excess)
 {
     struct lane *lane;
     while (*excess > EXACT_SAMPLES && (lane = find_slowest(assembly, 0, *excess))) {
-        lane->microbatch_count--;
-        *excess -= lane->split->cell->samples;
+        /* Of very many, some at a time, so that few rounds are left. */
+        uint64_t share = *excess / lane->split->cell->samples / assembly->lane_count / 8;
+        uint32_t count = share > lane->microbatch_count ? lane->microbatch_count
+                         : share                        ? (uint32_t)share
+                                                        : 1;
+        lane->microbatch_count -= count;
+        *excess -= (uint64_t)count * lane->split->cell->samples;
     }
 }
 

@@ -90,8 +90,11 @@ bool het_batch_take(struct het_batch_lane *lanes, size_t lane_count, uint64_t ex
     struct het_batch_lane *lane;
     while (excess > HET_BATCH_EXACT &&
            (lane = find_slowest(lanes, lane_count, 0, excess))) {
-        lane->count--;
-        excess -= lane->samples;
+        /* Of very many, some at a time, so that few rounds are left. */
+        uint64_t share = excess / lane->samples / lane_count / 8;
+        uint32_t count = share > lane->count ? lane->count : share ? (uint32_t)share : 1;
+        lane->count -= count;
+        excess -= (uint64_t)count * lane->samples;
     }
     if (excess <= HET_BATCH_EXACT &&
         (!excess || take_exactly(lanes, lane_count, (uint32_t)excess)))

@@ -501,7 +501,7 @@ static uint64_t share_of(const struct het_problem *problem,
     bool is_small = effort <= SMALL_EFFORT ||
                     het_cluster_gpu_count(problem->cluster) <= FEW_GPUS ||
                     !het_runtime_runs_all(problem->workload->runtime);
-    if (!has_finisher || algorithm->starts_from_others || is_small)
+    if (!has_finisher || algorithm->starts_from_others || algorithm->is_quick || is_small)
         return effort;
     return effort / (het_cluster_gpu_count(problem->cluster) > MANY_GPUS
                          ? OTHERS_SHARE_MANY

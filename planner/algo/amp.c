@@ -882,6 +882,7 @@ const struct het_algorithm het_algo_amp = {
     .summary = "every uniform tp x dp x pp grid and micro-batch size, ranks placed in "
                "that order, layers cut exactly",
     .run = amp_run,
+    .is_quick = true,
 };
 
 const struct het_algorithm het_algo_amp_sa = {
