@@ -1,5 +1,6 @@
 #include "planner/grouping.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,6 +289,7 @@ static void join(const struct solver *solver, uint32_t *members, uint32_t *left)
                     (!weakest || power_of(solver, group) < power_of(solver, weakest)))
                     weakest = group;
             }
+            assert(weakest); /* set_group_count: all groups together have room for all */
             weakest[t]++;
         }
 }

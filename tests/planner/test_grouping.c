@@ -95,7 +95,7 @@ START_TEST(the_best_grouping_is_that_of_trying_all)
     for (int round = 0; round < 600; round++) {
         struct het_grouping_type types[3];
         double microbatches[9];
-        uint32_t type_count = 1 + next_random(&state, 3), left = 8, total = 0;
+        uint32_t type_count = 1 + next_random(&state, 3), left = 8;
         for (uint32_t t = 0; t < type_count; t++) {
             uint32_t count = 1 + next_random(&state, left - (type_count - t) + 1);
             count = count > 4 ? 4 : count;
@@ -105,7 +105,6 @@ START_TEST(the_best_grouping_is_that_of_trying_all)
                 .memory = (double)next_random(&state, 12) - 1,
             };
             left -= count;
-            total += count;
         }
         double batch = 1 + next_random(&state, 40);
         bool is_fixed = next_random(&state, 2);
