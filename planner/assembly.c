@@ -1,5 +1,6 @@
 #include "planner/assembly.h"
 
+#include "planner/batch.h"
 #include "planner/simulate.h"
 
 #include <math.h>
@@ -9,7 +10,6 @@
 /* A pipeline to be. */
 struct lane {
     const struct het_cell_split *split;
-    uint32_t microbatch_count;
     uint32_t node_class, node; /* of those of the class: the lane's, if it is on one */
     uint32_t first_nodes[HET_MAX_NODE_CLASSES]; /* of a cell of whole nodes */
 };
@@ -18,20 +18,14 @@ struct assembly {
     const struct het_catalog *catalog;
     struct het_arena *arena;
     struct lane *lanes;
+    struct het_batch_lane *batch; /* [lane]: the same lanes' times and micro-batches */
     size_t lane_count;
     double pipeline_s;
 };
 
-static uint64_t lane_samples(const struct lane *lane)
+static uint64_t lane_samples(const struct het_batch_lane *lane)
 {
-    return (uint64_t)lane->microbatch_count * lane->split->cell->samples;
-}
-
-static double lane_seconds(const struct lane *lane)
-{
-    return lane->microbatch_count
-               ? het_cell_split_seconds(lane->split, lane->microbatch_count)
-               : 0;
+    return (uint64_t)lane->count * lane->samples;
 }
 
 /* ---- lanes on nodes ---- */
@@ -43,17 +37,16 @@ static void set_lanes(struct assembly *assembly, const struct het_mixture *mixtu
     for (uint32_t i = 0; i < mixture->group_count; i++)
         count += (size_t)mixture->groups[i].count * mixture->groups[i].split_count;
     assembly->lanes = HET_ARENA_ARRAY(assembly->arena, struct lane, count);
+    assembly->batch = HET_ARENA_ARRAY(assembly->arena, struct het_batch_lane, count);
     for (uint32_t i = 0; i < mixture->group_count; i++) {
         const struct het_mixture_group *group = &mixture->groups[i];
         for (uint32_t n = 0; n < group->count; n++) {
             for (uint32_t s = 0; s < group->split_count; s++) {
+                const struct het_cell_split *split = group->splits[s];
+                assembly->batch[assembly->lane_count] = het_cell_split_lane(
+                    split, het_cell_split_microbatches(split, assembly->pipeline_s));
                 struct lane *lane = &assembly->lanes[assembly->lane_count++];
-                *lane = (struct lane){
-                    .split = group->splits[s],
-                    .microbatch_count = het_cell_split_microbatches(group->splits[s],
-                                                                    assembly->pipeline_s),
-                    .node_class = group->node_class,
-                };
+                *lane = (struct lane){ .split = split, .node_class = group->node_class };
                 memcpy(lane->first_nodes, next_node, sizeof next_node);
                 if (group->node_class != HET_UNBOUND)
                     lane->node = next_node[group->node_class];
@@ -69,124 +62,52 @@ static void set_lanes(struct assembly *assembly, const struct het_mixture *mixtu
 
 /* ---- the exact batch ---- */
 
-/* The lane that takes longest of those with micro-batches of `samples` (0: any, but at
- * most `most`). */
-static struct lane *find_slowest(struct assembly *assembly, uint32_t samples,
-                                 uint64_t most)
-{
-    struct lane *slowest = NULL;
-    for (size_t i = 0; i < assembly->lane_count; i++) {
-        struct lane *lane = &assembly->lanes[i];
-        uint32_t size = lane->split->cell->samples;
-        if (!lane->microbatch_count || (samples ? size != samples : size > most))
-            continue;
-        if (!slowest || lane_seconds(lane) > lane_seconds(slowest))
-            slowest = lane;
-    }
-    return slowest;
-}
-
-/* Beyond this, samples are taken from the slowest one by one; the rest exactly. */
-#define EXACT_SAMPLES 1024u
-
-static void take_bulk(struct assembly *assembly, uint64_t *excess)
-{
-    struct lane *lane;
-    while (*excess > EXACT_SAMPLES && (lane = find_slowest(assembly, 0, *excess))) {
-        /* Of very many, some at a time, so that few rounds are left. */
-        uint64_t share = *excess / lane->split->cell->samples / assembly->lane_count / 8;
-        uint32_t count = share > lane->microbatch_count ? lane->microbatch_count
-                         : share                        ? (uint32_t)share
-                                                        : 1;
-        lane->microbatch_count -= count;
-        *excess -= (uint64_t)count * lane->split->cell->samples;
-    }
-}
-
-/* How to take exactly n samples with whole micro-batches: the size of the last one, 0: it
- * cannot be done. */
-struct change {
-    uint32_t last[EXACT_SAMPLES + 1];
-    uint32_t counts[EXACT_SAMPLES + 1]; /* of that size so far */
-};
-
 static uint64_t count_microbatches(const struct assembly *assembly, uint32_t samples)
 {
     uint64_t count = 0;
     for (size_t i = 0; i < assembly->lane_count; i++)
-        if (assembly->lanes[i].split->cell->samples == samples)
-            count += assembly->lanes[i].microbatch_count;
+        if (assembly->batch[i].samples == samples)
+            count += assembly->batch[i].count;
     return count;
-}
-
-/* Sizes one after another, the larger first: each n is reached with the first size that
- * can, from what the sizes before reach. */
-static void find_change(const struct assembly *assembly, uint32_t limit,
-                        struct change *change)
-{
-    memset(change, 0, sizeof *change);
-    for (uint32_t size = EXACT_SAMPLES; size; size--) {
-        uint64_t there = count_microbatches(assembly, size);
-        for (uint32_t n = size; there && n <= limit; n++) {
-            uint32_t before = n - size;
-            bool reached = !before || change->last[before];
-            uint32_t used =
-                before && change->last[before] == size ? change->counts[before] : 0;
-            if (change->last[n] || !reached || used >= there)
-                continue;
-            change->last[n] = size;
-            change->counts[n] = used + 1;
-        }
-    }
-}
-
-static void take_change(struct assembly *assembly, const struct change *change,
-                        uint32_t samples)
-{
-    while (samples) {
-        uint32_t size = change->last[samples];
-        find_slowest(assembly, size, 0)->microbatch_count--;
-        samples -= size;
-    }
 }
 
 /* Replaces one lane by one with smaller micro-batches, so that the rest can be taken
  * whole. */
-static bool take_with_shrunk_lane(struct assembly *assembly, const struct change *change,
-                                  uint32_t excess, size_t index)
+static bool take_with_shrunk_lane(struct assembly *assembly,
+                                  const struct het_batch_change *change, uint32_t excess,
+                                  size_t index)
 {
     const struct het_cell_market *market = &assembly->catalog->market;
     struct lane *lane = &assembly->lanes[index];
-    uint32_t whole = lane->split->cell->samples;
-    for (uint32_t samples = whole - 1; samples && samples + 24 > whole; samples--) {
+    struct het_batch_lane *batch = &assembly->batch[index];
+    const struct het_batch_lane kept = *batch;
+    for (uint32_t samples = kept.samples - 1; samples && samples + 24 > kept.samples;
+         samples--) {
         struct het_cell_split *shrunk = het_arena_alloc(assembly->arena, sizeof *shrunk);
         if (!het_cell_split_shrink(market, lane->split, samples, shrunk))
             continue;
         uint32_t most = het_cell_split_microbatches(shrunk, assembly->pipeline_s);
-        for (uint32_t count = most; count && most - count < 2 * whole; count--) {
+        for (uint32_t count = most; count && most - count < 2 * kept.samples; count--) {
             uint64_t now = (uint64_t)count * samples;
-            if (now > lane_samples(lane) || lane_samples(lane) - now > excess)
+            if (now > lane_samples(&kept) || lane_samples(&kept) - now > excess)
                 continue;
-            uint32_t left = excess - (uint32_t)(lane_samples(lane) - now);
-            struct lane kept = *lane;
-            *lane = (struct lane){ 0 };
-            *lane = kept;
+            uint32_t left = excess - (uint32_t)(lane_samples(&kept) - now);
             if (left && !change->last[left])
                 continue;
             /* The lane itself must not be needed for the change. */
-            lane->microbatch_count = 0;
+            batch->count = 0;
             bool possible = true;
             for (uint32_t rest = left; rest; rest -= change->last[rest])
                 possible = possible && count_microbatches(assembly, change->last[rest]) *
                                                change->last[rest] >=
                                            left;
             if (!possible) {
-                *lane = kept;
+                *batch = kept;
                 continue;
             }
-            take_change(assembly, change, left);
+            het_batch_take_change(assembly->batch, assembly->lane_count, change, left);
             lane->split = shrunk;
-            lane->microbatch_count = count;
+            *batch = het_cell_split_lane(shrunk, count);
             return true;
         }
     }
@@ -197,25 +118,27 @@ static bool share_out(struct assembly *assembly, uint64_t batch)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < assembly->lane_count; i++)
-        total += lane_samples(&assembly->lanes[i]);
+        total += lane_samples(&assembly->batch[i]);
     if (total < batch)
         return false;
-    uint64_t excess = total - batch;
-    take_bulk(assembly, &excess);
+    uint64_t excess =
+        het_batch_take_bulk(assembly->batch, assembly->lane_count, total - batch);
     if (!excess)
         return true;
-    if (excess > EXACT_SAMPLES)
+    if (excess > HET_BATCH_EXACT)
         return false;
-    struct change change;
-    find_change(assembly, (uint32_t)excess, &change);
+    struct het_batch_change change;
+    het_batch_find_change(assembly->batch, assembly->lane_count, (uint32_t)excess,
+                          &change);
     if (change.last[excess]) {
-        take_change(assembly, &change, (uint32_t)excess);
+        het_batch_take_change(assembly->batch, assembly->lane_count, &change,
+                              (uint32_t)excess);
         return true;
     }
     const struct het_cell_split *tried = NULL;
     for (size_t i = assembly->lane_count; i-- > 0;) {
         const struct lane *lane = &assembly->lanes[i];
-        if (!lane->microbatch_count || lane->split == tried)
+        if (!assembly->batch[i].count || lane->split == tried)
             continue;
         tried = lane->split;
         if (take_with_shrunk_lane(assembly, &change, (uint32_t)excess, i))
@@ -276,7 +199,8 @@ static uint32_t full_shares(const struct het_cell *cell,
 }
 
 static struct het_pipeline make_pipeline(struct assembly *assembly,
-                                         const struct lane *lane, uint32_t first_gpu)
+                                         const struct lane *lane,
+                                         uint32_t microbatch_count, uint32_t first_gpu)
 {
     const struct het_cell *cell = lane->split->cell;
     struct het_stage *stages =
@@ -298,7 +222,7 @@ static struct het_pipeline make_pipeline(struct assembly *assembly,
             .replica_count = count,
         };
     }
-    return (struct het_pipeline){ .microbatch_count = lane->microbatch_count,
+    return (struct het_pipeline){ .microbatch_count = microbatch_count,
                                   .stages = stages,
                                   .stage_count = cell->stage_count };
 }
@@ -324,9 +248,10 @@ static const struct het_plan *make_plan(struct assembly *assembly)
             lane->node_class != before->node_class || lane->node != before->node)
             next_gpu = 0;
         before = lane;
-        if (!lane->microbatch_count)
+        if (!assembly->batch[i].count)
             continue;
-        pipelines[plan->pipeline_count++] = make_pipeline(assembly, lane, next_gpu);
+        pipelines[plan->pipeline_count++] =
+            make_pipeline(assembly, lane, assembly->batch[i].count, next_gpu);
         next_gpu += lane->split->cell->gpus;
     }
     return plan;
@@ -367,7 +292,7 @@ bool het_assembly_simulate(const struct het_catalog *catalog,
     struct assembly assembly = { .catalog = catalog, .arena = arena };
     struct het_cost cost;
     set_lanes(&assembly, &mixture);
-    assembly.lanes[0].microbatch_count = count;
+    assembly.batch[0].count = count;
     double before = het_cell_split_seconds(split, count);
     if (het_simulate_plan(NULL, catalog->market.problem, make_plan(&assembly), &cost,
                           NULL, NULL) == 0)

@@ -38,19 +38,13 @@ static struct het_batch_lane *find_slowest(struct het_batch_lane *lanes, size_t 
     return slowest;
 }
 
-/* How to take exactly n samples: the size of the last micro-batch, 0: not possible; and
- * how many of that size. */
-struct change {
-    uint32_t last[HET_BATCH_EXACT + 1], used[HET_BATCH_EXACT + 1];
-};
-
 /* Size by size, the larger first: n is reached by the first that can. */
-static void find_change(const struct het_batch_lane *lanes, size_t count, uint32_t limit,
-                        struct change *change)
+void het_batch_find_change(const struct het_batch_lane *lanes, size_t lane_count,
+                           uint32_t limit, struct het_batch_change *change)
 {
     uint64_t there[HET_BATCH_EXACT + 1] = { 0 }; /* micro-batches of each size */
     memset(change, 0, sizeof *change);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < lane_count; i++)
         if (lanes[i].samples <= limit)
             there[lanes[i].samples] += lanes[i].count;
     for (uint32_t size = limit; size; size--)
@@ -66,27 +60,29 @@ static void find_change(const struct het_batch_lane *lanes, size_t count, uint32
         }
 }
 
-static bool take_exactly(struct het_batch_lane *lanes, size_t count, uint32_t excess)
+void het_batch_take_change(struct het_batch_lane *lanes, size_t lane_count,
+                           const struct het_batch_change *change, uint32_t samples)
 {
-    struct change change;
-    find_change(lanes, count, excess, &change);
+    while (samples) {
+        uint32_t size = change->last[samples];
+        find_slowest(lanes, lane_count, size, 0)->count--;
+        samples -= size;
+    }
+}
+
+static bool take_exactly(struct het_batch_lane *lanes, size_t lane_count, uint32_t excess)
+{
+    struct het_batch_change change;
+    het_batch_find_change(lanes, lane_count, excess, &change);
     if (!change.last[excess])
         return false;
-    while (excess) {
-        uint32_t size = change.last[excess];
-        find_slowest(lanes, count, size, 0)->count--;
-        excess -= size;
-    }
+    het_batch_take_change(lanes, lane_count, &change, excess);
     return true;
 }
 
-bool het_batch_take(struct het_batch_lane *lanes, size_t lane_count, uint64_t excess)
+uint64_t het_batch_take_bulk(struct het_batch_lane *lanes, size_t lane_count,
+                             uint64_t excess)
 {
-    if (!excess)
-        return true;
-    auto_free uint32_t *before = xcalloc(lane_count, sizeof *before);
-    for (size_t i = 0; i < lane_count; i++)
-        before[i] = lanes[i].count;
     struct het_batch_lane *lane;
     while (excess > HET_BATCH_EXACT &&
            (lane = find_slowest(lanes, lane_count, 0, excess))) {
@@ -96,6 +92,17 @@ bool het_batch_take(struct het_batch_lane *lanes, size_t lane_count, uint64_t ex
         lane->count -= count;
         excess -= (uint64_t)count * lane->samples;
     }
+    return excess;
+}
+
+bool het_batch_take(struct het_batch_lane *lanes, size_t lane_count, uint64_t excess)
+{
+    if (!excess)
+        return true;
+    auto_free uint32_t *before = xcalloc(lane_count, sizeof *before);
+    for (size_t i = 0; i < lane_count; i++)
+        before[i] = lanes[i].count;
+    excess = het_batch_take_bulk(lanes, lane_count, excess);
     if (excess <= HET_BATCH_EXACT &&
         (!excess || take_exactly(lanes, lane_count, (uint32_t)excess)))
         return true;

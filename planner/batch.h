@@ -25,6 +25,23 @@ uint32_t het_batch_lane_fit(const struct het_batch_lane *lane, double seconds);
 #define HET_BATCH_EXACT 1024u
 bool het_batch_take(struct het_batch_lane *lanes, size_t lane_count, uint64_t excess);
 
+/* The parts of that.
+ *
+ * Takes what is beyond HET_BATCH_EXACT of `excess`; returns what is left of it, more than
+ * HET_BATCH_EXACT if no lane has as few samples. */
+uint64_t het_batch_take_bulk(struct het_batch_lane *lanes, size_t lane_count,
+                             uint64_t excess);
+/* How to take exactly n samples, n up to HET_BATCH_EXACT: the size of the last
+ * micro-batch, 0: it cannot be done (or n is 0); and how many of that size. */
+struct het_batch_change {
+    uint32_t last[HET_BATCH_EXACT + 1], used[HET_BATCH_EXACT + 1];
+};
+void het_batch_find_change(const struct het_batch_lane *lanes, size_t lane_count,
+                           uint32_t limit, struct het_batch_change *change);
+/* Takes `samples` as `change` says, which must have a way. */
+void het_batch_take_change(struct het_batch_lane *lanes, size_t lane_count,
+                           const struct het_batch_change *change, uint32_t samples);
+
 /* Sets the counts so that exactly `batch` samples are done and the slowest lane is as
  * fast as can be (to 1e-4 of it, and up to what an exact batch takes more); its seconds
  * into `ret_seconds`. Lanes may be left without any. false: no counts come out even. */

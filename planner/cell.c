@@ -297,18 +297,25 @@ size_t het_cell_splits(const struct het_cell_market *market, const struct het_ce
     return count;
 }
 
+struct het_batch_lane het_cell_split_lane(const struct het_cell_split *split,
+                                          uint32_t count)
+{
+    return (struct het_batch_lane){ .samples = split->cell->samples,
+                                    .sum_s = split->sum_s,
+                                    .bottleneck_s = split->bottleneck_s,
+                                    .count = count };
+}
+
 uint32_t het_cell_split_microbatches(const struct het_cell_split *split, double seconds)
 {
-    if (seconds < split->sum_s)
-        return 0;
-    double more = (seconds - split->sum_s) / split->bottleneck_s * (1 + 1e-12);
-    return more < (double)(HET_MAX_GLOBAL_BATCH - 1) ? (uint32_t)more + 1
-                                                     : HET_MAX_GLOBAL_BATCH;
+    const struct het_batch_lane lane = het_cell_split_lane(split, 0);
+    return het_batch_lane_fit(&lane, seconds);
 }
 
 double het_cell_split_seconds(const struct het_cell_split *split, uint32_t count)
 {
-    return split->sum_s + (count - 1.0) * split->bottleneck_s;
+    const struct het_batch_lane lane = het_cell_split_lane(split, count);
+    return het_batch_lane_seconds(&lane);
 }
 
 /* ---- smaller micro-batches ---- */

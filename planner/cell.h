@@ -5,6 +5,7 @@
 #ifndef HET_CELL_H
 #define HET_CELL_H
 
+#include "planner/batch.h"
 #include "planner/front.h"
 #include "planner/inventory.h"
 #include "planner/stage_table.h"
@@ -68,6 +69,9 @@ size_t het_cell_splits(const struct het_cell_market *market, const struct het_ce
                        double sync_limit_s, struct het_cell_split *ret_splits,
                        uint64_t *ret_work);
 
+/* The split as a lane of `count` micro-batches (batch.h). */
+struct het_batch_lane het_cell_split_lane(const struct het_cell_split *split,
+                                          uint32_t count);
 /* Micro-batches that the split can run in `seconds`; 0 if not even one. */
 uint32_t het_cell_split_microbatches(const struct het_cell_split *split, double seconds);
 /* Seconds for `count` micro-batches. */
