@@ -87,15 +87,6 @@ static double layer_floor(const struct het_problem *problem, uint32_t type,
     return least_fitting < HUGE_VAL ? least_fitting : least;
 }
 
-static uint32_t largest_node(const struct het_cluster *cluster, uint32_t type)
-{
-    uint32_t largest = 0;
-    for (size_t i = 0; i < cluster->node_count; i++)
-        if (cluster->nodes[i].type == type && cluster->nodes[i].gpu_count > largest)
-            largest = cluster->nodes[i].gpu_count;
-    return largest;
-}
-
 /* The most GPUs of a type that a plan may use. */
 static uint32_t usable_gpus(const struct het_problem *problem, uint32_t type)
 {
@@ -125,7 +116,7 @@ static void program_init(struct program *program, const struct het_problem *prob
         uint32_t cluster_type, largest_tp;
     } type[HET_MAX_TYPES];
     for (uint32_t t = 0; t < cluster->type_count; t++) {
-        uint32_t largest_tp = largest_node(cluster, t);
+        uint32_t largest_tp = het_cluster_largest_node_gpus(cluster, t);
         if (problem->profile_type[t] == HET_NO_TYPE ||
             layer_floor(problem, t, largest_tp, 0) >= HUGE_VAL)
             continue;
@@ -428,7 +419,7 @@ static void covering_init(struct het_covering *covering,
         covering->wait_s[l + 1] = covering->wait_s[l] + pass_s;
     }
     for (uint32_t t = 0; t < cluster->type_count; t++) {
-        uint32_t largest_tp = largest_node(cluster, t);
+        uint32_t largest_tp = het_cluster_largest_node_gpus(cluster, t);
         if (problem->profile_type[t] == HET_NO_TYPE || !largest_tp ||
             layer_floor(problem, t, largest_tp, 0) >= HUGE_VAL)
             continue;

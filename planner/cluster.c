@@ -21,6 +21,50 @@ uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t 
     return count;
 }
 
+const struct het_node *het_cluster_largest_node(const struct het_cluster *cluster,
+                                                uint32_t type)
+{
+    const struct het_node *largest = NULL;
+    for (size_t n = 0; n < cluster->node_count; n++) {
+        const struct het_node *node = &cluster->nodes[n];
+        if (node->type == type && (!largest || node->gpu_count > largest->gpu_count))
+            largest = node;
+    }
+    return largest;
+}
+
+uint32_t het_cluster_largest_node_gpus(const struct het_cluster *cluster, uint32_t type)
+{
+    const struct het_node *largest = het_cluster_largest_node(cluster, type);
+    return largest ? largest->gpu_count : 0;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct het_node_name *a = left, *b = right;
+    return strcmp(a->name, b->name);
+}
+
+const struct het_node_name *het_cluster_sort_names(struct het_arena *arena,
+                                                   const struct het_cluster *cluster)
+{
+    struct het_node_name *names =
+        HET_ARENA_ARRAY(arena, struct het_node_name, cluster->node_count);
+    for (size_t n = 0; n < cluster->node_count; n++)
+        names[n] = (struct het_node_name){ cluster->nodes[n].name, (uint32_t)n };
+    qsort(names, cluster->node_count, sizeof *names, compare_names);
+    return names;
+}
+
+uint32_t het_cluster_find_node(const struct het_cluster *cluster,
+                               const struct het_node_name *names, const char *name)
+{
+    const struct het_node_name key = { .name = name };
+    const struct het_node_name *found =
+        bsearch(&key, names, cluster->node_count, sizeof key, compare_names);
+    return found ? found->node : HET_NO_NODE;
+}
+
 uint32_t het_cluster_find_type(const struct het_cluster *cluster, const char *name)
 {
     for (size_t i = 0; i < cluster->type_count; i++)
@@ -161,22 +205,17 @@ static int check_domains(const struct het_cluster *cluster, struct het_error *er
     return 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int check_names_differ(const struct het_cluster *cluster, struct het_error *err)
 {
-    auto_free const char **names = xcalloc(cluster->node_count, sizeof *names);
-    for (size_t i = 0; i < cluster->node_count; i++)
-        names[i] = cluster->nodes[i].name;
-    qsort(names, cluster->node_count, sizeof *names, compare_names);
-    for (size_t i = 1; i < cluster->node_count; i++)
-        if (!strcmp(names[i - 1], names[i]))
-            return het_fail(err, HET_BAD_INPUT, "cluster: two nodes are called %s",
-                            names[i]);
-    return 0;
+    struct het_arena *arena = het_arena_new();
+    const struct het_node_name *names = het_cluster_sort_names(arena, cluster);
+    int result = 0;
+    for (size_t i = 1; i < cluster->node_count && result == 0; i++)
+        if (!strcmp(names[i - 1].name, names[i].name))
+            result = het_fail(err, HET_BAD_INPUT, "cluster: two nodes are called %s",
+                              names[i].name);
+    het_arena_free(arena);
+    return result;
 }
 
 int het_cluster_check(const struct het_cluster *cluster, struct het_error *err)

@@ -63,6 +63,25 @@ struct het_cluster {
 uint32_t het_cluster_gpu_count(const struct het_cluster *cluster);
 uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t type);
 
+/* The largest node of a type, the first of equal ones; NULL if there is none. */
+const struct het_node *het_cluster_largest_node(const struct het_cluster *cluster,
+                                                uint32_t type);
+
+/* Nodes by name: for many look-ups. In `arena`. */
+struct het_node_name {
+    const char *name;
+    uint32_t node;
+};
+const struct het_node_name *het_cluster_sort_names(struct het_arena *arena,
+                                                   const struct het_cluster *cluster);
+/* Index of the node called `name`; HET_NO_NODE if absent. */
+#define HET_NO_NODE UINT32_MAX
+uint32_t het_cluster_find_node(const struct het_cluster *cluster,
+                               const struct het_node_name *names, const char *name);
+
+/* GPUs of the largest node of a type; 0 if there is none. */
+uint32_t het_cluster_largest_node_gpus(const struct het_cluster *cluster, uint32_t type);
+
 /* Index of the type called `name`; HET_NO_TYPE if absent. */
 uint32_t het_cluster_find_type(const struct het_cluster *cluster, const char *name);
 

@@ -260,19 +260,6 @@ find_freedoms(struct het_arena *arena, const struct het_problem *problem,
     return freedoms;
 }
 
-/* The largest node of a type; NULL if there is none. */
-static const struct het_node *largest_node(const struct het_cluster *cluster,
-                                           uint32_t type)
-{
-    const struct het_node *largest = NULL;
-    for (size_t n = 0; n < cluster->node_count; n++) {
-        const struct het_node *node = &cluster->nodes[n];
-        if (node->type == type && (!largest || node->gpu_count > largest->gpu_count))
-            largest = node;
-    }
-    return largest;
-}
-
 /* Iteration seconds with one more node like `like`, but of `gpus` GPUs. */
 static double search_with(const struct het_problem *problem, const struct het_node *like,
                           uint32_t gpus, const struct het_search_options *options)
@@ -302,7 +289,7 @@ static void find_more(struct het_arena *arena, const struct het_problem *problem
     struct het_explain_more *more =
         HET_ARENA_ARRAY(arena, struct het_explain_more, 2 * cluster->type_count);
     for (uint32_t t = 0; t < cluster->type_count; t++) {
-        const struct het_node *like = largest_node(cluster, t);
+        const struct het_node *like = het_cluster_largest_node(cluster, t);
         if (!like || problem->profile_type[t] == HET_NO_TYPE)
             continue;
         for (uint32_t gpus = 1; gpus <= like->gpu_count; gpus += like->gpu_count - 1) {

@@ -578,17 +578,6 @@ static void compete(struct het_arena *arena, const struct het_question *question
     contestant->cpu_s = cpu_seconds() - before_s;
 }
 
-static uint32_t count_used(const struct het_plan *plan)
-{
-    struct het_arena *arena = het_arena_new();
-    struct het_rank_node *nodes;
-    uint32_t gpus = 0;
-    for (size_t n = het_plan_rank_nodes(arena, plan, &nodes); n-- > 0;)
-        gpus += nodes[n].gpu_count;
-    het_arena_free(arena);
-    return gpus;
-}
-
 static void print_contestants(const struct contestant *contestants, size_t count)
 {
     double best_s = HUGE_VAL;
@@ -608,7 +597,7 @@ static void print_contestants(const struct contestant *contestants, size_t count
                c->algorithm->name, predicted->iteration_s,
                100 * (predicted->iteration_s / best_s - 1), predicted->lower_bound_s,
                100 * (predicted->iteration_s / predicted->lower_bound_s - 1),
-               count_used(c->plan), c->plan->pipeline_count,
+               het_plan_gpu_count(c->plan), c->plan->pipeline_count,
                (unsigned long long)c->statistics.plans_priced, c->cpu_s);
     }
 }
@@ -625,7 +614,7 @@ static json_t *contestants_json(const struct contestant *contestants, size_t cou
                                 json_real(c->plan->predicted.iteration_s));
             json_object_set_new(json, "lowerBoundSeconds",
                                 json_real(c->plan->predicted.lower_bound_s));
-            json_object_set_new(json, "gpus", json_integer(count_used(c->plan)));
+            json_object_set_new(json, "gpus", json_integer(het_plan_gpu_count(c->plan)));
             json_object_set_new(json, "pipelines",
                                 json_integer((json_int_t)c->plan->pipeline_count));
             json_object_set_new(json, "plansPriced",

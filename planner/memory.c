@@ -124,15 +124,6 @@ static uint64_t whole_bytes(double bytes)
     return bytes < 0x1p63 ? (uint64_t)ceil(bytes) : UINT64_MAX;
 }
 
-static size_t count_replicas(const struct het_plan *plan)
-{
-    size_t count = 0;
-    for (size_t p = 0; p < plan->pipeline_count; p++)
-        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
-            count += plan->pipelines[p].stages[s].replica_count;
-    return count;
-}
-
 static void complain(struct het_arena *arena, const struct het_problem *problem,
                      const struct het_replica *replica,
                      const struct het_peak_memory *peak, double needed_bytes,
@@ -152,7 +143,7 @@ size_t het_memory_plan(struct het_arena *arena, const struct het_problem *proble
                        const struct het_plan *plan, struct het_peak_memory **ret_peaks,
                        size_t *ret_count, struct het_violations *violations)
 {
-    size_t count = count_replicas(plan), filled = 0, misfits = 0;
+    size_t count = het_plan_replica_count(plan), filled = 0, misfits = 0;
     struct het_peak_memory *peaks = HET_ARENA_ARRAY(arena, struct het_peak_memory, count);
     uint32_t layer_count = problem->profile->layer_count;
     uint32_t *holders = HET_ARENA_ARRAY(arena, uint32_t, layer_count);

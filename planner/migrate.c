@@ -83,35 +83,6 @@ struct state {
     double cloud_bytes;
 };
 
-struct name_at {
-    const char *name;
-    uint32_t node;
-};
-
-static int compare_names(const void *left, const void *right)
-{
-    const struct name_at *a = left, *b = right;
-    return strcmp(a->name, b->name);
-}
-
-/* The cluster's nodes, sorted by name. */
-static const struct name_at *sort_nodes(struct het_arena *arena,
-                                        const struct het_cluster *cluster)
-{
-    struct name_at *names = HET_ARENA_ARRAY(arena, struct name_at, cluster->node_count);
-    for (uint32_t n = 0; n < cluster->node_count; n++)
-        names[n] = (struct name_at){ cluster->nodes[n].name, n };
-    qsort(names, cluster->node_count, sizeof *names, compare_names);
-    return names;
-}
-
-static uint32_t find_node(const struct name_at *names, size_t count, const char *name)
-{
-    const struct name_at key = { .name = name };
-    const struct name_at *found = bsearch(&key, names, count, sizeof key, compare_names);
-    return found ? found->node : HET_UNBOUND;
-}
-
 typedef void visit_replica(void *context, const struct het_stage *stage,
                            const struct het_replica *replica);
 
@@ -131,31 +102,11 @@ static const struct het_plan *bind_old(struct het_arena *arena,
                                        const struct het_cluster *cluster,
                                        const struct het_plan *old)
 {
-    const struct name_at *names = sort_nodes(arena, cluster);
-    struct het_plan *bound = het_arena_alloc(arena, sizeof *bound);
-    struct het_pipeline *pipelines =
-        HET_ARENA_ARRAY(arena, struct het_pipeline, old->pipeline_count);
-    for (size_t p = 0; p < old->pipeline_count; p++) {
-        const struct het_pipeline *from = &old->pipelines[p];
-        struct het_stage *stages =
-            HET_ARENA_ARRAY(arena, struct het_stage, from->stage_count);
-        for (size_t s = 0; s < from->stage_count; s++) {
-            size_t count = from->stages[s].replica_count;
-            struct het_replica *replicas =
-                HET_ARENA_ARRAY(arena, struct het_replica, count);
-            stages[s] = from->stages[s];
-            stages[s].replicas = replicas;
-            for (size_t r = 0; r < count; r++) {
-                replicas[r] = from->stages[s].replicas[r];
-                replicas[r].node =
-                    find_node(names, cluster->node_count, replicas[r].node_name);
-            }
-        }
-        pipelines[p] = *from;
-        pipelines[p].stages = stages;
-    }
-    *bound = *old;
-    bound->pipelines = pipelines;
+    const struct het_node_name *names = het_cluster_sort_names(arena, cluster);
+    struct het_replica *replicas;
+    struct het_plan *bound = het_plan_copy_replicas(arena, old, &replicas);
+    for (size_t i = het_plan_replica_count(old); i-- > 0;)
+        replicas[i].node = het_cluster_find_node(cluster, names, replicas[i].node_name);
     return bound;
 }
 
@@ -599,30 +550,12 @@ const struct het_plan *het_migrate_place(struct het_arena *arena,
     state_init(&state, scratch, problem, old, plan, NULL);
     size_t plan_nodes = het_plan_rank_nodes(scratch, plan, &ranks);
     const uint32_t *goes = pair_nodes(scratch, &state, plan_nodes);
-    struct het_plan *placed = het_arena_alloc(arena, sizeof *placed);
-    struct het_pipeline *pipelines =
-        HET_ARENA_ARRAY(arena, struct het_pipeline, plan->pipeline_count);
-    for (size_t p = 0; p < plan->pipeline_count; p++) {
-        const struct het_pipeline *from = &plan->pipelines[p];
-        struct het_stage *stages =
-            HET_ARENA_ARRAY(arena, struct het_stage, from->stage_count);
-        for (size_t s = 0; s < from->stage_count; s++) {
-            size_t count = from->stages[s].replica_count;
-            struct het_replica *replicas =
-                HET_ARENA_ARRAY(arena, struct het_replica, count);
-            stages[s] = from->stages[s];
-            stages[s].replicas = replicas;
-            for (size_t r = 0; r < count; r++) {
-                replicas[r] = from->stages[s].replicas[r];
-                replicas[r].node = goes[replicas[r].node];
-                replicas[r].node_name = problem->cluster->nodes[replicas[r].node].name;
-            }
-        }
-        pipelines[p] = *from;
-        pipelines[p].stages = stages;
+    struct het_replica *replicas;
+    struct het_plan *placed = het_plan_copy_replicas(arena, plan, &replicas);
+    for (size_t i = het_plan_replica_count(plan); i-- > 0;) {
+        replicas[i].node = goes[replicas[i].node];
+        replicas[i].node_name = problem->cluster->nodes[replicas[i].node].name;
     }
-    *placed = *plan;
-    placed->pipelines = pipelines;
     placed->idle_count = 0;
     het_arena_free(scratch);
     return placed;

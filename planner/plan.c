@@ -87,55 +87,32 @@ int het_problem_init(struct het_arena *arena, const struct het_cluster *cluster,
 
 /* ---- binding ---- */
 
-struct name_index {
-    const char *name;
-    uint32_t node;
-};
-
-static int compare_name_index(const void *a, const void *b)
+static int bind_replica(const struct het_cluster *cluster,
+                        const struct het_node_name *names, struct het_replica *replica,
+                        struct het_error *err)
 {
-    const struct name_index *left = a, *right = b;
-    return strcmp(left->name, right->name);
-}
-
-static const struct name_index *index_nodes(struct het_arena *arena,
-                                            const struct het_cluster *cluster)
-{
-    struct name_index *index =
-        HET_ARENA_ARRAY(arena, struct name_index, cluster->node_count);
-    for (size_t i = 0; i < cluster->node_count; i++)
-        index[i] = (struct name_index){ cluster->nodes[i].name, (uint32_t)i };
-    qsort(index, cluster->node_count, sizeof *index, compare_name_index);
-    return index;
-}
-
-static int bind_replica(const struct het_cluster *cluster, const struct name_index *index,
-                        struct het_replica *replica, struct het_error *err)
-{
-    const struct name_index key = { .name = replica->node_name };
-    const struct name_index *found =
-        bsearch(&key, index, cluster->node_count, sizeof *index, compare_name_index);
-    if (!found)
+    uint32_t node = het_cluster_find_node(cluster, names, replica->node_name);
+    if (node == HET_NO_NODE)
         return het_fail(err, HET_BAD_INPUT, "node: the cluster has no node %s",
                         replica->node_name);
     uint32_t type = het_cluster_find_type(cluster, replica->type_name);
     if (type == HET_NO_TYPE)
         return het_fail(err, HET_BAD_INPUT, "gpuType: the cluster has no GPU type %s",
                         replica->type_name);
-    replica->node = found->node;
+    replica->node = node;
     replica->type = type;
     return 0;
 }
 
 static int bind_stage(struct het_arena *arena, const struct het_cluster *cluster,
-                      const struct name_index *index, struct het_stage *stage,
+                      const struct het_node_name *names, struct het_stage *stage,
                       struct het_error *err)
 {
     struct het_replica *replicas =
         HET_ARENA_ARRAY(arena, struct het_replica, stage->replica_count);
     for (size_t r = 0; r < stage->replica_count; r++) {
         replicas[r] = stage->replicas[r];
-        if (bind_replica(cluster, index, &replicas[r], err) < 0)
+        if (bind_replica(cluster, names, &replicas[r], err) < 0)
             return het_wrap(err, "replicas[%zu]", r);
     }
     stage->replicas = replicas;
@@ -143,14 +120,14 @@ static int bind_stage(struct het_arena *arena, const struct het_cluster *cluster
 }
 
 static int bind_pipeline(struct het_arena *arena, const struct het_cluster *cluster,
-                         const struct name_index *index, struct het_pipeline *pipeline,
+                         const struct het_node_name *names, struct het_pipeline *pipeline,
                          struct het_error *err)
 {
     struct het_stage *stages =
         HET_ARENA_ARRAY(arena, struct het_stage, pipeline->stage_count);
     for (size_t s = 0; s < pipeline->stage_count; s++) {
         stages[s] = pipeline->stages[s];
-        if (bind_stage(arena, cluster, index, &stages[s], err) < 0)
+        if (bind_stage(arena, cluster, names, &stages[s], err) < 0)
             return het_wrap(err, "stages[%zu]", s);
     }
     pipeline->stages = stages;
@@ -161,12 +138,12 @@ int het_plan_bind(struct het_arena *arena, const struct het_plan *plan,
                   const struct het_cluster *cluster, const struct het_plan **ret,
                   struct het_error *err)
 {
-    const struct name_index *index = index_nodes(arena, cluster);
+    const struct het_node_name *names = het_cluster_sort_names(arena, cluster);
     struct het_pipeline *pipelines =
         HET_ARENA_ARRAY(arena, struct het_pipeline, plan->pipeline_count);
     for (size_t p = 0; p < plan->pipeline_count; p++) {
         pipelines[p] = plan->pipelines[p];
-        if (bind_pipeline(arena, cluster, index, &pipelines[p], err) < 0)
+        if (bind_pipeline(arena, cluster, names, &pipelines[p], err) < 0)
             return het_wrap(err, "pipelines[%zu]", p);
     }
     struct het_plan *bound = het_arena_alloc(arena, sizeof *bound);
@@ -174,6 +151,27 @@ int het_plan_bind(struct het_arena *arena, const struct het_plan *plan,
     bound->pipelines = pipelines;
     *ret = bound;
     return 0;
+}
+
+/* ---- counting ---- */
+
+size_t het_plan_replica_count(const struct het_plan *plan)
+{
+    size_t count = 0;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
+            count += plan->pipelines[p].stages[s].replica_count;
+    return count;
+}
+
+uint32_t het_plan_gpu_count(const struct het_plan *plan)
+{
+    uint32_t gpus = 0;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
+            for (size_t r = 0; r < plan->pipelines[p].stages[s].replica_count; r++)
+                gpus += plan->pipelines[p].stages[s].replicas[r].tp;
+    return gpus;
 }
 
 /* ---- copying ---- */
@@ -218,6 +216,31 @@ struct het_plan *het_plan_copy(struct het_arena *arena, const struct het_plan *p
     copy->predicted.peak_memory = copy_array(arena, plan->predicted.peak_memory,
                                              plan->predicted.peak_memory_count,
                                              sizeof *plan->predicted.peak_memory);
+    return copy;
+}
+
+struct het_plan *het_plan_copy_replicas(struct het_arena *arena,
+                                        const struct het_plan *plan,
+                                        struct het_replica **ret_replicas)
+{
+    struct het_plan *copy = copy_array(arena, plan, 1, sizeof *plan);
+    struct het_pipeline *pipelines =
+        copy_array(arena, plan->pipelines, plan->pipeline_count, sizeof *pipelines);
+    struct het_replica *next =
+        HET_ARENA_ARRAY(arena, struct het_replica, het_plan_replica_count(plan));
+    *ret_replicas = next;
+    for (size_t p = 0; p < plan->pipeline_count; p++) {
+        struct het_stage *stages = copy_array(arena, pipelines[p].stages,
+                                              pipelines[p].stage_count, sizeof *stages);
+        for (size_t s = 0; s < pipelines[p].stage_count; s++) {
+            for (size_t r = 0; r < stages[s].replica_count; r++)
+                next[r] = stages[s].replicas[r];
+            stages[s].replicas = next;
+            next += stages[s].replica_count;
+        }
+        pipelines[p].stages = stages;
+    }
+    copy->pipelines = pipelines;
     return copy;
 }
 
@@ -645,19 +668,10 @@ static struct het_rank_node *rank_table_get(struct rank_table *table,
     return node;
 }
 
-static size_t count_replicas(const struct het_plan *plan)
-{
-    size_t count = 0;
-    for (size_t p = 0; p < plan->pipeline_count; p++)
-        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
-            count += plan->pipelines[p].stages[s].replica_count;
-    return count;
-}
-
 size_t het_plan_rank_nodes(struct het_arena *arena, const struct het_plan *plan,
                            struct het_rank_node **ret_nodes)
 {
-    size_t replica_count = count_replicas(plan), slots = 2;
+    size_t replica_count = het_plan_replica_count(plan), slots = 2;
     while (slots < 2 * replica_count)
         slots *= 2;
     struct rank_table table = {

@@ -143,6 +143,15 @@ int het_plan_bind(struct het_arena *arena, const struct het_plan *plan,
  * `arena`; names are borrowed as they were. */
 struct het_plan *het_plan_copy(struct het_arena *arena, const struct het_plan *plan);
 
+/* A copy of `plan` whose replicas, het_plan_replica_count of them in plan order, are one
+ * array that may be changed; the rest is borrowed. */
+struct het_plan *het_plan_copy_replicas(struct het_arena *arena,
+                                        const struct het_plan *plan,
+                                        struct het_replica **ret_replicas);
+
+size_t het_plan_replica_count(const struct het_plan *plan);
+uint32_t het_plan_gpu_count(const struct het_plan *plan); /* that it uses */
+
 /* Messages kept; further ones are not counted. */
 #define HET_MAX_VIOLATIONS 1000u
 

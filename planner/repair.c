@@ -23,27 +23,21 @@ struct rest {
 struct repair {
     struct het_arena *arena;
     const struct het_problem *problem;
+    const struct het_node_name *names; /* of the cluster's nodes */
     struct rest *rests;
     size_t rest_count;
 };
 
 /* ---- what is left ---- */
 
-static uint32_t find_node(const struct het_cluster *cluster, const char *name)
-{
-    for (uint32_t n = 0; n < cluster->node_count; n++)
-        if (!strcmp(cluster->nodes[n].name, name))
-            return n;
-    return HET_UNBOUND;
-}
-
 /* Binds the replica; false if it cannot be where it was. */
-static bool bind(const struct het_problem *problem, struct het_replica *replica)
+static bool bind(const struct repair *repair, struct het_replica *replica)
 {
+    const struct het_problem *problem = repair->problem;
     const struct het_cluster *cluster = problem->cluster;
-    replica->node = find_node(cluster, replica->node_name);
+    replica->node = het_cluster_find_node(cluster, repair->names, replica->node_name);
     replica->type = het_cluster_find_type(cluster, replica->type_name);
-    if (replica->node == HET_UNBOUND || replica->type == HET_NO_TYPE || !replica->tp ||
+    if (replica->node == HET_NO_NODE || replica->type == HET_NO_TYPE || !replica->tp ||
         cluster->nodes[replica->node].type != replica->type ||
         problem->profile_type[replica->type] == HET_NO_TYPE)
         return false;
@@ -96,7 +90,7 @@ static bool drop_lanes(const struct repair *repair, struct rest *rest)
     for (uint32_t lane = 0; lane < rest->lanes; lane++) {
         bool lives = true;
         for (size_t s = 0; s < rest->stage_count; s++)
-            lives &= bind(repair->problem, &rest->replicas[s][lane]);
+            lives &= bind(repair, &rest->replicas[s][lane]);
         if (!lives)
             continue;
         for (size_t s = 0; s < rest->stage_count; s++)
@@ -190,7 +184,7 @@ static bool drop_replicas(const struct repair *repair, struct rest *rest)
     for (size_t s = 0; s < rest->stage_count; s++) {
         size_t kept = 0, before = rest->stages[s].replica_count;
         for (size_t r = 0; r < before; r++)
-            if (bind(repair->problem, &rest->replicas[s][r]))
+            if (bind(repair, &rest->replicas[s][r]))
                 rest->replicas[s][kept++] = rest->replicas[s][r];
         rest->stages[s].replica_count = kept;
         if (!kept || (kept < before && !share_stage(repair, rest, s)))
@@ -441,6 +435,7 @@ const struct het_plan *het_repair(struct het_arena *arena,
     }
     struct repair repair = { .arena = arena,
                              .problem = problem,
+                             .names = het_cluster_sort_names(arena, problem->cluster),
                              .rests = HET_ARENA_ARRAY(arena, struct rest, most) };
     for (size_t p = 0; p < old->pipeline_count; p++)
         add_rest(&repair, &old->pipelines[p]);

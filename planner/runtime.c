@@ -263,34 +263,6 @@ static void each_replica(struct walk *walk,
         }
 }
 
-static void copy_plan(struct walk *walk, const struct het_plan *plan)
-{
-    struct het_arena *arena = walk->arena;
-    size_t replica_count = 0;
-    for (size_t p = 0; p < plan->pipeline_count; p++)
-        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
-            replica_count += plan->pipelines[p].stages[s].replica_count;
-    struct het_replica *next = HET_ARENA_ARRAY(arena, struct het_replica, replica_count);
-    struct het_pipeline *pipelines =
-        HET_ARENA_ARRAY(arena, struct het_pipeline, plan->pipeline_count);
-    walk->replicas = next;
-    for (size_t p = 0; p < plan->pipeline_count; p++) {
-        size_t stage_count = plan->pipelines[p].stage_count;
-        struct het_stage *stages = HET_ARENA_ARRAY(arena, struct het_stage, stage_count);
-        for (size_t s = 0; s < stage_count; s++) {
-            stages[s] = plan->pipelines[p].stages[s];
-            memcpy(next, stages[s].replicas, stages[s].replica_count * sizeof *next);
-            stages[s].replicas = next;
-            next += stages[s].replica_count;
-        }
-        pipelines[p] = plan->pipelines[p];
-        pipelines[p].stages = stages;
-    }
-    walk->plan = het_arena_alloc(arena, sizeof *walk->plan);
-    *walk->plan = *plan;
-    walk->plan->pipelines = pipelines;
-}
-
 static void count_gpus(struct walk *walk, const struct het_replica *replica)
 {
     walk->taken[replica->node] += replica->tp;
@@ -312,7 +284,7 @@ static void walk_init(struct walk *walk, struct het_arena *arena, size_t node_co
     *walk = (struct walk){ .arena = arena,
                            .first = HET_ARENA_ARRAY(arena, uint32_t, node_count),
                            .taken = HET_ARENA_ARRAY(arena, uint32_t, node_count) };
-    copy_plan(walk, plan);
+    walk->plan = het_plan_copy_replicas(arena, plan, &walk->replicas);
     each_replica(walk, count_gpus);
     each_replica(walk, number_node);
     walk->next_rank = 0;

@@ -291,20 +291,12 @@ static int compare_parts(const void *left, const void *right)
     return 0;
 }
 
-static uint32_t largest_node(const struct het_cluster *cluster, uint32_t type)
-{
-    uint32_t largest = 0;
-    for (size_t n = 0; n < cluster->node_count; n++)
-        if (cluster->nodes[n].type == type && cluster->nodes[n].gpu_count > largest)
-            largest = cluster->nodes[n].gpu_count;
-    return largest;
-}
-
 static bool is_inside_a_node(const struct parts *parts, const struct part *part)
 {
     for (uint32_t t = 0; t < parts->type_count; t++)
         if (part->shares[t].gpus == part->gpus)
-            return part->gpus <= largest_node(parts->problem->cluster, t);
+            return part->gpus <=
+                   het_cluster_largest_node_gpus(parts->problem->cluster, t);
     return false;
 }
 

@@ -33,24 +33,6 @@ static uint32_t rank_offset(const struct ranks *ranks, const char *node_name)
     return found->rank_offset;
 }
 
-uint32_t *het_lanes_first_ranks(struct het_arena *arena, const struct het_plan *plan)
-{
-    struct ranks ranks = find_ranks(arena, plan);
-    size_t count = 0, next = 0;
-    for (size_t p = 0; p < plan->pipeline_count; p++)
-        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
-            count += plan->pipelines[p].stages[s].replica_count;
-    uint32_t *first = HET_ARENA_ARRAY(arena, uint32_t, count);
-    for (size_t p = 0; p < plan->pipeline_count; p++)
-        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
-            const struct het_stage *stage = &plan->pipelines[p].stages[s];
-            for (size_t r = 0; r < stage->replica_count; r++)
-                first[next++] = rank_offset(&ranks, stage->replicas[r].node_name) +
-                                stage->replicas[r].gpus[0];
-        }
-    return first;
-}
-
 static const uint32_t *ranks_of(struct het_arena *arena, const struct ranks *ranks,
                                 const struct het_replica *replica)
 {

@@ -1,14 +1,9 @@
-/* render/lanes.h - a plan as grids see it: the rank of every replica, and the lanes
- * (runtime.h) of a plan whose stages all have equally many replicas. */
+/* render/lanes.h - a plan as grids see it: the lanes (runtime.h) of a plan whose stages
+ * all have equally many replicas, with their ranks. */
 #ifndef HET_RENDER_LANES_H
 #define HET_RENDER_LANES_H
 
 #include "planner/runtime.h"
-
-/* The rank of the first GPU of each replica, in plan order; a replica's ranks are that
- * and the tp - 1 after it, if its local indices rise by one each (as they do in plans
- * that are expressed for a runtime). Works on unbound plans. */
-uint32_t *het_lanes_first_ranks(struct het_arena *arena, const struct het_plan *plan);
 
 struct het_lane_replica {
     const struct het_replica *replica;

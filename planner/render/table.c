@@ -602,20 +602,10 @@ static void put_idle(struct page *page)
 
 /* ---- the whole ---- */
 
-static uint32_t count_gpus(const struct het_plan *plan)
-{
-    uint32_t gpus = 0;
-    for (size_t p = 0; p < plan->pipeline_count; p++)
-        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
-            for (size_t r = 0; r < plan->pipelines[p].stages[s].replica_count; r++)
-                gpus += plan->pipelines[p].stages[s].replicas[r].tp;
-    return gpus;
-}
-
 static void put_heading(struct page *page)
 {
     const struct het_plan *plan = page->plan;
-    uint32_t used = count_gpus(plan);
+    uint32_t used = het_plan_gpu_count(plan);
     size_t idle = 0;
     for (size_t i = 0; i < plan->idle_count; i++)
         idle += plan->idle[i].gpu_count;
