@@ -25,7 +25,7 @@ CONTROLLER_PURE := timestamp quantity strmap job_spec capacity snapshot desired 
 # The API server and the cluster inside the process: simulate, tests.
 EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
             embedded/history embedded/registry embedded/route embedded/scheduler \
-            embedded embedded_cluster
+            embedded/script embedded embedded_cluster
 CONTROLLER      := timestamp log http auth json_scan kube store workqueue watch \
                    $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
                    planner_child controller $(EMBEDDED) simulation report simulate main

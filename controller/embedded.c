@@ -44,6 +44,8 @@ struct exchange {
     int64_t retry_after_ms;
     bool maybe_sent;
     struct watching *watching;
+    enum embedded_fault
+        lie; /* of a list: EMBEDDED_EMPTY_LIST, ...; 0: it tells the truth */
 };
 
 struct embedded {
@@ -68,7 +70,7 @@ struct embedded {
     uint64_t calls, writes, draws;
     unsigned fault_per_mille;
     int64_t latency_ms;
-    bool *held; /* one a kind */
+    bool *held, *is_missing; /* one a kind */
     struct embedded_statistics statistics;
 };
 
@@ -354,8 +356,15 @@ static json_t *list_item(const struct kind *kind, json_t *object)
     return item;
 }
 
+/* Whether a list that lies leaves out the object at `index`. */
+static bool is_left_out(enum embedded_fault lie, size_t index)
+{
+    return lie == EMBEDDED_EMPTY_LIST || (lie == EMBEDDED_PARTIAL_LIST && index % 2);
+}
+
 static json_t *make_list(const struct embedded *embedded, const struct kind *kind,
-                         const struct selection *selection, const struct page *page)
+                         const struct selection *selection, const struct page *page,
+                         enum embedded_fault lie)
 {
     json_auto_t *all = history_list_at(embedded->registry.history, kind, page->revision);
     json_t *items = json_array();
@@ -367,7 +376,7 @@ static json_t *make_list(const struct embedded *embedded, const struct kind *kin
     json_array_foreach (all, i, object) {
         auto_free char *key = object_key(object);
         if ((page->after && strcmp(key, page->after) <= 0) ||
-            !is_selected(selection, object))
+            !is_selected(selection, object) || is_left_out(lie, i))
             continue;
         if (page->limit && json_array_size(items) == page->limit) {
             remaining++;
@@ -389,6 +398,13 @@ static json_t *make_list(const struct embedded *embedded, const struct kind *kin
     return list;
 }
 
+/* Some revision before `revision` that is still known. */
+static uint64_t earlier_revision(struct embedded *embedded, uint64_t revision)
+{
+    uint64_t first = history_compacted(embedded->registry.history);
+    return revision > first ? first + draw(embedded) % (revision - first) : revision;
+}
+
 static void serve_list(struct embedded *embedded, struct exchange *exchange,
                        const struct route *route)
 {
@@ -401,11 +417,13 @@ static void serve_list(struct embedded *embedded, struct exchange *exchange,
         return;
     }
     refused = page_init(embedded, route, &page);
+    if (!refused && exchange->lie == EMBEDDED_STALE_LIST)
+        page.revision = earlier_revision(embedded, page.revision);
     if (refused)
         refuse(embedded, exchange, refused);
     else
         answer(embedded, exchange, 200,
-               make_list(embedded, route->kind, &selection, &page));
+               make_list(embedded, route->kind, &selection, &page, exchange->lie));
     free(page.after);
     selection_fini(&selection);
 }
@@ -615,6 +633,9 @@ static void send_event(struct embedded *embedded, struct exchange *exchange, cha
     case EMBEDDED_ANSWER_503:
     case EMBEDDED_ANSWER_429:
     case EMBEDDED_ANSWER_409:
+    case EMBEDDED_EMPTY_LIST:
+    case EMBEDDED_PARTIAL_LIST:
+    case EMBEDDED_STALE_LIST:
         break;
     }
     emit(exchange, text, strlen(text));
@@ -695,6 +716,8 @@ static int patch_type(const char *content_type, enum patch_type *ret)
 {
     if (!strcmp(content_type, "application/merge-patch+json"))
         *ret = PATCH_MERGE;
+    else if (!strcmp(content_type, "application/json-patch+json"))
+        *ret = PATCH_OPERATIONS;
     else if (!strcmp(content_type, "application/apply-patch+yaml"))
         *ret = PATCH_APPLY;
     else
@@ -713,6 +736,7 @@ static int serve_patch(struct embedded *embedded, const struct exchange *exchang
         *ret_body = refusal_of(415, "UnsupportedMediaType",
                                "the body of the request was in an unknown format - "
                                "accepted media types include: "
+                               "application/json-patch+json, "
                                "application/merge-patch+json, "
                                "application/apply-patch+yaml");
     else if (patch.type == PATCH_APPLY && !*patch.manager)
@@ -787,14 +811,22 @@ static void serve_get(struct embedded *embedded, struct exchange *exchange,
         refuse(embedded, exchange, refusal_not_found(&subject));
 }
 
+/* version.Info, as far as clients read it. */
+static json_t *version_body(int minor)
+{
+    return json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s}", "major", "1", "minor",
+                     json_sprintf("%d", minor), "gitVersion",
+                     json_sprintf("v1.%d.0", minor), "gitTreeState", "clean", "buildDate",
+                     "2026-01-01T00:00:00Z", "goVersion", "go1.24.0", "compiler", "gc",
+                     "platform", "linux/amd64");
+}
+
 /* /version, /healthz, /livez, /readyz */
 static void serve_other(struct embedded *embedded, struct exchange *exchange,
                         const struct route *route)
 {
     if (!strcmp(route->path, "/version"))
-        answer(embedded, exchange, 200,
-               json_pack("{s:s, s:s, s:s}", "major", "1", "minor", "34", "gitVersion",
-                         "v1.34.0"));
+        answer(embedded, exchange, 200, version_body(embedded->registry.minor));
     else if (!strcmp(route->path, "/healthz") || !strcmp(route->path, "/livez") ||
              !strcmp(route->path, "/readyz"))
         answer_text(embedded, exchange, 200, xstrdup("ok"));
@@ -815,7 +847,7 @@ static void serve(struct embedded *embedded, struct exchange *exchange)
     json_t *body = route_parse(exchange->path, &route);
     if (body) {
         refuse(embedded, exchange, body);
-    } else if (!route.kind) {
+    } else if (!route.kind || embedded->is_missing[route.kind - kinds]) {
         serve_other(embedded, exchange, &route);
     } else if (is_write(exchange)) {
         embedded->client_first = history_revision(embedded->registry.history) + 1;
@@ -875,6 +907,9 @@ static void answer_with_fault(struct embedded *embedded, struct exchange *exchan
     case EMBEDDED_NO_FAULT:
     case EMBEDDED_LOSE_REPLY:
     case EMBEDDED_ANSWER_500:
+    case EMBEDDED_EMPTY_LIST:
+    case EMBEDDED_PARTIAL_LIST:
+    case EMBEDDED_STALE_LIST:
         break;
     }
     refuse(
@@ -887,7 +922,8 @@ static void act(struct embedded *embedded, struct exchange *exchange)
     enum embedded_fault fault =
         ask_fault(embedded, exchange->method, exchange->path, is_write(exchange));
     embedded->statistics.writes += is_write(exchange);
-    if (fault != EMBEDDED_NO_FAULT && fault != EMBEDDED_LOSE_REPLY) {
+    exchange->lie = fault >= EMBEDDED_EMPTY_LIST ? fault : EMBEDDED_NO_FAULT;
+    if (fault != EMBEDDED_NO_FAULT && fault != EMBEDDED_LOSE_REPLY && !exchange->lie) {
         answer_with_fault(embedded, exchange, fault);
         return;
     }
@@ -1071,7 +1107,10 @@ struct embedded *embedded_new(uint64_t seed)
     embedded->registry.history = history_new();
     embedded->registry.seed = seed;
     embedded->registry.now_ms = EMBEDDED_START_MS;
+    embedded->registry.minor = EMBEDDED_MINOR;
     embedded->held = xcalloc(kind_count, sizeof *embedded->held);
+    embedded->is_missing = xcalloc(kind_count, sizeof *embedded->is_missing);
+    embedded_install(embedded, "kueue.x-k8s.io", false);
     embedded->told = history_revision(embedded->registry.history);
     for (size_t i = 0; i < 2; i++)
         embedded_put(embedded,
@@ -1090,7 +1129,20 @@ void embedded_free(struct embedded *embedded)
     free(embedded->exchanges);
     history_free(embedded->registry.history);
     free(embedded->held);
+    free(embedded->is_missing);
     free(embedded);
+}
+
+void embedded_set_minor(struct embedded *embedded, int minor)
+{
+    embedded->registry.minor = minor;
+}
+
+void embedded_install(struct embedded *embedded, const char *group, bool is_installed)
+{
+    for (size_t i = 0; i < kind_count; i++)
+        if (!strcmp(kinds[i].group, group))
+            embedded->is_missing[i] = !is_installed;
 }
 
 int64_t embedded_now_ms(const struct embedded *embedded)

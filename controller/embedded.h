@@ -3,11 +3,12 @@
  *
  * It is a struct transport, so the client above it cannot tell: REST paths of the kinds
  * in embedded/kind.c, list with selectors, limit and continue, watch with bookmarks and
- * 410, create, update, merge patch, server-side apply, status subresource, graceful
- * deletion, finalizers, and the Status bodies of a real server. Departures: custom
- * resources are not checked against their schemas; managedFields only knows managers that
- * apply; every propagationPolicy is Background; there is no authentication; JSON patch,
- * eviction and deletion of collections are not served.
+ * 410, create, update, merge patch, JSON patch, server-side apply, status subresource,
+ * graceful deletion, finalizers, priority classes of pods, and the Status bodies of a
+ * real server. Departures: custom resources are not checked against their schemas;
+ * managedFields only knows managers that apply; every propagationPolicy is Background;
+ * there is no authentication; JSON patch cannot move or copy; eviction and deletion of
+ * collections are not served.
  *
  * Time is what embedded_advance was last told, in milliseconds since 1970. Requests are
  * acted on and answered inside transport_poll, one after the other in the order in which
@@ -23,11 +24,20 @@
 /* The time at which an embedded server starts: 2026-01-01T00:00:00Z. */
 #define EMBEDDED_START_MS INT64_C(1767225600000)
 
+enum { EMBEDDED_MINOR = 34 };
+
 struct embedded;
 
 /* With the namespaces "default" and "kube-system". uids are drawn from `seed`. */
 struct embedded *embedded_new(uint64_t seed);
 void embedded_free(struct embedded *embedded);
+
+/* The version that the server plays: 1.minor. Before 1.27 it drops pods' scheduling gates
+ * without a word, as such servers do. EMBEDDED_MINOR at the start. */
+void embedded_set_minor(struct embedded *embedded, int minor);
+/* Whether the kinds of an API group are served; those of "kueue.x-k8s.io" are not until
+ * this is called. */
+void embedded_install(struct embedded *embedded, const char *group, bool is_installed);
 
 /* Borrowed; transport_free on it only ends its requests. */
 struct transport *embedded_transport(struct embedded *embedded);
@@ -97,6 +107,10 @@ enum embedded_fault {
     EMBEDDED_ANSWER_409,   /* Conflict; only for PUT, PATCH and DELETE, else 500 */
     EMBEDDED_ANSWER_410,   /* Expired; for a watch that is open: an ERROR event */
     EMBEDDED_CUT,          /* an open watch: half a line, then the connection is lost */
+    /* Lists that lie; any other request is served as usual. */
+    EMBEDDED_EMPTY_LIST,   /* nothing, at the present revision */
+    EMBEDDED_PARTIAL_LIST, /* every other object, at the present revision */
+    EMBEDDED_STALE_LIST,   /* as it was at an earlier revision, which it says */
 };
 
 struct embedded_call {

@@ -1,7 +1,9 @@
 #include "controller/embedded_cluster.h"
 
+#include "controller/embedded/merge.h"
 #include "controller/embedded/object.h"
 #include "controller/embedded/scheduler.h"
+#include "controller/quantity.h"
 #include "controller/snapshot.h"
 #include "controller/timestamp.h"
 #include "planner/hetplan.h"
@@ -23,6 +25,7 @@ struct timer {
     uint64_t order; /* timers of one time go off in the order in which they were set */
     void (*act)(struct embedded_cluster *cluster, const struct timer *timer);
     char *ns, *name, *uid; /* of the pod it concerns; NULL: of none */
+    json_t *taint;         /* evict_pod: why */
     bool is_background;    /* heartbeats */
     struct embedded_event event;
 };
@@ -64,14 +67,15 @@ static void set_single_timer(struct embedded_cluster *cluster, int64_t after_ms,
     set_timer(cluster, after_ms, act);
 }
 
-static void set_pod_timer(struct embedded_cluster *cluster, int64_t after_ms,
-                          const json_t *pod,
-                          void (*act)(struct embedded_cluster *, const struct timer *))
+static struct timer *
+set_pod_timer(struct embedded_cluster *cluster, int64_t after_ms, const json_t *pod,
+              void (*act)(struct embedded_cluster *, const struct timer *))
 {
     struct timer *timer = set_timer(cluster, after_ms, act);
     timer->ns = xstrdup(object_text(pod, "metadata.namespace"));
     timer->name = xstrdup(object_text(pod, "metadata.name"));
     timer->uid = xstrdup(object_text(pod, "metadata.uid"));
+    return timer;
 }
 
 static void timer_fini(struct timer *timer)
@@ -79,6 +83,7 @@ static void timer_fini(struct timer *timer)
     free(timer->ns);
     free(timer->name);
     free(timer->uid);
+    json_decref(timer->taint);
     embedded_event_fini(&timer->event);
 }
 
@@ -439,20 +444,37 @@ static void collect_pods(struct embedded_cluster *cluster, const struct timer *t
 
 /* ---- nodes ---- */
 
-static void set_taint(json_t *node, const char *key, const char *effect, bool is_set)
+/* Takes away the taints with `key` and `effect` ("": any). */
+static void remove_taint(json_t *node, const char *key, const char *effect)
 {
     json_t *taints = object_list(node, "spec.taints");
     for (size_t i = json_array_size(taints); i-- > 0;) {
         const json_t *taint = json_array_get(taints, i);
         if (!strcmp(object_text(taint, "key"), key) &&
-            !strcmp(object_text(taint, "effect"), effect))
+            (!*effect || !strcmp(object_text(taint, "effect"), effect)))
             json_array_remove(taints, i);
     }
-    if (is_set)
-        json_array_append_new(taints,
-                              json_pack("{s:s, s:s}", "key", key, "effect", effect));
     if (!json_array_size(taints))
         object_remove(node, "spec.taints");
+}
+
+/* Puts `taint` (a reference that is taken) on the node, in the place of its like. One
+ * that evicts says since when, as the API server makes it say. */
+static void add_taint(struct embedded_cluster *cluster, json_t *node, json_t *taint)
+{
+    remove_taint(node, object_text(taint, "key"), object_text(taint, "effect"));
+    if (!strcmp(object_text(taint, "effect"), "NoExecute"))
+        object_set(taint, "timeAdded", now_text(cluster));
+    json_array_append_new(object_list(node, "spec.taints"), taint);
+}
+
+static void set_taint(struct embedded_cluster *cluster, json_t *node, const char *key,
+                      const char *effect, bool is_set)
+{
+    if (is_set)
+        add_taint(cluster, node, json_pack("{s:s, s:s}", "key", key, "effect", effect));
+    else
+        remove_taint(node, key, effect);
 }
 
 static void set_cordon(struct embedded_cluster *cluster, json_t *node, bool is_set)
@@ -461,34 +483,70 @@ static void set_cordon(struct embedded_cluster *cluster, json_t *node, bool is_s
         object_set(node, "spec.unschedulable", json_true());
     else
         object_remove(node, "spec.unschedulable");
-    set_taint(node, "node.kubernetes.io/unschedulable", "NoSchedule", is_set);
+    set_taint(cluster, node, "node.kubernetes.io/unschedulable", "NoSchedule", is_set);
     store(cluster, node);
+}
+
+/* The same taint, if the node still has it. */
+static json_t *find_taint(const json_t *node, const json_t *wanted)
+{
+    size_t i;
+    json_t *taint;
+    json_array_foreach (object_at(node, "spec.taints"), i, taint) {
+        if (json_equal(taint, wanted))
+            return taint;
+    }
+    return NULL;
 }
 
 /* The taint manager: a pod's time on a tainted node is over. */
 static void evict_pod(struct embedded_cluster *cluster, const struct timer *timer)
 {
     json_t *pod = pod_of(cluster, timer);
-    if (!pod || is_deleting(pod) ||
-        !json_object_get(cluster->silent_nodes, object_text(pod, "spec.nodeName")))
+    const json_t *node =
+        embedded_find(cluster->embedded, "nodes", "", object_text(pod, "spec.nodeName"));
+    if (!pod || is_deleting(pod) || !find_taint(node, timer->taint))
         return;
     disrupt(cluster, pod, "DeletionByTaintManager", false);
     embedded_delete(cluster->embedded, "pods", timer->ns, timer->name, -1, NULL);
 }
 
-/* The node lifecycle controller: the pods of a silent node are not ready, and are evicted
- * when they do not tolerate that any longer. */
-static void doubt_pod(struct embedded_cluster *cluster, const json_t *pod,
-                      const json_t *taint)
+/* The pod will be evicted when it does not tolerate `taint` any longer. */
+static void evict_later(struct embedded_cluster *cluster, const json_t *pod,
+                        json_t *taint)
 {
     json_t *toleration = NULL;
     bool tolerates =
         scheduler_tolerates(object_at(pod, "spec.tolerations"), taint, &toleration);
-    int64_t seconds = object_integer(toleration, "tolerationSeconds", -1);
-    if (!tolerates)
-        seconds = 0;
-    if (seconds >= 0)
-        set_pod_timer(cluster, seconds * 1000, pod, evict_pod);
+    int64_t seconds = tolerates ? object_integer(toleration, "tolerationSeconds", -1) : 0;
+    if (!strcmp(object_text(taint, "effect"), "NoExecute") && seconds >= 0)
+        set_pod_timer(cluster, seconds * 1000, pod, evict_pod)->taint =
+            json_incref(taint);
+}
+
+/* The node got taints that `before` (may be NULL) does not have. */
+static void evict_for_taints(struct embedded_cluster *cluster, const json_t *before,
+                             const json_t *node)
+{
+    json_auto_t *pods = all_of(cluster, "pods");
+    size_t i;
+    json_t *taint;
+    json_array_foreach (object_at(node, "spec.taints"), i, taint) {
+        size_t k;
+        json_t *pod;
+        if (find_taint(before, taint))
+            continue;
+        json_array_foreach (pods, k, pod) {
+            if (!strcmp(object_text(pod, "spec.nodeName"),
+                        object_text(node, "metadata.name")))
+                evict_later(cluster, pod, taint);
+        }
+    }
+}
+
+/* The node lifecycle controller: the pods of a silent node are not ready. */
+static void doubt_pod(struct embedded_cluster *cluster, const json_t *pod)
+{
     if (is_finished(pod) || !object_condition_is_true(pod, "Ready"))
         return;
     json_t *changed = json_deep_copy(pod);
@@ -506,16 +564,15 @@ static void silence_node(struct embedded_cluster *cluster, json_t *node)
     object_set_condition(node, "Ready", "Unknown", "NodeStatusUnknown",
                          "Kubelet stopped posting node status.",
                          embedded_now_ms(cluster->embedded));
-    set_taint(node, key, "NoSchedule", true);
-    set_taint(node, key, "NoExecute", true);
+    set_taint(cluster, node, key, "NoSchedule", true);
+    set_taint(cluster, node, key, "NoExecute", true);
     store(cluster, node);
-    json_auto_t *taint = json_pack("{s:s, s:s}", "key", key, "effect", "NoExecute");
     json_auto_t *pods = all_of(cluster, "pods");
     size_t i;
     json_t *pod;
     json_array_foreach (pods, i, pod) {
         if (!strcmp(object_text(pod, "spec.nodeName"), name))
-            doubt_pod(cluster, pod, taint);
+            doubt_pod(cluster, pod);
     }
 }
 
@@ -545,8 +602,8 @@ static void wake_node(struct embedded_cluster *cluster, json_t *node)
                          "kubelet is posting ready status",
                          embedded_now_ms(cluster->embedded));
     for (size_t i = 0; i < 2; i++) {
-        set_taint(node, keys[i], "NoSchedule", false);
-        set_taint(node, keys[i], "NoExecute", false);
+        set_taint(cluster, node, keys[i], "NoSchedule", false);
+        set_taint(cluster, node, keys[i], "NoExecute", false);
     }
     store(cluster, node);
     mark_ready_again(cluster, name);
@@ -578,6 +635,18 @@ static void heartbeat(struct embedded_cluster *cluster, const struct timer *time
 
 /* ---- what actors notice ---- */
 
+static void on_bound_pod(struct embedded_cluster *cluster, const json_t *pod)
+{
+    set_pod_timer(cluster, cluster->config.start_ms, pod, start_pod);
+    const json_t *node =
+        embedded_find(cluster->embedded, "nodes", "", object_text(pod, "spec.nodeName"));
+    size_t i;
+    json_t *taint;
+    json_array_foreach (object_at(node, "spec.taints"), i, taint) {
+        evict_later(cluster, pod, taint);
+    }
+}
+
 static void on_pod(struct embedded_cluster *cluster, const struct embedded_change *change)
 {
     const json_t *before = change->before;
@@ -588,7 +657,7 @@ static void on_pod(struct embedded_cluster *cluster, const struct embedded_chang
     if (!after)
         return;
     if (is_bound(after) && !is_deleting(after) && (!before || !is_bound(before)))
-        set_pod_timer(cluster, cluster->config.start_ms, after, start_pod);
+        on_bound_pod(cluster, after);
     if (is_bound(after) && is_deleting(after) && (!before || !is_deleting(before)))
         stop_soon(cluster, after);
 }
@@ -605,6 +674,8 @@ static void on_node(struct embedded_cluster *cluster,
     } else if (!change->before) {
         resume_pods(cluster, object_text(change->after, "metadata.name"));
     }
+    if (change->after)
+        evict_for_taints(cluster, change->before, change->after);
 }
 
 static void on_change(void *context, const struct embedded_change *change)
@@ -753,6 +824,140 @@ static void set_gpus(struct embedded_cluster *cluster, json_t *node, int64_t cou
     store(cluster, node);
 }
 
+/* Labels or annotations of `object` (a copy that is taken): {key: value, or null to
+ * remove it}. */
+static void set_marks(struct embedded_cluster *cluster, json_t *object, const char *path,
+                      json_t *marks)
+{
+    json_t *map = object_map(object, path);
+    const char *key;
+    json_t *value;
+    json_object_foreach (marks, key, value) {
+        if (json_is_null(value))
+            json_object_del(map, key);
+        else
+            json_object_set(map, key, value);
+    }
+    store(cluster, object);
+}
+
+/* ---- another tenant ---- */
+
+#define TENANT_NAMESPACE "another-tenant"
+
+/* GPUs of the node that no bound pod uses. */
+static int64_t free_gpus(const struct embedded_cluster *cluster, const json_t *node,
+                         const char *resource)
+{
+    json_t *allocatable =
+        json_object_get(object_at(node, "status.allocatable"), resource);
+    int64_t milli = quantity_of(allocatable, 0);
+    json_auto_t *pods = all_of(cluster, "pods");
+    size_t i;
+    json_t *pod;
+    json_array_foreach (pods, i, pod) {
+        json_auto_t *requests = scheduler_requests(pod);
+        if (!is_finished(pod) && !strcmp(object_text(pod, "spec.nodeName"),
+                                         object_text(node, "metadata.name")))
+            milli -= json_integer_value(json_object_get(requests, resource));
+    }
+    return milli / 1000;
+}
+
+/* Takes `node` as a copy that is its own. */
+static void occupy(struct embedded_cluster *cluster, json_t *node, int64_t count)
+{
+    json_auto_t *held = node;
+    const char *resource = gpu_resource(held);
+    int64_t free = free_gpus(cluster, held, resource);
+    auto_free char *gpus = xasprintf("%lld", (long long)(count < free ? count : free));
+    if (free <= 0 || !count)
+        return;
+    store(cluster,
+          json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:O, s:[{s:s, s:s, s:{s:{s:s}}}]}}",
+                    "apiVersion", "v1", "kind", "Pod", "metadata", "namespace",
+                    TENANT_NAMESPACE, "generateName", "tenant-", "spec", "nodeName",
+                    object_at(held, "metadata.name"), "containers", "name", "work",
+                    "image", "work:1", "resources", "limits", resource, gpus));
+}
+
+static void leave(struct embedded_cluster *cluster, const char *node)
+{
+    json_auto_t *pods = all_of(cluster, "pods");
+    size_t i;
+    json_t *pod;
+    json_array_foreach (pods, i, pod) {
+        const char *ns = object_text(pod, "metadata.namespace");
+        if (!strcmp(ns, TENANT_NAMESPACE) &&
+            !strcmp(object_text(pod, "spec.nodeName"), node))
+            embedded_drop(cluster->embedded, "pods", ns,
+                          object_text(pod, "metadata.name"));
+    }
+}
+
+/* Takes `node` as a copy that is its own. */
+static int change_node(struct embedded_cluster *cluster, json_t *node,
+                       const struct embedded_event *event)
+{
+    switch (event->kind) {
+    case EVENT_NOT_READY:
+        silence_node(cluster, node);
+        return 0;
+    case EVENT_READY:
+        wake_node(cluster, node);
+        return 0;
+    case EVENT_CORDON:
+    case EVENT_UNCORDON:
+        set_cordon(cluster, node, event->kind == EVENT_CORDON);
+        return 0;
+    case EVENT_GPUS:
+        set_gpus(cluster, node, event->number);
+        return 0;
+    case EVENT_TAINT:
+        add_taint(cluster, node, json_deep_copy(event->objects));
+        store(cluster, node);
+        return 0;
+    case EVENT_UNTAINT:
+        remove_taint(node, object_text(event->objects, "key"),
+                     object_text(event->objects, "effect"));
+        store(cluster, node);
+        return 0;
+    case EVENT_LABEL:
+        set_marks(cluster, node, "metadata.labels", event->objects);
+        return 0;
+    case EVENT_ANNOTATE:
+        set_marks(cluster, node, "metadata.annotations", event->objects);
+        return 0;
+    case EVENT_CONDITION:
+        object_set_condition(node, object_text(event->objects, "type"),
+                             object_text(event->objects, "status"), "Simulated", NULL,
+                             embedded_now_ms(cluster->embedded));
+        store(cluster, node);
+        return 0;
+    case EVENT_OCCUPY:
+        occupy(cluster, node, event->number);
+        return 0;
+    case EVENT_RELEASE:
+        leave(cluster, event->name);
+        break;
+    case EVENT_DELETE_NODE:
+        return delete_node(cluster, node, event);
+    case EVENT_CREATE_NODE:
+    case EVENT_APPLY:
+    case EVENT_DELETE_JOB:
+    case EVENT_SUCCEED_JOB:
+    case EVENT_SUSPEND_JOB:
+    case EVENT_RESUME_JOB:
+    case EVENT_PATCH_JOB:
+    case EVENT_FAIL_POD:
+    case EVENT_DELETE_POD:
+    case EVENT_EVICT_POD:
+        break;
+    }
+    json_decref(node);
+    return 0;
+}
+
 static int do_node(struct embedded_cluster *cluster, const struct embedded_event *event,
                    struct het_error *err)
 {
@@ -761,18 +966,7 @@ static int do_node(struct embedded_cluster *cluster, const struct embedded_event
         return create_node(cluster, event, err);
     if (!found)
         return no_such("node", event->name, err);
-    json_t *node = json_deep_copy(found);
-    if (event->kind == EVENT_DELETE_NODE)
-        return delete_node(cluster, node, event);
-    if (event->kind == EVENT_NOT_READY)
-        silence_node(cluster, node);
-    else if (event->kind == EVENT_READY)
-        wake_node(cluster, node);
-    else if (event->kind == EVENT_GPUS)
-        set_gpus(cluster, node, event->number);
-    else
-        set_cordon(cluster, node, event->kind == EVENT_CORDON);
-    return 0;
+    return change_node(cluster, json_deep_copy(found), event);
 }
 
 static int do_apply(struct embedded_cluster *cluster, const struct embedded_event *event,
@@ -817,42 +1011,66 @@ static int succeed_job(struct embedded_cluster *cluster, const json_t *job)
     return 0;
 }
 
+/* Merges `patch` into an object, as its user would. */
+static int patch_object(struct embedded_cluster *cluster, const json_t *object,
+                        json_t *patch, struct het_error *err)
+{
+    json_auto_t *merged = merge_patch(object, patch);
+    return embedded_put(cluster->embedded, json_incref(merged), err);
+}
+
 static int do_job(struct embedded_cluster *cluster, const struct embedded_event *event,
                   struct het_error *err)
 {
-    const json_t *job = find_named(cluster, "heterotrainingjobs", event);
+    json_t *job = find_named(cluster, "heterotrainingjobs", event);
     if (!job)
         return no_such("job", event->name, err);
+    json_auto_t *suspend =
+        json_pack("{s:{s:b}}", "spec", "suspend", event->kind == EVENT_SUSPEND_JOB);
     if (event->kind == EVENT_SUCCEED_JOB)
         return succeed_job(cluster, job);
-    return embedded_delete(cluster->embedded, "heterotrainingjobs",
-                           object_text(job, "metadata.namespace"), event->name, -1, err);
+    if (event->kind == EVENT_SUSPEND_JOB || event->kind == EVENT_RESUME_JOB)
+        return patch_object(cluster, job, suspend, err);
+    if (event->kind == EVENT_PATCH_JOB)
+        return patch_object(cluster, job, event->objects, err);
+    if (event->kind == EVENT_DELETE_JOB)
+        return embedded_delete(cluster->embedded, "heterotrainingjobs",
+                               object_text(job, "metadata.namespace"), event->name, -1,
+                               err);
+    set_marks(cluster, json_deep_copy(job),
+              event->kind == EVENT_LABEL ? "metadata.labels" : "metadata.annotations",
+              event->objects);
+    return 0;
+}
+
+static int do_pod(struct embedded_cluster *cluster, const struct embedded_event *event,
+                  struct het_error *err)
+{
+    const json_t *pod = find_named(cluster, "pods", event);
+    if (!pod)
+        return no_such("pod", event->name, err);
+    if (event->kind == EVENT_FAIL_POD) {
+        finish_pod(cluster, pod, event->number);
+        return 0;
+    }
+    auto_free char *ns = xstrdup(object_text(pod, "metadata.namespace"));
+    if (event->kind == EVENT_EVICT_POD)
+        disrupt(cluster, pod, "EvictionByEvictionAPI", false);
+    return embedded_delete(cluster->embedded, "pods", ns, event->name, -1, err);
 }
 
 int embedded_cluster_do(struct embedded_cluster *cluster,
                         const struct embedded_event *event, struct het_error *err)
 {
-    const json_t *pod;
-    switch (event->kind) {
-    case EVENT_DELETE_NODE:
-    case EVENT_CREATE_NODE:
-    case EVENT_CORDON:
-    case EVENT_UNCORDON:
-    case EVENT_NOT_READY:
-    case EVENT_READY:
-    case EVENT_GPUS:
+    switch (event->subject) {
+    case OF_NODE:
         return do_node(cluster, event, err);
-    case EVENT_APPLY:
-        return do_apply(cluster, event, err);
-    case EVENT_DELETE_JOB:
-    case EVENT_SUCCEED_JOB:
+    case OF_JOB:
         return do_job(cluster, event, err);
-    case EVENT_FAIL_POD:
-        pod = find_named(cluster, "pods", event);
-        if (!pod)
-            return no_such("pod", event->name, err);
-        finish_pod(cluster, pod, event->number);
-        return 0;
+    case OF_POD:
+        return do_pod(cluster, event, err);
+    case OF_FILE:
+        return do_apply(cluster, event, err);
     }
     return 0;
 }
@@ -876,140 +1094,4 @@ void embedded_cluster_on_event(struct embedded_cluster *cluster,
 {
     cluster->done = done;
     cluster->done_context = context;
-}
-
-/* ---- the script's text ---- */
-
-int64_t embedded_duration_ms(const char *text)
-{
-    static const struct {
-        const char *unit;
-        int64_t ms;
-    } units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 } };
-    int64_t total_ms = 0;
-    do {
-        size_t digits = strspn(text, "0123456789");
-        if (!digits || digits > 9)
-            return -1;
-        int64_t number = atoll(text);
-        text += digits;
-        size_t letters = strcspn(text, "0123456789");
-        size_t i = 0;
-        while (i < 4 && (strlen(units[i].unit) != letters ||
-                         strncmp(units[i].unit, text, letters) != 0))
-            i++;
-        if (i == 4)
-            return -1;
-        total_ms += number * units[i].ms;
-        text += letters;
-    } while (*text);
-    return total_ms;
-}
-
-enum subject { OF_NODE, OF_JOB, OF_POD, OF_FILE };
-
-static const struct {
-    const char *verb;
-    enum subject subject;
-    enum embedded_event_kind kind;
-} verbs[] = {
-    { "delete", OF_NODE, EVENT_DELETE_NODE },  { "create", OF_NODE, EVENT_CREATE_NODE },
-    { "restore", OF_NODE, EVENT_CREATE_NODE }, { "cordon", OF_NODE, EVENT_CORDON },
-    { "uncordon", OF_NODE, EVENT_UNCORDON },   { "notready", OF_NODE, EVENT_NOT_READY },
-    { "ready", OF_NODE, EVENT_READY },         { "gpus", OF_NODE, EVENT_GPUS },
-    { "apply", OF_FILE, EVENT_APPLY },         { "delete", OF_JOB, EVENT_DELETE_JOB },
-    { "succeed", OF_JOB, EVENT_SUCCEED_JOB },  { "fail", OF_POD, EVENT_FAIL_POD },
-};
-
-static const char *const subjects[] = { "node/", "job/", "pod/", "" };
-
-/* "node/N" or "job/NS/NAME" into `ret`; false if it does not begin with `prefix`. */
-static bool read_subject(const char *word, const char *prefix, struct embedded_event *ret)
-{
-    size_t length = strlen(prefix);
-    if (strncmp(word, prefix, length) != 0 || !word[length])
-        return false;
-    const char *slash = *prefix ? strchr(word + length, '/') : NULL;
-    const char *name = slash ? slash + 1 : word + length;
-    ret->ns = slash ? xasprintf("%.*s", (int)(slash - word - (long)length), word + length)
-                    : xstrdup("");
-    ret->name = xstrdup(name);
-    return true;
-}
-
-/* The number after "gpus" and "fail"; false if there is a word that should not be. */
-static bool read_number(const char *word, struct embedded_event *ret)
-{
-    ret->number = ret->kind == EVENT_FAIL_POD ? 1 : 0;
-    if (!word)
-        return ret->kind != EVENT_GPUS;
-    char *end;
-    ret->number = strtoll(word, &end, 10);
-    return !*end && ret->number >= 0 && ret->number <= 255 &&
-           (ret->kind == EVENT_GPUS || ret->kind == EVENT_FAIL_POD);
-}
-
-static int read_event(char *words[4], embedded_load *load, struct embedded_event *ret,
-                      struct het_error *err)
-{
-    ret->after_ms = embedded_duration_ms(words[0]);
-    if (ret->after_ms < 0)
-        return het_fail(err, HET_BAD_INPUT, "\"%s\" is not a time like 90s or 1m30s",
-                        words[0]);
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        if (strcmp(words[1], verbs[i].verb) != 0 ||
-            !read_subject(words[2], subjects[verbs[i].subject], ret))
-            continue;
-        ret->kind = verbs[i].kind;
-        if (!read_number(words[3], ret))
-            return het_fail(err, HET_BAD_INPUT,
-                            "expected a number from 0 to 255 after \"%s %s\" for gpus "
-                            "and fail, and nothing for others",
-                            words[1], words[2]);
-        if (ret->kind != EVENT_APPLY)
-            return 0;
-        ret->objects = load(ret->name, err);
-        return ret->objects ? 0 : -1;
-    }
-    return het_fail(err, HET_BAD_INPUT,
-                    "\"%s %s\" is not one of: delete, restore, cordon, uncordon, "
-                    "notready, ready node/NAME; gpus node/NAME COUNT; apply FILE; "
-                    "delete, succeed job/NAME; fail pod/NAME",
-                    words[1], words[2]);
-}
-
-int embedded_event_parse(const char *text, embedded_load *load,
-                         struct embedded_event *ret, struct het_error *err)
-{
-    auto_free char *copy = xstrdup(text);
-    char *words[5] = { NULL };
-    size_t count = 0;
-    char *rest = copy;
-    for (char *word; count < 5 && (word = strsep(&rest, " \t"));)
-        if (*word)
-            words[count++] = word;
-    if (count < 3 || count > 4)
-        return het_fail(err, HET_BAD_INPUT,
-                        "event \"%s\": expected TIME VERB SUBJECT, like \"60s delete "
-                        "node/NAME\"",
-                        text);
-    struct embedded_event event = { 0 };
-    if (read_event(words, load, &event, err) < 0) {
-        embedded_event_fini(&event);
-        return het_wrap(err, "event \"%s\"", text);
-    }
-    event.text = xasprintf("%s %s%s%s", words[1], words[2], words[3] ? " " : "",
-                           words[3] ? words[3] : "");
-    *ret = event;
-    return 0;
-}
-
-void embedded_event_fini(struct embedded_event *event)
-{
-    if (!event)
-        return;
-    free(event->text);
-    free(event->ns);
-    free(event->name);
-    json_decref(event->objects);
 }

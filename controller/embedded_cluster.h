@@ -1,6 +1,6 @@
 /* embedded_cluster.h - everybody else in a cluster: scheduler, kubelets, garbage
  * collector, pod collector, node lifecycle, as actors on an embedded API server and its
- * clock; and a script of what happens to the cluster.
+ * clock; and what happens to the cluster by a script (embedded/script.h).
  *
  * Actors act some time after what they react to, never at once, and only on what they
  * find then. The pods' containers run nothing: a pod runs until somebody ends it. */
@@ -8,6 +8,7 @@
 #define CONTROLLER_EMBEDDED_CLUSTER_H
 
 #include "controller/embedded.h"
+#include "controller/embedded/script.h"
 
 struct embedded_cluster_config {
     int64_t schedule_ms;  /* from a pod's creation to its binding */
@@ -40,41 +41,6 @@ int64_t embedded_cluster_next_ms(const struct embedded_cluster *cluster,
 void embedded_cluster_advance(struct embedded_cluster *cluster, int64_t now_ms);
 
 /* ---- what happens to the cluster ---- */
-
-enum embedded_event_kind {
-    EVENT_DELETE_NODE, /* "delete node/N": the object and its kubelet are gone */
-    EVENT_CREATE_NODE, /* "create node/N", "restore node/N": a deleted one comes back */
-    EVENT_CORDON,      /* "cordon node/N" */
-    EVENT_UNCORDON,    /* "uncordon node/N" */
-    EVENT_NOT_READY,   /* "notready node/N": its kubelet falls silent, the node is
-                          tainted, its pods are evicted when their tolerations end */
-    EVENT_READY,       /* "ready node/N" */
-    EVENT_GPUS,        /* "gpus node/N COUNT": allocatable GPUs */
-    EVENT_APPLY,       /* "apply FILE": objects are created or replaced */
-    EVENT_DELETE_JOB,  /* "delete job/NAME", "delete job/NS/NAME" */
-    EVENT_SUCCEED_JOB, /* "succeed job/NAME": its running pods exit with 0 */
-    EVENT_FAIL_POD,    /* "fail pod/NAME [EXIT-CODE]": exits with 1 or that code */
-};
-
-struct embedded_event {
-    int64_t after_ms; /* from the start of the script */
-    enum embedded_event_kind kind;
-    char *text; /* as written, without the time */
-    char *ns, *name;
-    int64_t number;  /* EVENT_GPUS, EVENT_FAIL_POD */
-    json_t *objects; /* EVENT_APPLY: an array */
-};
-
-/* Reads the objects of a file, as an array (a new reference), for "apply". */
-typedef json_t *embedded_load(const char *path, struct het_error *err);
-
-/* "60s delete node/NAME"; times are like 90s, 2m, 1m30s, 1500ms, 1h. Errors:
- * HET_BAD_INPUT, and what `load` says. */
-int embedded_event_parse(const char *text, embedded_load *load,
-                         struct embedded_event *ret, struct het_error *err);
-void embedded_event_fini(struct embedded_event *event);
-/* "90s", "1m30s" in milliseconds; -1 if it is no duration. */
-int64_t embedded_duration_ms(const char *text);
 
 /* Does it now. Errors: HET_NOT_FOUND, HET_BAD_INPUT. */
 int embedded_cluster_do(struct embedded_cluster *cluster,

@@ -603,6 +603,23 @@ static void check_event(const json_t *before, const json_t *event, json_t *cause
     }
 }
 
+static void check_priority_class(const json_t *before, const json_t *class,
+                                 json_t *causes)
+{
+    enum { HIGHEST_OF_USERS = 1000000000 }; /* scheduling.HighestUserDefinablePriority */
+    int64_t value = object_integer(class, "value", 0);
+    if (value > HIGHEST_OF_USERS &&
+        strncmp(object_text(class, "metadata.name"), "system-", 7) != 0)
+        refusal_add_cause(
+            causes, "FieldValueForbidden", "value",
+            "Forbidden: maximum allowed value of a user defined priority is "
+            "%d",
+            HIGHEST_OF_USERS);
+    if (before && object_integer(before, "value", 0) != value)
+        refusal_add_cause(causes, "FieldValueForbidden", "value",
+                          "Forbidden: may not be changed in an update.");
+}
+
 /* ---- the table ---- */
 
 static const char *const no_fields[] = { "metadata.name", "metadata.namespace", NULL };
@@ -629,7 +646,8 @@ static const char *const event_fields[] = { "metadata.name",
                                             "type",
                                             NULL };
 
-#define OURS "heterotrain.io"
+#define OURS  "heterotrain.io"
+#define KUEUE "kueue.x-k8s.io"
 
 const struct kind kinds[] = {
     { .group = "",
@@ -683,6 +701,11 @@ const struct kind kinds[] = {
       .plural = "leases",
       .name = "Lease",
       .namespaced = true },
+    { .group = "scheduling.k8s.io",
+      .version = "v1",
+      .plural = "priorityclasses",
+      .name = "PriorityClass",
+      .check = check_priority_class },
     { .group = OURS,
       .version = "v1alpha1",
       .plural = "heterotrainingjobs",
@@ -702,6 +725,31 @@ const struct kind kinds[] = {
       .plural = "clustermodelprofiles",
       .name = "ClusterModelProfile",
       .has_status = true,
+      .is_custom = true },
+    { .group = KUEUE,
+      .version = "v1beta1",
+      .plural = "workloads",
+      .name = "Workload",
+      .namespaced = true,
+      .has_status = true,
+      .is_custom = true },
+    { .group = KUEUE,
+      .version = "v1beta1",
+      .plural = "localqueues",
+      .name = "LocalQueue",
+      .namespaced = true,
+      .has_status = true,
+      .is_custom = true },
+    { .group = KUEUE,
+      .version = "v1beta1",
+      .plural = "clusterqueues",
+      .name = "ClusterQueue",
+      .has_status = true,
+      .is_custom = true },
+    { .group = KUEUE,
+      .version = "v1beta1",
+      .plural = "resourceflavors",
+      .name = "ResourceFlavor",
       .is_custom = true },
 };
 const size_t kind_count = sizeof kinds / sizeof *kinds;

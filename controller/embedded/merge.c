@@ -24,6 +24,112 @@ json_t *merge_patch(const json_t *target, json_t *patch)
     return result;
 }
 
+/* ---- operations ---- */
+
+/* The next reference token of a JSON pointer (RFC 6901), without its escapes; `pointer`
+ * goes on behind it. The caller frees it. */
+static char *next_token(const char **pointer)
+{
+    const char *text = *pointer + 1;
+    size_t length = strcspn(text, "/");
+    char *token = xmalloc(length + 1);
+    size_t used = 0;
+    for (size_t i = 0; i < length; i++) {
+        bool is_escape = text[i] == '~' && i + 1 < length;
+        if (is_escape)
+            i++;
+        token[used++] = !is_escape ? text[i] : text[i] == '1' ? '/' : '~';
+    }
+    token[used] = '\0';
+    *pointer = text + length;
+    return token;
+}
+
+/* The position in `list` that `token` names; its size for "-", and for what is none. */
+static size_t position_of(const json_t *list, const char *token)
+{
+    size_t size = json_array_size(list);
+    char *end;
+    unsigned long long position = strtoull(token, &end, 10);
+    return *token && !*end && position < size ? (size_t)position : size;
+}
+
+/* The map or list that holds what `pointer` points at, whose last token goes to
+ * `ret_token`; NULL if there is none. */
+static json_t *holder_of(json_t *object, const char *pointer, char **ret_token)
+{
+    for (;;) {
+        if (*pointer != '/' || !object)
+            return NULL;
+        auto_free char *token = next_token(&pointer);
+        if (!*pointer) {
+            *ret_token = TAKE(token);
+            return object;
+        }
+        object = json_is_array(object)
+                     ? json_array_get(object, position_of(object, token))
+                     : json_object_get(object, token);
+    }
+}
+
+static json_t *held_at(const json_t *holder, const char *token)
+{
+    return json_is_array(holder) ? json_array_get(holder, position_of(holder, token))
+                                 : json_object_get(holder, token);
+}
+
+/* 0, or -1 if it cannot be done. */
+static int put_at(json_t *holder, const char *token, json_t *value, bool is_new)
+{
+    if (json_is_object(holder))
+        return json_object_set_new(holder, token, json_deep_copy(value));
+    size_t position = position_of(holder, token);
+    if (!is_new)
+        return json_array_set_new(holder, position, json_deep_copy(value));
+    return json_array_insert_new(holder, position, json_deep_copy(value));
+}
+
+static int remove_at(json_t *holder, const char *token)
+{
+    return json_is_object(holder) ? json_object_del(holder, token)
+                                  : json_array_remove(holder, position_of(holder, token));
+}
+
+static int operate(json_t *object, const json_t *operation)
+{
+    const char *verb = json_string_value(json_object_get(operation, "op"));
+    const char *pointer = json_string_value(json_object_get(operation, "path"));
+    json_t *value = json_object_get(operation, "value");
+    auto_free char *token = NULL;
+    json_t *holder = verb && pointer ? holder_of(object, pointer, &token) : NULL;
+    if (!holder)
+        return -1;
+    const json_t *held = held_at(holder, token);
+    if (!strcmp(verb, "test"))
+        return held && json_equal(held, value) ? 0 : -1;
+    if (!strcmp(verb, "add"))
+        return value ? put_at(holder, token, value, true) : -1;
+    if (!strcmp(verb, "replace"))
+        return held && value ? put_at(holder, token, value, false) : -1;
+    return held && !strcmp(verb, "remove") ? remove_at(holder, token) : -1;
+}
+
+json_t *merge_operations(const json_t *target, const json_t *patch, char **ret_why)
+{
+    json_t *result = json_deep_copy(target);
+    size_t i;
+    json_t *operation;
+    json_array_foreach (patch, i, operation) {
+        if (operate(result, operation) == 0)
+            continue;
+        auto_free char *text = json_dumps(operation, JSON_COMPACT);
+        *ret_why = xasprintf("operation %zu cannot be done: %s", i, text);
+        json_decref(result);
+        return NULL;
+    }
+    return result;
+}
+
 /* ---- lists ---- */
 
 /* Lists that merge element by element, and by which field: x-kubernetes-list-map-keys of

@@ -1,4 +1,4 @@
-/* merge.h - the two ways of writing a part of an object: JSON merge patch, and
+/* merge.h - the ways of writing a part of an object: JSON merge patch, JSON patch, and
  * server-side apply. Pure. */
 #ifndef CONTROLLER_EMBEDDED_MERGE_H
 #define CONTROLLER_EMBEDDED_MERGE_H
@@ -9,6 +9,11 @@
 
 /* RFC 7396: a new object, `target` with `patch` put in; null removes a field. */
 json_t *merge_patch(const json_t *target, json_t *patch);
+
+/* RFC 6902: a new object, `target` after the operations of `patch` (an array) in their
+ * order; "test", "add", "remove" and "replace" are served. NULL if one cannot be done or
+ * a test fails: `ret_why` (freed by the caller) then says which. */
+json_t *merge_operations(const json_t *target, const json_t *patch, char **ret_why);
 
 /* What `manager` wants to be true, merged into `live` (an object, may be empty): a new
  * object, with metadata.managedFields brought up to date.

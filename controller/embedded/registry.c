@@ -13,6 +13,7 @@
 enum {
     MAX_STORED = 1536 << 10, /* etcd --max-request-bytes */
     DEFAULT_GRACE_S = 30,
+    FIRST_MINOR_WITH_GATES = 27, /* PodSchedulingReadiness is on by default */
 };
 
 static struct refusal_subject subject_of(const struct target *target)
@@ -160,6 +161,61 @@ static int commit(struct registry *registry, const struct target *target, json_t
     return is_new ? 201 : 200;
 }
 
+/* ---- what admission plugins and old servers make of an object ---- */
+
+/* A server drops fields that it does not know, without a word. */
+static void drop_unknown(const struct registry *registry, const struct kind *kind,
+                         json_t *object)
+{
+    if (!strcmp(kind->name, "Pod") && registry->minor < FIRST_MINOR_WITH_GATES)
+        object_remove(object, "spec.schedulingGates");
+}
+
+/* The class that a pod without one gets; NULL if none is the default. */
+static const json_t *default_class(const struct registry *registry)
+{
+    const struct kind *classes = kind_find_plural("priorityclasses");
+    for (size_t i = 0; i < history_count(registry->history, classes); i++) {
+        const json_t *class = history_at(registry->history, classes, i);
+        if (object_is_true(class, "globalDefault"))
+            return class;
+    }
+    return NULL;
+}
+
+/* The Priority admission plugin: a new pod gets the number of its class. NULL or a
+ * Status. */
+static json_t *admit_priority(const struct registry *registry, json_t *pod)
+{
+    const struct kind *classes = kind_find_plural("priorityclasses");
+    const char *name = object_text(pod, "spec.priorityClassName");
+    const json_t *class = *name ? history_find(registry->history, classes, "", name)
+                                : default_class(registry);
+    if (*name && !class)
+        return refusal_of(403, "Forbidden",
+                          "pods \"%s\" is forbidden: no PriorityClass with name %s was "
+                          "found",
+                          object_text(pod, "metadata.name"), name);
+    int64_t priority = object_integer(class, "value", 0);
+    if (object_integer(pod, "spec.priority", priority) != priority)
+        return refusal_of(
+            403, "Forbidden",
+            "pods \"%s\" is forbidden: the integer value of priority (%lld) "
+            "must not be provided in pod spec; priority admission "
+            "controller computed %lld from the given PriorityClass name",
+            object_text(pod, "metadata.name"),
+            (long long)object_integer(pod, "spec.priority", 0), (long long)priority);
+    if (!class)
+        return NULL;
+    object_set(pod, "spec.priorityClassName",
+               json_incref(object_at(class, "metadata.name")));
+    object_set(pod, "spec.priority", json_integer(priority));
+    const char *policy = object_text(class, "preemptionPolicy");
+    if (*policy)
+        object_default(pod, "spec.preemptionPolicy", json_string(policy));
+    return NULL;
+}
+
 /* ---- create ---- */
 
 static void stamp(struct registry *registry, const struct kind *kind, json_t *object)
@@ -191,9 +247,12 @@ int registry_create(struct registry *registry, const struct target *target,
     /* Kubelets register with a status; everybody else's is dropped. */
     if (target->kind->has_status && strcmp(target->kind->name, "Node") != 0)
         object_remove(made, "status");
+    drop_unknown(registry, target->kind, made);
     stamp(registry, target->kind, made);
     const char *name = object_text(made, "metadata.name");
     refused = check_namespace(registry, target, name);
+    if (!refused && !strcmp(target->kind->name, "Pod"))
+        refused = admit_priority(registry, made);
     kind_fill(target->kind, made, registry->now_ms);
     if (!refused)
         refused = check_content(target, NULL, made);
@@ -302,6 +361,7 @@ static int replace(struct registry *registry, const struct target *target,
     json_auto_t *made = *target->subresource ? only_status(before, given)
                                              : json_incref(given);
     keep_fixed(target, before, made);
+    drop_unknown(registry, target->kind, made);
     kind_fill(target->kind, made, registry->now_ms);
     refused = check_content(target, before, made);
     if (refused)
@@ -393,6 +453,30 @@ static int apply(struct registry *registry, const struct target *target,
                   : apply_new(registry, target, merged, ret_body);
 }
 
+/* `before` after a merge patch or JSON patch; NULL and a Status if that cannot be. */
+static json_t *patched_object(const json_t *before, const struct patch *patch,
+                              json_t **ret_refused)
+{
+    bool is_list = json_is_array(patch->body);
+    if (is_list != (patch->type == PATCH_OPERATIONS) ||
+        (!is_list && !json_is_object(patch->body))) {
+        *ret_refused = refusal_bad_request("the patch is not %s",
+                                           is_list ? "an object" : "what its type says");
+        return NULL;
+    }
+    if (!is_list)
+        return merge_patch(before, patch->body);
+    auto_free char *why = NULL;
+    json_t *patched = merge_operations(before, patch->body, &why);
+    if (!patched)
+        *ret_refused =
+            refusal_of(422, "Invalid",
+                       "the server rejected our request due to an error in our "
+                       "request: %s",
+                       why);
+    return patched;
+}
+
 int registry_patch(struct registry *registry, const struct target *target,
                    const struct patch *patch, json_t **ret_body)
 {
@@ -401,15 +485,13 @@ int registry_patch(struct registry *registry, const struct target *target,
         return apply(registry, target, before, patch, ret_body);
     if (!before)
         return refuse_not_found(target, ret_body);
-    if (!json_is_object(patch->body))
-        return refuse(refusal_bad_request("the patch is not an object"), ret_body);
-    json_t *patched = merge_patch(before, patch->body);
-    json_t *refused = check_identity(target, patched);
-    if (refused) {
-        json_decref(patched);
+    json_t *refused = NULL;
+    json_auto_t *patched = patched_object(before, patch, &refused);
+    if (!refused)
+        refused = check_identity(target, patched);
+    if (refused)
         return refuse(refused, ret_body);
-    }
-    return replace(registry, target, before, patched, ret_body);
+    return replace(registry, target, before, json_incref(patched), ret_body);
 }
 
 /* ---- delete ---- */
@@ -557,6 +639,11 @@ int registry_put(struct registry *registry, json_t *object, json_t **ret_body)
     if (refused)
         return refuse(refused, ret_body);
     object_remove(made, "metadata.resourceVersion");
+    drop_unknown(registry, kind, made);
+    if (!before && !strcmp(kind->name, "Pod"))
+        refused = admit_priority(registry, made);
+    if (refused)
+        return refuse(refused, ret_body);
     if (!before) {
         stamp(registry, kind, made);
         kind_fill(kind, made, registry->now_ms);

@@ -12,6 +12,7 @@ struct registry {
     struct history *history;
     uint64_t seed, uids; /* uids are drawn from both, so a run can be repeated */
     int64_t now_ms;
+    int minor; /* of the version that the server plays: 1.minor */
 };
 
 struct target {
@@ -21,7 +22,7 @@ struct target {
     bool dry_run;
 };
 
-enum patch_type { PATCH_MERGE, PATCH_APPLY };
+enum patch_type { PATCH_MERGE, PATCH_OPERATIONS, PATCH_APPLY };
 
 struct patch {
     enum patch_type type;

@@ -746,6 +746,160 @@ START_TEST(observers_see_every_change_and_who_made_it)
 }
 END_TEST
 
+/* ---- JSON patch, priorities, versions, lists that lie ---- */
+
+#define OPERATIONS "application/json-patch+json"
+
+START_TEST(json_patch_does_all_or_nothing)
+{
+    put(a_map("m", "1"));
+    auto_reply done = api_call(
+        client, "PATCH", OPERATIONS,
+        quoted("[{'op': 'test', 'path': '/data/v', 'value': '1'}, {'op': 'replace', "
+               "'path': '/data/v', 'value': '2'}, {'op': 'add', 'path': "
+               "'/metadata/labels/a~1b', 'value': 'c'}, {'op': 'remove', 'path': "
+               "'/metadata/labels/v'}]"),
+        MAPS "/m");
+    ck_assert_int_eq(done.status, 200);
+    ck_assert_str_eq(object_text(done.json, "data.v"), "2");
+    json_auto_t *labels = quoted("{'a/b': 'c'}");
+    ck_assert(json_equal(object_at(done.json, "metadata.labels"), labels));
+    static const char *const refused[] = {
+        "[{'op': 'remove', 'path': '/data/v'}, {'op': 'test', 'path': '/data/v', 'value': "
+        "'2'}]",
+        "[{'op': 'test', 'path': '/metadata/uid', 'value': 'another'}]",
+        "[{'op': 'replace', 'path': '/data/none', 'value': 'x'}]",
+        "[{'op': 'remove', 'path': '/none/v'}]",
+        "[{'op': 'move', 'path': '/data/w', 'from': '/data/v'}]",
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        auto_reply reply =
+            api_call(client, "PATCH", OPERATIONS, quoted("%s", refused[i]), MAPS "/m");
+        check_status(reply, 422, "Invalid");
+    }
+    ck_assert_str_eq(
+        object_text(embedded_find(server, "configmaps", "default", "m"), "data.v"), "2");
+}
+END_TEST
+
+START_TEST(a_gate_is_lifted_by_its_position_and_none_is_added)
+{
+    json_t *gated = a_pod("p");
+    object_set(gated, "spec.schedulingGates", quoted("[{'name': 'x/a'}, {'name': 'y'}]"));
+    put(gated);
+    auto_reply lifted = api_call(
+        client, "PATCH", OPERATIONS,
+        quoted("[{'op': 'test', 'path': '/spec/schedulingGates/0/name', 'value': 'x/a'}, "
+               "{'op': 'remove', 'path': '/spec/schedulingGates/0'}]"),
+        PODS "/p");
+    ck_assert_int_eq(lifted.status, 200);
+    json_auto_t *left = quoted("[{'name': 'y'}]");
+    ck_assert(json_equal(object_at(lifted.json, "spec.schedulingGates"), left));
+    auto_reply added =
+        api_call(client, "PATCH", OPERATIONS,
+                 quoted("[{'op': 'add', 'path': '/spec/schedulingGates/-', 'value': "
+                        "{'name': 'z'}}]"),
+                 PODS "/p");
+    check_status(added, 422, "Invalid");
+}
+END_TEST
+
+START_TEST(old_servers_drop_gates_without_a_word)
+{
+    json_t *gated = a_pod("p");
+    object_set(gated, "spec.schedulingGates", quoted("[{'name': 'x'}]"));
+    embedded_set_minor(server, 26);
+    auto_reply version = api_get(client, "/version");
+    ck_assert_str_eq(object_text(version.json, "minor"), "26");
+    auto_reply made = api_call(client, "POST", JSON, gated, PODS);
+    ck_assert_int_eq(made.status, 201);
+    ck_assert_ptr_null(object_at(made.json, "spec.schedulingGates"));
+}
+END_TEST
+
+START_TEST(a_merge_patch_with_another_uid_or_version_is_a_conflict)
+{
+    put(a_map("m", "1"));
+    auto_reply uid = api_call(client, "PATCH", MERGE,
+                              quoted("{'metadata': {'uid': 'x'}, 'data': {'v': '2'}}"),
+                              MAPS "/m");
+    check_status(uid, 409, "Conflict");
+    auto_reply version = api_call(
+        client, "PATCH", MERGE,
+        quoted("{'metadata': {'resourceVersion': '1'}, 'data': {'v': '2'}}"), MAPS "/m");
+    check_status(version, 409, "Conflict");
+}
+END_TEST
+
+START_TEST(a_pod_gets_the_priority_of_its_class)
+{
+    put(quoted("{'apiVersion': 'scheduling.k8s.io/v1', 'kind': 'PriorityClass', "
+               "'metadata': {'name': 'high'}, 'value': 1000, 'preemptionPolicy': "
+               "'Never'}"));
+    json_t *pod = a_pod("p");
+    object_set(pod, "spec.priorityClassName", json_string("high"));
+    auto_reply made = api_call(client, "POST", JSON, pod, PODS);
+    ck_assert_int_eq(made.status, 201);
+    ck_assert_int_eq(object_integer(made.json, "spec.priority", 0), 1000);
+    ck_assert_str_eq(object_text(made.json, "spec.preemptionPolicy"), "Never");
+    pod = a_pod("q");
+    object_set(pod, "spec.priorityClassName", json_string("none"));
+    auto_reply unknown = api_call(client, "POST", JSON, pod, PODS);
+    check_status(unknown, 403, "Forbidden");
+    pod = a_pod("r");
+    object_set(pod, "spec.priority", json_integer(7));
+    auto_reply forged = api_call(client, "POST", JSON, pod, PODS);
+    check_status(forged, 403, "Forbidden");
+}
+END_TEST
+
+START_TEST(kinds_that_nobody_installed_are_not_found)
+{
+    static const char queues[] = "/apis/kueue.x-k8s.io/v1beta1/clusterqueues";
+    auto_reply missing = api_get(client, queues);
+    check_status(missing, 404, "NotFound");
+    embedded_install(server, "kueue.x-k8s.io", true);
+    auto_reply empty = api_get(client, queues);
+    ck_assert_int_eq(empty.status, 200);
+}
+END_TEST
+
+static enum embedded_fault fault_of_lists(void *context, const struct embedded_call *call)
+{
+    const enum embedded_fault *fault = context;
+    (void)call;
+    return *fault;
+}
+
+START_TEST(lists_can_lie)
+{
+    for (int i = 0; i < 4; i++) {
+        auto_free char *name = xasprintf("m%d", i);
+        put(a_map(name, "1"));
+    }
+    static const struct {
+        enum embedded_fault fault;
+        size_t most;
+    } cases[] = { { EMBEDDED_EMPTY_LIST, 0 },
+                  { EMBEDDED_PARTIAL_LIST, 2 },
+                  { EMBEDDED_STALE_LIST, 3 } };
+    auto_reply truth = api_get(client, MAPS);
+    ck_assert_uint_eq(json_array_size(object_at(truth.json, "items")), 4);
+    for (size_t i = 0; i < 3; i++) {
+        enum embedded_fault fault = cases[i].fault;
+        embedded_set_faults(server, fault_of_lists, &fault);
+        auto_reply list = api_get(client, MAPS);
+        ck_assert_int_eq(list.status, 200);
+        ck_assert_uint_le(json_array_size(object_at(list.json, "items")), cases[i].most);
+        int earlier = strcmp(object_text(list.json, "metadata.resourceVersion"),
+                             object_text(truth.json, "metadata.resourceVersion"));
+        ck_assert(fault == EMBEDDED_STALE_LIST ? earlier < 0 : earlier == 0);
+        auto_reply one = api_get(client, MAPS "/m3");
+        ck_assert_int_eq(one.status, 200);
+    }
+}
+END_TEST
+
 Suite *test_embedded_suite(void)
 {
     Suite *suite = suite_create("embedded");
@@ -780,6 +934,13 @@ Suite *test_embedded_suite(void)
     tcase_add_test(cases, faults_do_what_their_names_say);
     tcase_add_test(cases, a_cut_watch_ends_in_the_middle_of_a_line);
     tcase_add_test(cases, held_watches_are_silent_until_they_are_let_go);
+    tcase_add_test(cases, json_patch_does_all_or_nothing);
+    tcase_add_test(cases, a_gate_is_lifted_by_its_position_and_none_is_added);
+    tcase_add_test(cases, old_servers_drop_gates_without_a_word);
+    tcase_add_test(cases, a_merge_patch_with_another_uid_or_version_is_a_conflict);
+    tcase_add_test(cases, a_pod_gets_the_priority_of_its_class);
+    tcase_add_test(cases, kinds_that_nobody_installed_are_not_found);
+    tcase_add_test(cases, lists_can_lie);
     tcase_add_test(cases, latency_delays_replies_and_events_but_keeps_their_order);
     tcase_add_test(cases, observers_see_every_change_and_who_made_it);
     suite_add_tcase(suite, cases);

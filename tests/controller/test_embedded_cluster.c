@@ -294,6 +294,83 @@ START_TEST(a_job_succeeds_when_told_so)
 }
 END_TEST
 
+START_TEST(another_tenant_takes_what_is_free_and_leaves)
+{
+    put_node("a", 4);
+    put_pod("p", 3, "");
+    advance_ms(5000);
+    do_event("occupy node/a 4");
+    ck_assert_uint_eq(embedded_count(server, "pods"), 2);
+    const json_t *tenant = embedded_at(server, "pods", 0);
+    ck_assert_str_eq(object_text(tenant, "spec.nodeName"), "a");
+    put_pod("q", 1, "");
+    advance_ms(5000);
+    ck_assert_str_eq(phase("q"), "Pending");
+    const json_t *scheduled =
+        object_find(object_at(pod("q"), "status.conditions"), "type", "PodScheduled");
+    ck_assert_str_eq(object_text(scheduled, "reason"), "Unschedulable");
+    do_event("release node/a");
+    advance_ms(5000);
+    ck_assert_str_eq(phase("q"), "Running");
+}
+END_TEST
+
+START_TEST(a_taint_that_evicts_ends_pods_unless_it_is_taken_back)
+{
+    put_node("a", 4);
+    put_pod("p", 1, "");
+    advance_ms(5000);
+    do_event("taint node/a spot/leaving=soon:NoSchedule");
+    advance_ms(5000);
+    ck_assert_str_eq(phase("p"), "Running");
+    do_event("untaint node/a spot/leaving");
+    ck_assert_ptr_null(object_at(embedded_find(server, "nodes", "", "a"), "spec.taints"));
+    do_event("taint node/a spot/leaving:NoExecute");
+    advance_ms(0);
+    ck_assert(object_at(pod("p"), "metadata.deletionTimestamp"));
+    ck_assert(object_condition_is_true(pod("p"), "DisruptionTarget"));
+}
+END_TEST
+
+START_TEST(nodes_and_jobs_are_marked)
+{
+    put_node("a", 4);
+    put_job();
+    do_event("label node/a zone=z1");
+    do_event("annotate node/a note=an=y");
+    do_event("condition node/a GpuTrouble True");
+    do_event("suspend job/j");
+    do_event("annotate job/j heterotrain.io/dry-run=true");
+    do_event("patch job/j {\"spec\": {\"resources\": {\"maxGPUs\": 3}}}");
+    const json_t *node = embedded_find(server, "nodes", "", "a");
+    const json_t *job = embedded_find(server, "heterotrainingjobs", "default", "j");
+    ck_assert_str_eq(object_text(node, "metadata.labels.zone"), "z1");
+    ck_assert_str_eq(object_text(node, "metadata.annotations.note"), "an=y");
+    ck_assert(object_condition_is_true(node, "GpuTrouble"));
+    ck_assert(object_is_true(job, "spec.suspend"));
+    ck_assert_int_eq(object_integer(job, "spec.resources.maxGPUs", 0), 3);
+    ck_assert_int_eq(object_integer(job, "metadata.generation", 0), 3);
+    do_event("label node/a zone-");
+    do_event("resume job/j");
+    node = embedded_find(server, "nodes", "", "a");
+    ck_assert_ptr_null(object_at(node, "metadata.labels.zone"));
+    job = embedded_find(server, "heterotrainingjobs", "default", "j");
+    ck_assert(!object_is_true(job, "spec.suspend"));
+}
+END_TEST
+
+START_TEST(an_evicted_pod_says_so_and_ends)
+{
+    put_node("a", 4);
+    put_pod("p", 1, "");
+    advance_ms(5000);
+    do_event("evict pod/p");
+    ck_assert(object_condition_is_true(pod("p"), "DisruptionTarget"));
+    advance_ms(5000);
+    ck_assert_ptr_null(pod("p"));
+}
+END_TEST
+
 START_TEST(heartbeats_are_noise_in_the_background)
 {
     struct embedded *other = embedded_new(1);
@@ -351,6 +428,9 @@ START_TEST(events_are_read)
         { "60s gpus node/a 7", EVENT_GPUS, "", "a", 7 },
         { "60s delete job/j", EVENT_DELETE_JOB, "", "j", 0 },
         { "60s delete job/ns/j", EVENT_DELETE_JOB, "ns", "j", 0 },
+        { "60s taint node/a b=c:NoSchedule", EVENT_TAINT, "", "a", 0 },
+        { "60s occupy node/a 3", EVENT_OCCUPY, "", "a", 3 },
+        { "60s patch job/ns/j {\"a\": 1} ", EVENT_PATCH_JOB, "ns", "j", 0 },
         { "60s fail pod/p", EVENT_FAIL_POD, "", "p", 1 },
         { "60s fail pod/p 137", EVENT_FAIL_POD, "", "p", 137 },
     };
@@ -375,13 +455,18 @@ START_TEST(what_is_no_event_is_refused_with_what_to_write)
         { "delete node/a", "expected TIME VERB SUBJECT" },
         { "60 delete node/a", "is not a time like 90s" },
         { "60s explode node/a", "is not one of" },
-        { "60s delete pod/a", "is not one of" },
+        { "60s cordon pod/a", "is not one of" },
         { "60s delete node/", "is not one of" },
         { "60s gpus node/a", "expected a number" },
         { "60s gpus node/a x", "expected a number" },
-        { "60s delete node/a 5", "expected a number" },
+        { "60s delete node/a 5", "expected nothing" },
         { "60s apply none.yaml", "none.yaml: no such file" },
-        { "60s delete node/a b c", "expected TIME VERB SUBJECT" },
+        { "60s delete node/a b c", "expected nothing" },
+        { "60s taint node/a key", "expected KEY[=VALUE]:EFFECT" },
+        { "60s label node/a key", "expected KEY=VALUE or KEY-" },
+        { "60s condition node/a Ready maybe", "expected TYPE True|False|Unknown" },
+        { "60s patch job/j {", "expected a JSON merge patch" },
+        { "60s delete", "expected TIME VERB SUBJECT" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct embedded_event event;
@@ -440,6 +525,10 @@ Suite *test_embedded_cluster_suite(void)
     tcase_add_test(cases, a_node_that_speaks_again_in_time_keeps_its_pods);
     tcase_add_test(cases, cordons_and_gpu_counts_are_seen_by_the_scheduler);
     tcase_add_test(cases, a_job_succeeds_when_told_so);
+    tcase_add_test(cases, another_tenant_takes_what_is_free_and_leaves);
+    tcase_add_test(cases, a_taint_that_evicts_ends_pods_unless_it_is_taken_back);
+    tcase_add_test(cases, nodes_and_jobs_are_marked);
+    tcase_add_test(cases, an_evicted_pod_says_so_and_ends);
     tcase_add_test(cases, heartbeats_are_noise_in_the_background);
     tcase_add_test(cases, durations_are_read);
     tcase_add_test(cases, events_are_read);
