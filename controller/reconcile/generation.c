@@ -1,0 +1,124 @@
+#include "controller/reconcile/generation.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Never used before: above every plan, every pod, and what the status says. */
+static int64_t next_generation(const struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const json_t *status = json_object_get(snapshot->job, "status");
+    int64_t newest = json_integer_value(
+        json_object_get(json_object_get(status, "plan"), "generation"));
+    for (size_t i = 0; i < snapshot->plan_count; i++)
+        if (snapshot->plans[i].generation > newest)
+            newest = snapshot->plans[i].generation;
+    for (size_t i = 0; i < snapshot->pod_count; i++)
+        if (snapshot->pods[i].generation > newest)
+            newest = snapshot->pods[i].generation;
+    return newest + 1;
+}
+
+/* Decides a new generation: its ConfigMap is the decision, and the reservation of its
+ * GPUs. What follows from it, the next pass does. `digest` is of the input that the plan
+ * was made for. False if the plan cannot be written. */
+bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t digest,
+                       const char *trigger, int64_t restarts, int64_t replans,
+                       const char *event, const char *message)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    struct desired_generation generation = {
+        .generation = next_generation(pass),
+        .plan = plan,
+        .trigger = trigger,
+        .input_digest = digest,
+        .restarts = restarts,
+        .replans = replans,
+    };
+    json_t *config_map;
+    struct het_error err;
+    if (desired_config_map(snapshot, &generation, &config_map, &err) < 0) {
+        pass_set(pass, "PlanFeasible", "False", "PlanTooLarge",
+                 pass_text(pass, "%s", err.message));
+        pass->decision->summary = pass_text(pass, "%s", err.message);
+        return false;
+    }
+    pass_create(pass, PHASE_PLAN_OBJECT, &kube_config_map, config_map);
+    pass_event(pass, PHASE_EVENTS, false, event, "Plan", message);
+    pass->is_replaced = true;
+    pass->decision->summary =
+        pass_text(pass, "generation %" PRId64 ": %s", generation.generation, message);
+    return true;
+}
+
+void generation_delete_pod(struct pass *pass, const struct snapshot_pod *pod)
+{
+    const struct capacity_node *node = pass_find_node(pass->snapshot, pod->node);
+    bool is_dead = pod->is_on_lost_node;
+    if (node && node->unusable && !strcmp(node->unusable, "NotReady")) {
+        int64_t until = node->unusable_since_ms +
+                        pass->snapshot->spec.node_failure_grace_ms;
+        is_dead = is_dead || pass->snapshot->now_ms >= until;
+        if (!is_dead)
+            pass_requeue_at(pass, until);
+    }
+    /* Nobody will confirm the end of a pod on a dead node: without grace, and again if a
+     * graceful deletion is on its way already. */
+    if (is_dead)
+        pass_delete(pass, PHASE_DELETE, &kube_pod, pod->name, pod->uid, 0);
+    else if (!pod->is_deleting)
+        pass_delete(pass, PHASE_DELETE, &kube_pod, pod->name, pod->uid, -1);
+}
+
+/* Deletes pods of other generations than `keep`. Ended ones stay while their plan stays,
+ * for people to read. Returns how many can still hold a GPU or run a rank. */
+size_t generation_fence_older(struct pass *pass, int64_t keep)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    size_t alive = 0;
+    int64_t oldest_kept = snapshot->plan_count > PLANS_KEPT
+                              ? snapshot->plans[PLANS_KEPT - 1].generation
+                              : 0;
+    for (size_t i = 0; i < snapshot->pod_count; i++) {
+        const struct snapshot_pod *pod = &snapshot->pods[i];
+        if (pod->generation == keep)
+            continue;
+        bool is_record = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+        if (!pod->is_gone)
+            alive++;
+        if (!is_record || pod->generation < oldest_kept || pod->is_on_lost_node)
+            generation_delete_pod(pass, pod);
+    }
+    return alive;
+}
+
+void generation_drop_old(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    for (size_t i = PLANS_KEPT; i < snapshot->plan_count; i++)
+        pass_delete(pass, PHASE_DELETE, &kube_config_map, snapshot->plans[i].name,
+                    snapshot->plans[i].uid, -1);
+}
+
+/* Stops a generation that can not run whole: pods without their peers only hold GPUs. It
+ * is retired first, on its ConfigMap, so that it never starts again: a rank of it may
+ * still run on a node that nobody can reach. */
+void generation_stop(struct pass *pass, const char *trigger)
+{
+    pass->facts.holds_gpus = false;
+    if (!*pass->current->retired) {
+        const struct job_spec *spec = &pass->snapshot->spec;
+        struct action *action = pass_add(pass, ACTION_APPLY, PHASE_RETIRE);
+        action->resource = &kube_config_map;
+        action->name = pass->current->name;
+        action->object = json_pack(
+            "{s:s, s:s, s:{s:s, s:s, s:s, s:{s:s}}}", "apiVersion", "v1", "kind",
+            "ConfigMap", "metadata", "name", pass->current->name, "namespace", spec->ns,
+            "uid", pass->current->uid, "annotations", ANNOTATION_RETIRED, trigger);
+    }
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        const struct snapshot_pod *pod = pass->pods[i];
+        if (pod && !(pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED))
+            generation_delete_pod(pass, pod);
+    }
+}

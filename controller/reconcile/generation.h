@@ -1,0 +1,24 @@
+/* generation.h - generations of pods: decided, fenced off, stopped. Pure. */
+#ifndef CONTROLLER_RECONCILE_GENERATION_H
+#define CONTROLLER_RECONCILE_GENERATION_H
+
+#include "controller/reconcile/pass.h"
+
+/* Decides a new generation: its ConfigMap is the decision, and the reservation of its
+ * GPUs. What follows from it, the next pass does. `digest` is of the input that the plan
+ * was made for. False if the plan cannot be written. */
+bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t digest,
+                       const char *trigger, int64_t restarts, int64_t replans,
+                       const char *event, const char *message);
+void generation_delete_pod(struct pass *pass, const struct snapshot_pod *pod);
+/* Deletes pods of other generations than `keep`. Ended ones stay while their plan stays,
+ * for people to read. Returns how many can still hold a GPU or run a rank. */
+size_t generation_fence_older(struct pass *pass, int64_t keep);
+/* Deletes ConfigMaps of generations that are too old to be read. */
+void generation_drop_old(struct pass *pass);
+/* Stops the current generation for good: pods without their peers only hold GPUs. It is
+ * retired first, on its ConfigMap, so that it never starts again: a rank of it may still
+ * run on a node that nobody can reach. */
+void generation_stop(struct pass *pass, const char *trigger);
+
+#endif

@@ -1,0 +1,251 @@
+#include "controller/reconcile/pass.h"
+
+#include "controller/timestamp.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* events.k8s.io/v1: a note has at most 1 kB. Conditions keep to the same. */
+#define MESSAGE_BYTES        1024
+#define EVENT_PERIOD_MS      ((int64_t)600000)
+#define REPORTING_CONTROLLER "heterotrain.io/controller"
+
+/* A message for people, in the arena. It may quote what a user wrote, and be cut: what is
+ * not UTF-8 any more becomes "?", since the API server takes nothing else. */
+const char *pass_text(struct pass *pass, const char *format, ...)
+{
+    char buffer[MESSAGE_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(buffer, sizeof buffer, format, args);
+    va_end(args);
+    json_auto_t *valid = json_string(buffer);
+    for (char *c = buffer; !valid && *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    return het_arena_strdup(pass->arena, buffer);
+}
+
+/* ---- actions ---- */
+
+struct action *pass_add(struct pass *pass, enum action_kind kind, int phase)
+{
+    struct decision *decision = pass->decision;
+    if (decision->action_count == decision->action_capacity) {
+        size_t larger = decision->action_capacity ? decision->action_capacity * 2 : 16;
+        struct action *actions = HET_ARENA_ARRAY(pass->arena, struct action, larger);
+        if (decision->action_count)
+            memcpy(actions, decision->actions,
+                   decision->action_count * sizeof *decision->actions);
+        decision->actions = actions;
+        decision->action_capacity = larger;
+    }
+    struct action *action = &decision->actions[decision->action_count++];
+    *action = (struct action){
+        .kind = kind, .phase = phase, .ns = pass->snapshot->spec.ns, .grace_s = -1
+    };
+    return action;
+}
+
+void pass_create(struct pass *pass, int phase, const struct kube_resource *resource,
+                 json_t *object)
+{
+    struct action *action = pass_add(pass, ACTION_CREATE, phase);
+    action->resource = resource;
+    action->name = kube_name(object);
+    action->object = object;
+}
+
+void pass_delete(struct pass *pass, int phase, const struct kube_resource *resource,
+                 const char *name, const char *uid, int64_t grace_s)
+{
+    struct action *action = pass_add(pass, ACTION_DELETE, phase);
+    action->resource = resource;
+    action->name = name;
+    action->uid = uid;
+    action->grace_s = grace_s;
+}
+
+void pass_requeue_at(struct pass *pass, int64_t at_ms)
+{
+    if (at_ms < pass->decision->requeue_ms)
+        pass->decision->requeue_ms = at_ms;
+}
+
+/* An Event about the job. Its name is made of what it says, about which generation, in
+ * which ten minutes: a decision that is taken again writes no second event. */
+void pass_event(struct pass *pass, int phase, bool is_warning, const char *reason,
+                const char *action_word, const char *note)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct job_spec *spec = &snapshot->spec;
+    uint64_t digest = snapshot_digest(0, reason, strlen(reason));
+    digest = snapshot_digest(digest, note, strlen(note));
+    digest = snapshot_digest(digest, spec->uid, strlen(spec->uid));
+    int64_t about[] = { pass->current ? pass->current->generation : 0,
+                        snapshot->wall_ms / EVENT_PERIOD_MS };
+    digest = snapshot_digest(digest, about, sizeof about);
+    char time[TIMESTAMP_SIZE];
+    timestamp_format_micro(snapshot->wall_ms, time);
+
+    struct action *action = pass_add(pass, ACTION_EVENT, phase);
+    action->resource = &kube_event;
+    action->name = pass_text(pass, "%s.%016" PRIx64, spec->name, digest);
+    action->object = json_pack(
+        "{s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
+        "s:{s:s, s:s, s:s, s:s, s:s}}",
+        "apiVersion", "events.k8s.io/v1", "kind", "Event", "metadata", "name",
+        action->name, "namespace", spec->ns, "eventTime", time, "reportingController",
+        REPORTING_CONTROLLER, "reportingInstance", "heterotrain-controller", "action",
+        action_word, "reason", reason, "type", is_warning ? "Warning" : "Normal", "note",
+        pass_text(pass, "%s", note), "regarding", "apiVersion", "heterotrain.io/v1alpha1",
+        "kind", "HeteroTrainingJob", "namespace", spec->ns, "name", spec->name, "uid",
+        spec->uid);
+}
+
+/* ---- status ---- */
+
+void pass_set(struct pass *pass, const char *type, const char *status, const char *reason,
+              const char *message)
+{
+    status_set(&pass->facts, type, status, reason, message);
+}
+
+const json_t *pass_present(const struct pass *pass, const char *type)
+{
+    return snapshot_find_condition(pass->snapshot->job, type);
+}
+
+/* Whether this pass gives `type` another status or reason than the job shows now. */
+static bool turns(const struct pass *pass, const struct status_condition *condition)
+{
+    const json_t *before = pass_present(pass, condition->type);
+    const char *status = json_string_value(json_object_get(before, "status"));
+    const char *reason = json_string_value(json_object_get(before, "reason"));
+    return !status || !reason || strcmp(status, condition->status) ||
+           strcmp(reason, condition->reason);
+}
+
+/* Conditions whose turn people should hear of: an event of that reason goes with it. */
+static const struct {
+    const char *type, *status;
+    bool is_warning;
+} announced[] = {
+    { "Accepted", "False", true }, { "PlanFeasible", "False", true },
+    { "Running", "True", false },  { "PlanOutdated", "True", true },
+    { "Complete", "True", false }, { "Failed", "True", true },
+};
+
+static void announce(struct pass *pass, int phase)
+{
+    for (size_t i = 0; i < pass->facts.condition_count; i++) {
+        const struct status_condition *condition = &pass->facts.conditions[i];
+        for (size_t k = 0; k < sizeof announced / sizeof *announced; k++)
+            if (!strcmp(announced[k].type, condition->type) &&
+                !strcmp(announced[k].status, condition->status) && turns(pass, condition))
+                pass_event(pass, phase, announced[k].is_warning, condition->reason,
+                           condition->type, condition->message);
+    }
+}
+
+/* `status` is taken. */
+void pass_status(struct pass *pass, int phase, json_t *status)
+{
+    const struct job_spec *spec = &pass->snapshot->spec;
+    struct action *action = pass_add(pass, ACTION_STATUS, phase);
+    action->resource = &kube_job;
+    action->name = spec->name;
+    action->object = json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:o}", "apiVersion",
+                               "heterotrain.io/v1alpha1", "kind", "HeteroTrainingJob",
+                               "metadata", "name", spec->name, "namespace", spec->ns,
+                               "uid", spec->uid, "status", status);
+}
+
+/* Writes the status if it says something new; last, after the actions that it reports. */
+void pass_write_status(struct pass *pass, int phase)
+{
+    json_t *status = status_build(pass->arena, pass->snapshot, &pass->facts);
+    if (!status_differs(pass->snapshot->job, status)) {
+        json_decref(status);
+        return;
+    }
+    announce(pass, phase);
+    pass_status(pass, phase + 1, status);
+}
+
+/* ---- what is there ---- */
+
+const struct capacity_node *pass_find_node(const struct snapshot *snapshot,
+                                           const char *name)
+{
+    size_t low = 0, high = snapshot->node_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(snapshot->nodes[middle].name, name);
+        if (!order)
+            return &snapshot->nodes[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/* Pods of the current plan by index; a second one of an index cannot be (names). */
+void pass_index_pods(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    size_t count = pass->current->rank_node_count;
+    pass->pods = HET_ARENA_ARRAY(pass->arena, const struct snapshot_pod *, count);
+    for (size_t i = 0; i < snapshot->pod_count; i++) {
+        const struct snapshot_pod *pod = &snapshot->pods[i];
+        if (pod->generation == pass->current->generation && pod->index < (int64_t)count)
+            pass->pods[pod->index] = pod;
+    }
+}
+
+size_t pass_count_pods(const struct pass *pass,
+                       bool (*holds)(const struct snapshot_pod *))
+{
+    size_t count = 0;
+    for (size_t i = 0; i < pass->current->rank_node_count; i++)
+        count += pass->pods[i] && holds(pass->pods[i]);
+    return count;
+}
+
+size_t pass_missing_pods(const struct pass *pass)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < pass->current->rank_node_count; i++)
+        count += !pass->pods[i];
+    return count;
+}
+
+bool pod_has_succeeded(const struct snapshot_pod *pod)
+{
+    return pod->phase == POD_SUCCEEDED;
+}
+
+bool pod_is_ready(const struct snapshot_pod *pod)
+{
+    return (pod->phase == POD_RUNNING && pod->is_ready && !pod->is_deleting) ||
+           pod->phase == POD_SUCCEEDED;
+}
+
+bool pod_is_placed(const struct snapshot_pod *pod)
+{
+    return pod->is_scheduled;
+}
+
+/* Whether the status says that this very generation had all its pods placed. */
+bool pass_was_placed(const struct pass *pass)
+{
+    const json_t *status = json_object_get(pass->snapshot->job, "status");
+    int64_t generation = json_integer_value(
+        json_object_get(json_object_get(status, "plan"), "generation"));
+    return generation == pass->current->generation &&
+           !strcmp(snapshot_condition(pass->snapshot->job, "Placed"), "True");
+}

@@ -1,0 +1,82 @@
+/* pass.h - one pass over one job: what it looks at and what it has decided so far. The
+ * other files of controller/reconcile/ each know one concern and work on a pass. Pure. */
+#ifndef CONTROLLER_RECONCILE_PASS_H
+#define CONTROLLER_RECONCILE_PASS_H
+
+#include "controller/decision.h"
+#include "controller/status.h"
+
+struct pass {
+    struct het_arena *arena;
+    const struct snapshot *snapshot;
+    struct decision *decision;
+    struct status_facts facts;
+    const struct snapshot_plan *current; /* newest plan; NULL: none yet */
+    /* Of the current plan: by pod index, NULL where there is no pod. */
+    const struct snapshot_pod **pods;
+    /* Why the current plan can not run as it is; NULL: it can. */
+    const char *lost_trigger, *lost_message;
+    bool lost_pods_still_run; /* the nodes only refuse new pods */
+    bool is_suspect;          /* a node of it is unusable, and may yet come back */
+    bool is_replaced;         /* a new generation was decided in this pass */
+    bool can_plan;            /* there is a profile to plan with */
+};
+
+/* Phases of the actions (struct action). */
+enum {
+    PHASE_RETIRE,
+    PHASE_DELETE,
+    PHASE_PLAN_OBJECT,
+    PHASE_SERVICE,
+    PHASE_PODS,
+    PHASE_EVENTS
+};
+
+/* A message for people, in the arena. It may quote what a user wrote, and be cut: what is
+ * not UTF-8 any more becomes "?", since the API server takes nothing else. */
+__attribute__((format(printf, 2, 3))) const char *pass_text(struct pass *pass,
+                                                            const char *format, ...);
+
+/* ---- actions ---- */
+
+struct action *pass_add(struct pass *pass, enum action_kind kind, int phase);
+/* `object` is taken. */
+void pass_create(struct pass *pass, int phase, const struct kube_resource *resource,
+                 json_t *object);
+void pass_delete(struct pass *pass, int phase, const struct kube_resource *resource,
+                 const char *name, const char *uid, int64_t grace_s);
+/* The job is looked at again at `at_ms` at the latest. */
+void pass_requeue_at(struct pass *pass, int64_t at_ms);
+/* An Event about the job. Its name is made of what it says, about which generation, in
+ * which ten minutes: a decision that is taken again writes no second event. */
+void pass_event(struct pass *pass, int phase, bool is_warning, const char *reason,
+                const char *action_word, const char *note);
+
+/* ---- status ---- */
+
+void pass_set(struct pass *pass, const char *type, const char *status, const char *reason,
+              const char *message);
+/* The condition as the job shows it now; NULL: not at all. */
+const json_t *pass_present(const struct pass *pass, const char *type);
+/* Writes `status`, which is taken. */
+void pass_status(struct pass *pass, int phase, json_t *status);
+/* Writes the status if it says something new; last, after the actions that it reports. */
+void pass_write_status(struct pass *pass, int phase);
+
+/* ---- what is there ---- */
+
+const struct capacity_node *pass_find_node(const struct snapshot *snapshot,
+                                           const char *name);
+/* Fills `pods` for the current plan. */
+void pass_index_pods(struct pass *pass);
+/* Of the current plan: pods for which `holds`, places without a pod. */
+size_t pass_count_pods(const struct pass *pass,
+                       bool (*holds)(const struct snapshot_pod *));
+size_t pass_missing_pods(const struct pass *pass);
+bool pod_has_succeeded(const struct snapshot_pod *pod);
+bool pod_is_ready(const struct snapshot_pod *pod); /* runs and is ready, or succeeded */
+bool pod_is_placed(const struct snapshot_pod *pod);
+/* Whether the status says that this very generation had all its pods placed. */
+bool pass_was_placed(const struct pass *pass);
+
+#endif

@@ -1,0 +1,134 @@
+#include "controller/reconcile/places.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void lose(struct pass *pass, const char *trigger, bool pods_still_run,
+                 const char *message)
+{
+    /* What stops pods weighs more than what only refuses new ones. */
+    if (pass->lost_trigger && (!pass->lost_pods_still_run || pods_still_run))
+        return;
+    pass->lost_trigger = trigger;
+    pass->lost_message = message;
+    pass->lost_pods_still_run = pods_still_run;
+}
+
+static bool is_bound(const struct pass *pass, size_t index)
+{
+    const struct snapshot_pod *pod = pass->pods[index];
+    return pod && pod->is_scheduled && pod->phase == POD_RUNNING;
+}
+
+/* Whether one place of the current plan can still be used. An unusable node is tolerated
+ * for nodeFailureGraceSeconds. */
+static void check_place(struct pass *pass, size_t index)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct het_rank_node *place = &pass->current->rank_nodes[index];
+    const struct capacity_node *node = pass_find_node(snapshot, place->node_name);
+    if (pass->pods[index] && pass->pods[index]->phase == POD_SUCCEEDED)
+        return; /* it needs its place no more */
+    if (!node) {
+        lose(pass, "NodeLost", false,
+             pass_text(pass, "node %s is gone", place->node_name));
+        return;
+    }
+    if (node->unusable) {
+        int64_t until = node->unusable_since_ms + snapshot->spec.node_failure_grace_ms;
+        if (snapshot->now_ms < until) {
+            pass_requeue_at(pass, until);
+            pass->is_suspect = true;
+            return;
+        }
+        bool is_dead = !strcmp(node->unusable, "NotReady");
+        lose(pass, is_dead ? "NodeNotReady" : "NodeUnusable",
+             !is_dead && is_bound(pass, index),
+             pass_text(pass, "node %s is %s", place->node_name, node->unusable));
+        return;
+    }
+    if (strcmp(node->type, place->type_name)) {
+        lose(pass, "NodeChanged", is_bound(pass, index),
+             pass_text(pass, "node %s has %s GPUs now, the plan has %s", place->node_name,
+                       node->type, place->type_name));
+    } else if (node->allocatable < place->gpu_count) {
+        lose(pass, "GPUUnhealthy", is_bound(pass, index),
+             pass_text(pass,
+                       "node %s has %" PRId64 " healthy GPUs, the plan uses %" PRIu32,
+                       place->node_name, node->allocatable, place->gpu_count));
+    } else if (node->free < place->gpu_count && !is_bound(pass, index)) {
+        lose(pass, "CapacityLost", false,
+             pass_text(pass, "node %s has %" PRId64 " GPUs free, the plan uses %" PRIu32,
+                       place->node_name, node->free, place->gpu_count));
+    }
+}
+
+/* GPUs of one type in the current plan; of all types for NULL. */
+static int64_t count_gpus(const struct pass *pass, const char *type)
+{
+    int64_t gpus = 0;
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        const struct het_rank_node *place = &pass->current->rank_nodes[i];
+        if (!type || !strcmp(place->type_name, type))
+            gpus += place->gpu_count;
+    }
+    return gpus;
+}
+
+static const struct job_gpu_type *find_rule(const struct job_spec *spec, const char *type)
+{
+    for (size_t i = 0; i < spec->gpu_type_count; i++)
+        if (!strcmp(spec->gpu_types[i].name, type))
+            return &spec->gpu_types[i];
+    return NULL;
+}
+
+/* Whether the spec has come to forbid what the plan uses. */
+static void check_limits(struct pass *pass)
+{
+    const struct job_spec *spec = &pass->snapshot->spec;
+    int64_t gpus = count_gpus(pass, NULL);
+    if (spec->max_gpus && gpus > spec->max_gpus)
+        lose(pass, "SpecChanged", true,
+             pass_text(pass,
+                       "the plan uses %" PRId64
+                       " GPUs, spec.resources.maxGPUs is %" PRId64,
+                       gpus, spec->max_gpus));
+    for (size_t i = 0; spec->gpu_type_count && i < pass->current->rank_node_count; i++) {
+        const char *type = pass->current->rank_nodes[i].type_name;
+        const struct job_gpu_type *rule = find_rule(spec, type);
+        if (!rule)
+            lose(pass, "SpecChanged", true,
+                 pass_text(pass,
+                           "the plan uses %s, spec.resources.gpuTypes does not name it",
+                           type));
+        else if (rule->max_gpus && count_gpus(pass, type) > rule->max_gpus)
+            lose(pass, "SpecChanged", true,
+                 pass_text(pass,
+                           "the plan uses %" PRId64 " %s, spec.resources.gpuTypes allows "
+                           "%" PRId64,
+                           count_gpus(pass, type), type, rule->max_gpus));
+    }
+}
+
+void places_check(struct pass *pass)
+{
+    for (size_t i = 0; i < pass->current->rank_node_count; i++)
+        check_place(pass, i);
+    check_limits(pass);
+}
+
+/* Whether `plan` fits the GPUs that this job may use now. */
+bool places_fit(const struct pass *pass, const struct het_plan *plan)
+{
+    struct het_rank_node *places;
+    size_t count = het_plan_rank_nodes(pass->arena, plan, &places);
+    for (size_t i = 0; i < count; i++) {
+        const struct capacity_node *node =
+            pass_find_node(pass->snapshot, places[i].node_name);
+        if (!node || node->free < places[i].gpu_count ||
+            strcmp(node->type, places[i].type_name))
+            return false;
+    }
+    return count > 0;
+}

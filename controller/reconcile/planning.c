@@ -1,0 +1,260 @@
+#include "controller/reconcile/planning.h"
+
+#include "controller/reconcile/generation.h"
+#include "controller/reconcile/places.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* An answer whose nodes have changed since is used if its plan fits and it is no older.
+ */
+#define STALE_ANSWER_MS        ((int64_t)60000)
+/* A planner that broke is asked again after 1 s * 2^failures, at most this. */
+#define PLANNER_BACKOFF_MAX_MS ((int64_t)300000)
+
+/* ---- the planner ---- */
+
+bool planning_is_answered(const struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    return snapshot->memory.answer.kind != ANSWER_NONE &&
+           snapshot->memory.answer.digest == snapshot->input_digest;
+}
+
+static int64_t planner_retry_ms(const struct job_memory *memory)
+{
+    int doublings = memory->planner_failures < 9 ? memory->planner_failures : 9;
+    int64_t wait = (int64_t)1000 << doublings;
+    return memory->planner_failed_ms +
+           (wait < PLANNER_BACKOFF_MAX_MS ? wait : PLANNER_BACKOFF_MAX_MS);
+}
+
+/* Why no GPU can be used, for people: how many nodes for each reason. */
+static const char *no_gpus_message(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    if (!snapshot->node_count)
+        return "no node of the cluster has a GPU that we know of (label "
+               "nvidia.com/gpu.product or heterotrain.io/gpu-type)";
+    const char *list = "";
+    for (size_t i = 0; i < snapshot->node_count; i++) {
+        const struct capacity_node *node = &snapshot->nodes[i];
+        if (i == 8) {
+            list =
+                pass_text(pass, "%s, and %zu more nodes", list, snapshot->node_count - i);
+            break;
+        }
+        const char *why = node->unusable ? node->unusable : "no GPU free";
+        list = pass_text(pass, "%s%s%s: %s", list, *list ? ", " : "", node->name, why);
+    }
+    return pass_text(pass, "no GPU can be used now (%s)", list);
+}
+
+/* Asks for a plan for the present input, unless it is asked for, answered, or just broke.
+ * Returns true when nothing can be asked because there is no GPU at all. */
+bool planning_ask(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct job_memory *memory = &snapshot->memory;
+    if (memory->is_planning)
+        return false;
+    if (memory->answer.kind == ANSWER_FAILED && planning_is_answered(pass)) {
+        int64_t retry = planner_retry_ms(memory);
+        if (snapshot->now_ms < retry) {
+            pass_requeue_at(pass, retry);
+            return false;
+        }
+    }
+    json_t *question = desired_question(snapshot);
+    if (!question)
+        return true;
+    struct action *action = pass_add(pass, ACTION_PLAN, PHASE_EVENTS);
+    action->name = snapshot->spec.name;
+    action->object = question;
+    action->digest = snapshot->input_digest;
+    action->spec_digest = snapshot->spec_digest;
+    pass->decision->memory.input_unsettled_ms = 0;
+    action->timeout_ms = snapshot->spec.planner_timeout_ms;
+    return false;
+}
+
+static const struct het_plan *read_answer(struct pass *pass)
+{
+    const struct planner_answer *answer = &pass->snapshot->memory.answer;
+    json_t *json = NULL;
+    const struct het_plan *plan = NULL;
+    struct het_error err;
+    if (het_json_decode(answer->text, strlen(answer->text), "plan", &json, &err) < 0 ||
+        het_codec_plan(pass->arena, json, &plan, &err) < 0)
+        plan = NULL;
+    json_decref(json);
+    return plan;
+}
+
+/* The plan of the last answer, if it can be used now: it is for the present input; or the
+ * nodes have changed while the planner was at work, or since (they may do so without
+ * end), but the plan still fits. NULL otherwise. */
+const struct het_plan *planning_answer(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct planner_answer *answer = &snapshot->memory.answer;
+    if (answer->kind != ANSWER_PLAN || answer->spec_digest != snapshot->spec_digest)
+        return NULL;
+    if (!planning_is_answered(pass) &&
+        (snapshot->memory.is_planning ||
+         snapshot->now_ms - answer->asked_ms > STALE_ANSWER_MS ||
+         answer->digest == snapshot->memory.considered_digest ||
+         answer->asked_ms < snapshot->memory.lost_since_ms))
+        return NULL;
+    const struct het_plan *plan = read_answer(pass);
+    return plan && places_fit(pass, plan) ? plan : NULL;
+}
+
+/* ---- waiting for a plan ---- */
+
+void planning_wait(struct pass *pass, const char *reason, const char *message)
+{
+    pass_set(pass, "PlanFeasible", "False", reason, message);
+    pass_set(pass, "Placed", "False", "NoPlan", "there is no plan that could be placed");
+    pass_set(pass, "Running", "False", "NoPlan", "there is no plan that could run");
+    pass->decision->summary = pass_text(pass, "waiting: %s", message);
+}
+
+void planning_wait_for_planner(struct pass *pass, const char *message)
+{
+    const json_t *before = pass_present(pass, "PlanFeasible");
+    const char *status = json_string_value(json_object_get(before, "status"));
+    /* A job that waits keeps saying what is missing until the planner says otherwise. */
+    if (!status || strcmp(status, "False"))
+        pass_set(pass, "PlanFeasible", "Unknown", "Planning", message);
+    pass_set(pass, "Placed", "False", "NoPlan", "there is no plan that could be placed");
+    pass_set(pass, "Running", "False", "NoPlan", "there is no plan that could run");
+    pass->decision->summary = pass_text(pass, "%s", message);
+}
+
+/* The planner could not use what it was given; mostly that is the profile. */
+void planning_report_refusal(struct pass *pass)
+{
+    const char *message = pass->snapshot->memory.answer.message;
+    bool is_profile = !strncmp(message, "profile", strlen("profile"));
+    pass_set(pass, "Accepted", "False", is_profile ? "ProfileInvalid" : "InvalidSpec",
+             pass_text(pass, "%s", message));
+}
+
+/* ---- writes that the API server refuses ---- */
+
+/* The API server refused our objects (invalid pod, quota, admission): the job says so,
+ * holds no GPUs meanwhile, and tries again after a back-off, or when its spec changes.
+ * True if it has to wait now. */
+bool planning_wait_for_refused(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct job_memory *memory = &snapshot->memory;
+    if (!memory->refusals || memory->refused_generation != snapshot->spec.generation)
+        return false;
+    int doublings = memory->refusals < 9 ? memory->refusals : 9;
+    int64_t wait = (int64_t)500 << doublings;
+    int64_t due = memory->refused_ms +
+                  (wait < PLANNER_BACKOFF_MAX_MS ? wait : PLANNER_BACKOFF_MAX_MS);
+    if (snapshot->now_ms >= due)
+        return false;
+    pass_requeue_at(pass, due);
+    pass->decision->is_unanswered = false;
+    if (pass->current)
+        generation_stop(pass, "PodsRefused");
+    const char *message = pass_text(pass, "the API server refuses %s", memory->refusal);
+    pass_set(pass, "PlanFeasible", "False", "PodsRefused", message);
+    pass_set(pass, "Placed", "False", "PodsRefused", message);
+    pass_set(pass, "Running", "False", "PodsRefused", message);
+    pass->decision->summary = message;
+    return true;
+}
+
+/* ---- getting a plan ---- */
+
+/* A job that was told that nothing fits gets GPUs as they come free, one by one: the
+ * answer to the first would be worse than that to all of them. True if it should wait for
+ * more. */
+static bool is_settling(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct job_memory *memory = &pass->decision->memory;
+    if (snapshot->memory.answer.kind != ANSWER_NO_PLAN || planning_is_answered(pass))
+        return false;
+    int64_t quiet = snapshot->spec.debounce_ms < LOSS_DEBOUNCE_MS
+                        ? snapshot->spec.debounce_ms
+                        : LOSS_DEBOUNCE_MS;
+    int64_t due = memory->input_changed_ms + quiet;
+    int64_t latest = memory->input_unsettled_ms + DEBOUNCES_AT_MOST * quiet;
+    if (due > latest)
+        due = latest;
+    if (snapshot->now_ms < due)
+        pass_requeue_at(pass, due);
+    return snapshot->now_ms < due;
+}
+
+/* Why there is no plan yet, as conditions; asks the planner if that is what is missing.
+ */
+static void explain_no_plan(struct pass *pass)
+{
+    const struct planner_answer *answer = &pass->snapshot->memory.answer;
+    bool is_told = planning_is_answered(pass);
+    const char *message = pass_text(pass, "%s", answer->message);
+    if (!is_told || answer->kind == ANSWER_FAILED) {
+        if (!is_settling(pass) && planning_ask(pass)) {
+            pass->decision->is_unanswered = false;
+            planning_wait(pass, "NoUsableGPUs", no_gpus_message(pass));
+        } else if (is_told) {
+            pass->decision->is_unanswered = false;
+            planning_wait(pass, "PlannerFailed", message);
+        } else {
+            planning_wait_for_planner(pass, "the planner is at work");
+        }
+        return;
+    }
+    pass->decision->is_unanswered = false;
+    if (answer->kind == ANSWER_REFUSED) {
+        planning_report_refusal(pass);
+        planning_wait(pass, "InputRefused", message);
+    } else if (answer->kind == ANSWER_NO_PLAN) {
+        planning_wait(pass, "NoPlanFits", message);
+    } else {
+        planning_wait(
+            pass, "PlannerFailed",
+            "the planner's answer is not a plan for the GPUs that it was given");
+    }
+}
+
+/* The job has no generation that could run: gets a plan and decides on it. `trigger` and
+ * the counters are those of the new generation. True if it was decided. */
+bool planning_seek(struct pass *pass, const char *trigger, int64_t restarts,
+                   int64_t replans, const char *event)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    if (!pass->can_plan) {
+        planning_wait(pass, "NoProfile", "there is no profile to plan with");
+        return false;
+    }
+    pass->decision->is_unanswered = true;
+    if (snapshot->blocked_by) {
+        planning_wait_for_planner(
+            pass, pass_text(pass, "older job %s is planned first", snapshot->blocked_by));
+        return false;
+    }
+    const struct het_plan *plan = planning_answer(pass);
+    if (!plan) {
+        explain_no_plan(pass);
+        return false;
+    }
+    pass->decision->is_unanswered = false;
+    pass->decision->memory.considered_digest = snapshot->memory.answer.digest;
+    if (pass->lost_pods_still_run &&
+        !strcmp(het_codec_plan_hash(pass->arena, plan), pass->current->hash))
+        return false; /* there is nothing better than what runs */
+    if (!generation_commit(
+            pass, plan, snapshot->memory.answer.digest, trigger, restarts, replans, event,
+            pass_text(pass, "%s (%s)", het_render_summary(pass->arena, plan), trigger)))
+        return false;
+    pass->decision->is_unanswered = true; /* until it is written */
+    return true;
+}

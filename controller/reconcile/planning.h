@@ -1,0 +1,39 @@
+/* planning.h - asks the planner, and says why there is no plan. Pure. */
+#ifndef CONTROLLER_RECONCILE_PLANNING_H
+#define CONTROLLER_RECONCILE_PLANNING_H
+
+#include "controller/reconcile/pass.h"
+
+/* A lost node is answered after this quiet time at the latest: simultaneous failures are
+ * collected, but nobody waits for a debounce that is meant for improvements. */
+#define LOSS_DEBOUNCE_MS  ((int64_t)5000)
+/* However restless the cluster is, a better plan is looked for after so many debounces.
+ */
+#define DEBOUNCES_AT_MOST 4
+
+/* Whether the planner's last answer is to the present input. */
+bool planning_is_answered(const struct pass *pass);
+/* Asks for a plan for the present input, unless it is asked for, answered, or just broke.
+ * Returns true when nothing can be asked because there is no GPU at all. */
+bool planning_ask(struct pass *pass);
+/* The plan of the last answer, if it can be used now: it is for the present input; or the
+ * nodes have changed while the planner was at work, or since (they may do so without
+ * end), but the plan still fits. NULL otherwise. */
+const struct het_plan *planning_answer(struct pass *pass);
+
+/* Conditions of a job that has no plan, or whose planner is at work. */
+void planning_wait(struct pass *pass, const char *reason, const char *message);
+void planning_wait_for_planner(struct pass *pass, const char *message);
+/* The planner could not use what it was given; mostly that is the profile. */
+void planning_report_refusal(struct pass *pass);
+/* The API server refused our objects (invalid pod, quota, admission): the job says so,
+ * holds no GPUs meanwhile, and tries again after a back-off, or when its spec changes.
+ * True if it has to wait now. */
+bool planning_wait_for_refused(struct pass *pass);
+
+/* The job has no generation that could run: gets a plan and decides on it. `trigger` and
+ * the counters are those of the new generation. True if it was decided. */
+bool planning_seek(struct pass *pass, const char *trigger, int64_t restarts,
+                   int64_t replans, const char *event);
+
+#endif
