@@ -60,6 +60,7 @@ struct controller {
     struct store *store;
     struct watch *watches[WATCHES];
     struct workqueue *queue;
+    const struct settings *settings;
     struct capacity *capacity;
     struct apply *apply;
     struct planner *planner;
@@ -683,6 +684,7 @@ static bool decide(struct controller *controller, const char *key)
         .capacity = controller->capacity,
         .hardware = controller->hardware,
         .hardware_digest = controller->hardware_digest,
+        .settings = controller->settings,
         .now_ms = controller->now_ms,
         .wall_ms = controller->wall_ms,
     };
@@ -767,6 +769,7 @@ struct controller *controller_new(struct transport *transport,
         kube_set_rate(controller->kube, config->requests_per_s, config->burst);
     controller->store = store_new();
     controller->queue = workqueue_new();
+    controller->settings = config->settings ? config->settings : settings_default();
     controller->capacity = capacity_new();
     struct apply_callbacks callbacks = { .on_object = on_object,
                                          .on_done = on_done,

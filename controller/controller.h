@@ -13,6 +13,7 @@
 #define CONTROLLER_CONTROLLER_H
 
 #include "controller/http.h"
+#include "controller/settings.h"
 
 #include <jansson.h>
 
@@ -30,8 +31,9 @@ struct controller_config {
     const json_t *hardware;      /* the admin's hardware file, may be NULL */
     const char *hardware_map_ns; /* ConfigMap that has it under "hardware.json"; NULL: */
     const char *hardware_map;    /*   none. While it is there it wins over `hardware` */
-    size_t planners;             /* children at the same time; 0: CONTROLLER_PLANNERS */
-    double requests_per_s;       /* to the API server; 0: kube.h's own */
+    const struct settings *settings; /* NULL: the default */
+    size_t planners;       /* children at the same time; 0: CONTROLLER_PLANNERS */
+    double requests_per_s; /* to the API server; 0: kube.h's own */
     int burst;
     uint64_t seed; /* of jitter */
 };

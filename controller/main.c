@@ -3,6 +3,7 @@
 #include "controller/auth.h"
 #include "controller/controller.h"
 #include "controller/log.h"
+#include "controller/settings.h"
 #include "controller/simulate.h"
 
 #include <curl/curl.h>
@@ -39,6 +40,7 @@ static const char help[] =
     "  --kubeconfig FILES     kubeconfig files, separated by colons\n"
     "  --context NAME         context of the kubeconfig (default: its current-context)\n"
     "  --namespace NAME       only jobs of this namespace (default: all namespaces)\n"
+    "  --config FILE          settings for all jobs, JSON or YAML (docs/operations.md)\n"
     "  --hardware FILE        GPU types, aliases, bandwidths (docs/operations.md)\n"
     "  --hardware-configmap NAMESPACE/NAME\n"
     "                         the same in a ConfigMap, key hardware.json; followed while\n"
@@ -53,12 +55,13 @@ static const char help[] =
     "Logs go to standard error, one event a line, key=value.\n"
     "\n"
     "Exit status: 0 ended by a signal; 1 the API server or the planner cannot be used;\n"
-    "2 bad option, kubeconfig or hardware file.\n"
+    "2 bad option, kubeconfig, settings or hardware file.\n"
     "\n"
     "\"heterotrain-controller simulate --help\" explains the what-if without a cluster.\n";
 
 struct options {
-    const char *kubeconfig, *context, *ns, *hardware, *hardware_map, *hetplan, *log;
+    const char *kubeconfig, *context, *ns, *config, *hardware, *hardware_map, *hetplan,
+        *log;
     double requests_per_s;
     int burst;
 };
@@ -88,6 +91,7 @@ enum {
     KUBECONFIG = 1,
     CONTEXT,
     NAMESPACE,
+    CONFIG,
     HARDWARE,
     MAP,
     HETPLAN,
@@ -101,6 +105,7 @@ static const struct option long_options[] = {
     { "kubeconfig", required_argument, NULL, KUBECONFIG },
     { "context", required_argument, NULL, CONTEXT },
     { "namespace", required_argument, NULL, NAMESPACE },
+    { "config", required_argument, NULL, CONFIG },
     { "hardware", required_argument, NULL, HARDWARE },
     { "hardware-configmap", required_argument, NULL, MAP },
     { "hetplan", required_argument, NULL, HETPLAN },
@@ -138,6 +143,9 @@ static int read_options(int argc, char **argv, struct options *options,
             break;
         case NAMESPACE:
             options->ns = optarg;
+            break;
+        case CONFIG:
+            options->config = optarg;
             break;
         case HARDWARE:
             options->hardware = optarg;
@@ -241,8 +249,21 @@ static int read_hardware(const struct options *options, struct controller_config
     return 0;
 }
 
+static int read_config(const char *path, struct het_arena *arena,
+                       struct settings *settings, struct het_error *err)
+{
+    json_auto_t *json = NULL;
+    if (het_input_read(path, &json, err) < 0)
+        return -1;
+    return settings_parse(arena, json, settings, err) < 0
+               ? het_wrap(err, "--config %.300s", path)
+               : 0;
+}
+
 /* Everything that needs giving back, in the order of its making. */
 struct program {
+    struct het_arena *arena;
+    struct settings settings;
     json_t *hardware;
     char *hardware_ns, *hetplan;
     struct auth *auth;
@@ -259,6 +280,7 @@ static void program_fini(struct program *program)
     free(program->hetplan);
     free(program->hardware_ns);
     json_decref(program->hardware);
+    het_arena_free(program->arena);
 }
 
 static int program_init(struct program *program, const struct options *options,
@@ -278,6 +300,9 @@ static int program_init(struct program *program, const struct options *options,
         .burst = options->burst ? options->burst : 30,
         .seed = (uint64_t)clock_ms(CLOCK_REALTIME) ^ (uint64_t)getpid(),
     };
+    program->arena = het_arena_new();
+    program->settings = *settings_default();
+    config.settings = &program->settings;
     program->hetplan = options->hetplan ? xstrdup(options->hetplan) : hetplan_beside_us();
     config.planner = program->hetplan;
     if (options->log && log_set_levels(options->log, err) < 0)
@@ -285,6 +310,9 @@ static int program_init(struct program *program, const struct options *options,
     if (access(program->hetplan, X_OK) < 0)
         return het_fail(err, HET_IO, "%s: %s; say --hetplan PATH", program->hetplan,
                         strerror(errno));
+    if (options->config &&
+        read_config(options->config, program->arena, &program->settings, err) < 0)
+        return -1;
     if (read_hardware(options, &config, &program->hardware, &program->hardware_ns, err) <
         0)
         return -1;

@@ -280,6 +280,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
         .wall_ms = sources->wall_ms,
         .job = job,
         .hardware = sources->hardware,
+        .settings = sources->settings ? sources->settings : settings_default(),
     };
     if (memory)
         snapshot.memory = *memory;

@@ -6,6 +6,7 @@
 
 #include "controller/capacity.h"
 #include "controller/job_spec.h"
+#include "controller/settings.h"
 #include "controller/store.h"
 
 /* The planner's answer to one question. */
@@ -85,6 +86,7 @@ struct snapshot {
 
     const json_t *profile;  /* ModelProfile object; NULL: not there */
     const json_t *hardware; /* the admin's hardware file; NULL: built in only */
+    const struct settings *settings;
 
     const struct snapshot_plan *plans; /* newest first */
     size_t plan_count;
@@ -107,6 +109,7 @@ struct snapshot_sources {
     const struct capacity *capacity;
     const json_t *hardware; /* may be NULL */
     uint64_t hardware_digest;
+    const struct settings *settings; /* NULL: the default */
     int64_t now_ms, wall_ms;
 };
 

@@ -105,15 +105,15 @@ static int64_t quantity_of(const json_t *value, int milli)
     return scale((uint128)json_integer_value(value), milli ? 3 : 0, 0);
 }
 
-/* Labels that name the GPU, in order of trust. `memory_label`: MiB of one GPU, where the
- * name leaves it open. `alias_only`: says nothing unless the table knows it. */
+/* Labels that name the GPU, in order of trust. `memory_label`: memory of one GPU, where
+ * the name leaves it open. `alias_only`: says nothing unless the table knows it. */
 static const struct type_label {
     const char *label, *memory_label;
     bool alias_only;
 } type_labels[] = {
     { "heterotrain.io/gpu-type", "nvidia.com/gpu.memory", false },
     { "nvidia.com/gpu.product", "nvidia.com/gpu.memory", false },
-    { "amd.com/gpu.product-name", NULL, false },
+    { "amd.com/gpu.product-name", "amd.com/gpu.vram", false },
     { "karpenter.k8s.aws/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-memory",
       false },
     { "cloud.google.com/gke-accelerator", NULL, false },
@@ -136,11 +136,14 @@ static size_t whole_product_length(const char *product)
     return length;
 }
 
-/* MiB in a label, as bytes; 0 if it is missing or absurd. */
+/* MiB in a label ("64G": GiB, as AMD's labeller writes them), as bytes; 0 if it is
+ * missing or absurd. */
 static uint64_t label_memory(const json_t *labels, const char *label)
 {
     const char *text = label ? get_text(labels, label) : NULL;
     int64_t mib = text ? het_quantity_parse(text, 0) : -1;
+    if (mib > 0 && text[strspn(text, "0123456789")] == 'G')
+        mib = mib / 1000000000 * 1024;
     return mib >= 256 && mib <= (int64_t)16 << 20 ? (uint64_t)mib << 20 : 0;
 }
 
@@ -181,29 +184,16 @@ static bool has_condition(const json_t *node, const char *type, const char *stat
     return false;
 }
 
-static bool is_shared(const json_t *labels)
-{
-    const char *product = get_text(labels, "nvidia.com/gpu.product");
-    if (product && product[whole_product_length(product)])
-        return true;
-    const char *strategy = get_text(labels, "nvidia.com/gpu.sharing-strategy");
-    if (strategy && *strategy && strcasecmp(strategy, "none"))
-        return true;
-    const char *replicas = get_text(labels, "nvidia.com/gpu.replicas");
-    return replicas && het_quantity_parse(replicas, 0) > 1;
-}
+const struct het_node_condition het_node_unhealthy[HET_NODE_UNHEALTHY_COUNT] = {
+    { "XidCriticalError", "True" },
+    { "AcceleratedHardwareReady", "False" },
+    { "GpuMemWatch", "True" },
+};
 
-static bool is_unhealthy(const json_t *node)
+const char *het_node_state(const json_t *node, const struct het_node_condition *unhealthy,
+                           size_t unhealthy_count)
 {
-    /* Conditions that GKE, EKS and NVSentinel set (kubernetes-api.md 6.5). */
-    return has_condition(node, "XidCriticalError", "True") ||
-           has_condition(node, "AcceleratedHardwareReady", "False") ||
-           has_condition(node, "GpuMemWatch", "True");
-}
-
-static const char *find_reason(const json_t *node, const json_t *labels,
-                               const struct het_node_facts *facts)
-{
+    const json_t *labels = get(get(node, "metadata"), "labels");
     const char *partition = get_text(labels, "nvidia.com/mig.config.state");
     const char *workload = get_text(labels, "nvidia.com/gpu.workload.config");
     if (!has_condition(node, "Ready", "True"))
@@ -214,30 +204,99 @@ static const char *find_reason(const json_t *node, const json_t *labels,
         return "VirtualMachine";
     if (partition && strcmp(partition, "success"))
         return "Repartitioning";
-    if (is_shared(labels))
-        return "SharedGPU";
-    if (is_unhealthy(node))
-        return "GPUUnhealthy";
-    if (!facts->allocatable)
-        return "NoGPU";
-    if (!facts->type)
-        return "UnknownGPUType";
+    for (size_t i = 0; i < unhealthy_count; i++)
+        if (has_condition(node, unhealthy[i].type, unhealthy[i].status))
+            return "GPUUnhealthy";
     return NULL;
+}
+
+/* The label `stem`.`field`; NULL if the node lacks it. */
+static const char *label_of(struct het_arena *arena, const json_t *labels,
+                            const char *stem, const char *field)
+{
+    return get_text(labels, het_arena_printf(arena, "%s.%s", stem, field));
+}
+
+/* Pods that share a GPU: 1 if it is whole. */
+static int64_t replicas_of(struct het_arena *arena, const json_t *labels,
+                           const char *stem)
+{
+    const char *text = label_of(arena, labels, stem, "replicas");
+    int64_t replicas = text ? het_quantity_parse(text, 0) : 1;
+    return replicas > 1 ? replicas : 1;
+}
+
+#define MIG_RESOURCE "nvidia.com/mig-"
+
+/* The profile of a MIG slice ("1g.5gb", perhaps with more behind it), by the resource or
+ * by the product label; NULL if it is none. */
+static const char *find_slice(const char *resource, const char *product)
+{
+    if (!strncmp(resource, MIG_RESOURCE, sizeof MIG_RESOURCE - 1))
+        return resource + sizeof MIG_RESOURCE - 1;
+    const char *slice = product ? strstr(product, "-MIG-") : NULL;
+    return slice ? slice + strlen("-MIG-") : NULL;
+}
+
+void het_node_read_gpus(struct het_arena *arena, const json_t *node, const char *resource,
+                        const struct het_hardware *hardware, struct het_node_gpus *ret)
+{
+    const json_t *labels = get(get(node, "metadata"), "labels");
+    struct het_node_facts facts = { 0 };
+    read_type(arena, labels, hardware, &facts);
+    struct het_node_gpus gpus = {
+        .type = facts.type,
+        .label = facts.label,
+        .memory_bytes = facts.memory_bytes,
+        .allocatable =
+            quantity_of(get(get(get(node, "status"), "allocatable"), resource), 0),
+    };
+    /* The plugin's name for what it shares under another name. */
+    static const char ending[] = ".shared";
+    size_t length = strlen(resource), tail = sizeof ending - 1;
+    bool is_renamed = length > tail && !strcmp(resource + length - tail, ending);
+    char *stem = het_arena_strdup(arena, resource);
+    if (is_renamed)
+        stem[length - tail] = '\0';
+
+    const char *product = label_of(arena, labels, stem, "product");
+    const char *slice = find_slice(stem, product);
+    if (slice && gpus.type) {
+        gpus.type = het_arena_printf(arena, "%s-MIG-%.*s", gpus.type,
+                                     (int)whole_product_length(slice), slice);
+        /* Never that of the whole card: better unknown. */
+        gpus.memory_bytes =
+            label_memory(labels, het_arena_printf(arena, "%s.memory", stem));
+    }
+    const char *strategy = label_of(arena, labels, stem, "sharing-strategy");
+    int64_t replicas = replicas_of(arena, labels, stem);
+    gpus.is_shared = slice || is_renamed || replicas > 1 ||
+                     (strategy && *strategy && strcasecmp(strategy, "none")) ||
+                     (product && product[whole_product_length(product)]);
+    gpus.memory_bytes /= (uint64_t)replicas;
+    *ret = gpus;
 }
 
 void het_node_read(struct het_arena *arena, const json_t *node, const char *resource,
                    const struct het_hardware *hardware, struct het_node_facts *ret)
 {
-    const json_t *labels = get(get(node, "metadata"), "labels");
-    struct het_node_facts facts = {
+    struct het_node_gpus gpus;
+    het_node_read_gpus(arena, node, resource, hardware, &gpus);
+    const char *state =
+        het_node_state(node, het_node_unhealthy, HET_NODE_UNHEALTHY_COUNT);
+    *ret = (struct het_node_facts){
         .name = get_text(get(node, "metadata"), "name"),
-        .allocatable =
-            quantity_of(get(get(get(node, "status"), "allocatable"), resource), 0),
+        .type = gpus.type,
+        .label = gpus.label,
+        .memory_bytes = gpus.memory_bytes,
+        .allocatable = gpus.allocatable,
+        .unusable = state               ? state
+                    : gpus.is_shared    ? "SharedGPU"
+                    : !gpus.allocatable ? "NoGPU"
+                    : !gpus.type        ? "UnknownGPUType"
+                                        : NULL,
         .taints = get(get(node, "spec"), "taints"),
     };
-    read_type(arena, labels, hardware, &facts);
-    facts.unusable = find_reason(node, labels, &facts);
-    *ret = facts;
 }
 
 /* ---- pods ---- */

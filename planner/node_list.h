@@ -13,18 +13,47 @@ struct het_node_facts {
     const char *label;     /* the label text that the type was read from */
     uint64_t memory_bytes; /* of one GPU, from labels or hardware; 0: unknown */
     int64_t allocatable;   /* of the resource asked for */
-    /* Why nothing may run there, the first that holds, or NULL: NotReady, Unschedulable,
-     * VirtualMachine, Repartitioning, SharedGPU, GPUUnhealthy, UnknownGPUType, NoGPU.
-     * Taints are the caller's question. */
+    /* Why nothing may run there, the first that holds, or NULL: as of het_node_state,
+     * NoGPU, SharedGPU, UnknownGPUType. Taints are the caller's question. */
     const char *unusable;
     const json_t *taints; /* spec.taints, borrowed, or NULL */
 };
 
-/* Reads one Node object. GPU type from, in this order: heterotrain.io/gpu-type,
- * nvidia.com/gpu.product, amd.com/gpu.product-name, karpenter.k8s.aws/instance-gpu-name,
+/* A condition of status.conditions. */
+struct het_node_condition {
+    const char *type, *status;
+};
+/* Conditions that say that a GPU is broken: GKE's, EKS's, NVSentinel's
+ * (GoogleCloudPlatform/container-engine-accelerators#497,
+ * aws/eks-node-monitoring-agent#272, NVIDIA/NVSentinel#911). */
+#define HET_NODE_UNHEALTHY_COUNT 3
+extern const struct het_node_condition het_node_unhealthy[HET_NODE_UNHEALTHY_COUNT];
+
+/* Why nothing at all may run on the node, the first that holds, or NULL: NotReady,
+ * Unschedulable, VirtualMachine, Repartitioning, GPUUnhealthy (one of `unhealthy`). */
+const char *het_node_state(const json_t *node, const struct het_node_condition *unhealthy,
+                           size_t unhealthy_count);
+
+/* The GPUs that a node offers by one resource. */
+struct het_node_gpus {
+    const char *type;      /* canonical; NULL: no label says it */
+    const char *label;     /* the label text that the type was read from */
+    uint64_t memory_bytes; /* of one, as it may be used; 0: unknown */
+    int64_t allocatable;
+    bool is_shared; /* time-sliced, shared by MPS, or slices of MIG */
+};
+/* GPU type from, in this order: heterotrain.io/gpu-type, nvidia.com/gpu.product,
+ * amd.com/gpu.product-name, karpenter.k8s.aws/instance-gpu-name,
  * cloud.google.com/gke-accelerator, k8s.amazonaws.com/accelerator, instance-type alias;
- * through the alias table of `hardware`. Strings in `arena` or borrowed from `node`.
- * Never fails: what is odd makes the node unusable with a reason. */
+ * through the alias table of `hardware`. MIG slices are a type of their own,
+ * "A100-SXM4-40GB-MIG-1g.5gb", by the product label (strategy single) or by `resource`
+ * (strategy mixed, whose labels are called after the resource). The memory of a GPU that
+ * n pods share is divided by n. Strings in `arena` or borrowed from `node`. Never fails.
+ */
+void het_node_read_gpus(struct het_arena *arena, const json_t *node, const char *resource,
+                        const struct het_hardware *hardware, struct het_node_gpus *ret);
+
+/* Both in one, with the default conditions; shared GPUs are unusable. */
 void het_node_read(struct het_arena *arena, const json_t *node, const char *resource,
                    const struct het_hardware *hardware, struct het_node_facts *ret);
 

@@ -214,6 +214,45 @@ START_TEST(unusable_node_says_why)
 }
 END_TEST
 
+START_TEST(each_resource_of_a_node_has_its_own_type_and_memory)
+{
+    static const char mixed[] =
+        "{\"nvidia.com/gpu.product\":\"NVIDIA-A100-SXM4-40GB\",\"nvidia.com/"
+        "gpu.memory\":\"40960\",\"nvidia.com/mig-3g.20gb.product\":\"NVIDIA-A100-SXM4-"
+        "40GB-MIG-3g.20gb\",\"nvidia.com/mig-3g.20gb.memory\":\"19968\"}";
+    static const char shared[] = "{\"nvidia.com/gpu.product\":\"Tesla-T4\",\"nvidia."
+                                 "com/gpu.memory\":\"15360\",\"nvidia.com/"
+                                 "gpu.replicas\":\"4\"}";
+    static const struct {
+        const char *labels, *resource, *type;
+        uint64_t memory_mib;
+        bool is_shared;
+    } cases[] = {
+        { mixed, "nvidia.com/gpu", "A100-SXM4-40GB", 40960, false },
+        { mixed, "nvidia.com/mig-3g.20gb", "A100-SXM4-40GB-MIG-3g.20gb", 19968, true },
+        { mixed, "nvidia.com/mig-1g.5gb", "A100-SXM4-40GB-MIG-1g.5gb", 0, true },
+        { "{\"nvidia.com/gpu.product\":\"NVIDIA-A100-SXM4-40GB-MIG-1g.5gb\",\"nvidia."
+          "com/gpu.memory\":\"4864\"}",
+          "nvidia.com/gpu", "A100-SXM4-40GB-MIG-1g.5gb", 4864, true },
+        { shared, "nvidia.com/gpu", "T4", 15360 / 4, true },
+        { shared, "nvidia.com/gpu.shared", "T4", 15360 / 4, true },
+        { "{\"amd.com/gpu.product-name\":\"AMD_Instinct_Z9\",\"amd.com/gpu.vram\":"
+          "\"64G\"}",
+          "amd.com/gpu", "Instinct_Z9", 65536, false },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct het_arena *arena = het_arena_new();
+        json_auto_t *node = make_node("n", cases[i].labels, "{}");
+        struct het_node_gpus gpus;
+        het_node_read_gpus(arena, node, cases[i].resource, het_hardware_builtin(), &gpus);
+        ck_assert_str_eq(gpus.type, cases[i].type);
+        ck_assert_uint_eq(gpus.memory_bytes, cases[i].memory_mib * MIB);
+        ck_assert_msg(gpus.is_shared == cases[i].is_shared, "%s", cases[i].resource);
+        het_arena_free(arena);
+    }
+}
+END_TEST
+
 START_TEST(any_object_at_all_is_read_without_failing)
 {
     static const char *const objects[] = {
@@ -302,6 +341,7 @@ Suite *test_node_list_suite(void)
     tcase_add_test(cases, pod_holds_from_binding_to_its_end);
     tcase_add_test(cases, type_is_read_from_the_most_trusted_label);
     tcase_add_test(cases, unusable_node_says_why);
+    tcase_add_test(cases, each_resource_of_a_node_has_its_own_type_and_memory);
     tcase_add_test(cases, any_object_at_all_is_read_without_failing);
     tcase_add_test(cases, free_gpus_of_usable_nodes_are_the_cluster);
     tcase_add_test(cases, no_free_gpu_is_no_plan_with_reasons);

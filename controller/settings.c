@@ -1,0 +1,172 @@
+#include "controller/settings.h"
+
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Keys as their writers spell them: kubernetes-sigs/karpenter, kubernetes/autoscaler,
+ * aws/aws-node-termination-handler, Azure/AKS, GKE's graceful node shutdown. */
+static const char *const leaving_taints[] = {
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+    "ToBeDeletedByClusterAutoscaler",
+    "aws-node-termination-handler/*",
+    "remediator.kubernetes.azure.com/unschedulable",
+    "remediator.aks.microsoft.com/unschedulable",
+    "cloud.google.com/impending-node-termination",
+};
+/* NVIDIA/NVSentinel; Karpenter's deadline of a node claim that is being ended. */
+static const char *const leaving_annotations[] = {
+    "quarantineHealthEvent",
+    "karpenter.sh/nodeclaim-termination-timestamp",
+};
+static const struct settings_label spot_labels[] = {
+    { "cloud.google.com/gke-spot", "true" },
+    { "cloud.google.com/gke-preemptible", "true" },
+    { "eks.amazonaws.com/capacityType", "SPOT" },
+    { "karpenter.sh/capacity-type", "spot" },
+    { "kubernetes.azure.com/scalesetpriority", "spot" },
+};
+
+static const struct settings default_settings = {
+    .unhealthy_conditions = het_node_unhealthy,
+    .unhealthy_condition_count = HET_NODE_UNHEALTHY_COUNT,
+    .leaving_taints = leaving_taints,
+    .leaving_taint_count = COUNT(leaving_taints),
+    .leaving_annotations = leaving_annotations,
+    .leaving_annotation_count = COUNT(leaving_annotations),
+    .spot_labels = spot_labels,
+    .spot_label_count = COUNT(spot_labels),
+};
+
+const struct settings *settings_default(void)
+{
+    return &default_settings;
+}
+
+/* ---- reading ---- */
+
+/* A list of texts; what is absent leaves `ret` alone. */
+static int read_texts(struct het_arena *arena, const struct het_view *root,
+                      const char *name, const char *const **ret, size_t *ret_count,
+                      struct het_error *err)
+{
+    struct het_view list = het_view_get(root, name);
+    size_t count;
+    if (!list.json)
+        return 0;
+    if (het_view_array(&list, SETTINGS_MAX_LIST, &count, err) < 0)
+        return -1;
+    const char **texts = HET_ARENA_ARRAY(arena, const char *, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        if (het_view_need(&item, err) < 0 ||
+            het_view_name(&item, arena, &texts[i], err) < 0)
+            return -1;
+    }
+    *ret = texts;
+    *ret_count = count;
+    return 0;
+}
+
+/* Two texts of an object that has no other members. */
+static int read_pair(struct het_arena *arena, const struct het_view *item,
+                     const char *const names[3], const char **ret_first,
+                     const char **ret_second, struct het_error *err)
+{
+    struct het_view first = het_view_get(item, names[0]);
+    struct het_view second = het_view_get(item, names[1]);
+    if (het_view_object(item, err) < 0 || het_view_members(item, names, err) < 0 ||
+        het_view_need(&first, err) < 0 || het_view_need(&second, err) < 0 ||
+        het_view_name(&first, arena, ret_first, err) < 0)
+        return -1;
+    return het_view_name(&second, arena, ret_second, err);
+}
+
+static int read_conditions(struct het_arena *arena, const struct het_view *root,
+                           struct settings *settings, struct het_error *err)
+{
+    static const char *const names[] = { "type", "status", NULL };
+    struct het_view list = het_view_get(root, "unhealthyNodeConditions");
+    size_t count;
+    if (!list.json)
+        return 0;
+    if (het_view_array(&list, SETTINGS_MAX_LIST, &count, err) < 0)
+        return -1;
+    struct het_node_condition *conditions =
+        HET_ARENA_ARRAY(arena, struct het_node_condition, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        if (read_pair(arena, &item, names, &conditions[i].type, &conditions[i].status,
+                      err) < 0)
+            return -1;
+    }
+    settings->unhealthy_conditions = conditions;
+    settings->unhealthy_condition_count = count;
+    return 0;
+}
+
+static int read_labels(struct het_arena *arena, const struct het_view *root,
+                       struct settings *settings, struct het_error *err)
+{
+    static const char *const names[] = { "key", "value", NULL };
+    struct het_view list = het_view_get(root, "spotLabels");
+    size_t count;
+    if (!list.json)
+        return 0;
+    if (het_view_array(&list, SETTINGS_MAX_LIST, &count, err) < 0)
+        return -1;
+    struct settings_label *labels = HET_ARENA_ARRAY(arena, struct settings_label, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        if (read_pair(arena, &item, names, &labels[i].key, &labels[i].value, err) < 0)
+            return -1;
+    }
+    settings->spot_labels = labels;
+    settings->spot_label_count = count;
+    return 0;
+}
+
+static const char *const fields[] = {
+    "unhealthyNodeConditions",
+    "leavingTaints",
+    "leavingAnnotations",
+    "spotLabels",
+    "topologyKeys",
+    NULL,
+};
+
+int settings_parse(struct het_arena *arena, const json_t *json, struct settings *ret,
+                   struct het_error *err)
+{
+    struct settings settings = default_settings;
+    struct het_view root = het_view_root(json);
+    if (!json_is_object(json))
+        return het_fail(err, HET_BAD_INPUT, "must be an object");
+    if (het_view_members(&root, fields, err) < 0 ||
+        read_conditions(arena, &root, &settings, err) < 0 ||
+        read_labels(arena, &root, &settings, err) < 0 ||
+        read_texts(arena, &root, "leavingTaints", &settings.leaving_taints,
+                   &settings.leaving_taint_count, err) < 0 ||
+        read_texts(arena, &root, "leavingAnnotations", &settings.leaving_annotations,
+                   &settings.leaving_annotation_count, err) < 0 ||
+        read_texts(arena, &root, "topologyKeys", &settings.topology_keys,
+                   &settings.topology_key_count, err) < 0)
+        return -1;
+    *ret = settings;
+    return 0;
+}
+
+bool settings_match_key(const char *const *patterns, size_t count, const char *key)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(patterns[i]);
+        if (length && patterns[i][length - 1] == '*') {
+            if (!strncmp(patterns[i], key, length - 1))
+                return true;
+        } else if (!strcmp(patterns[i], key)) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,47 @@
+/* settings.h - what the administrator decides for all jobs: the file of --config. Every
+ * field has a default, so an empty file, or none, is a whole answer. Pure: whoever reads
+ * the file gives the JSON. docs/operations.md describes every field. */
+#ifndef CONTROLLER_SETTINGS_H
+#define CONTROLLER_SETTINGS_H
+
+#include "planner/hetplan.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/* Entries of a list. */
+#define SETTINGS_MAX_LIST ((size_t)64)
+
+struct settings_label {
+    const char *key, *value;
+};
+
+struct settings {
+    /* unhealthyNodeConditions: of nodes on which no GPU is trusted. */
+    const struct het_node_condition *unhealthy_conditions;
+    size_t unhealthy_condition_count;
+    /* leavingTaints, leavingAnnotations: keys that say that the node will go soon. One
+     * that ends in "*" stands for all keys that begin like it. */
+    const char *const *leaving_taints;
+    size_t leaving_taint_count;
+    const char *const *leaving_annotations;
+    size_t leaving_annotation_count;
+    /* spotLabels: any of them marks a node that may be taken away at any time. */
+    const struct settings_label *spot_labels;
+    size_t spot_label_count;
+    /* topologyKeys: node labels, closest first; none: the levels of the hardware
+     * settings in their order. */
+    const char *const *topology_keys;
+    size_t topology_key_count;
+};
+
+/* What holds without a file. */
+const struct settings *settings_default(void);
+/* Reads `json`, the defaults where it says nothing; a list that it gives replaces the
+ * default list. Everything in `arena`. Errors: HET_BAD_INPUT names the field. */
+int settings_parse(struct het_arena *arena, const json_t *json, struct settings *ret,
+                   struct het_error *err);
+/* Whether `key` is one of `patterns`, or begins like one that ends in "*". */
+bool settings_match_key(const char *const *patterns, size_t count, const char *key);
+
+#endif

@@ -1,0 +1,99 @@
+#include "controller/settings.h"
+
+#include "tests/controller/world.h"
+
+#include <check.h>
+#include <string.h>
+
+static struct het_arena *arena;
+
+static void setup(void)
+{
+    arena = het_arena_new();
+}
+
+static void teardown(void)
+{
+    het_arena_free(arena);
+}
+
+START_TEST(empty_file_is_the_default)
+{
+    json_auto_t *json = json_object();
+    struct settings settings;
+    struct het_error err;
+    ck_assert_int_eq(settings_parse(arena, json, &settings, &err), 0);
+    ck_assert_int_eq(memcmp(&settings, settings_default(), sizeof settings), 0);
+}
+END_TEST
+
+START_TEST(given_lists_replace_the_default_ones)
+{
+    json_auto_t *json = world_json(
+        "{'unhealthyNodeConditions': [{'type': 'Hot', 'status': 'True'}], "
+        "'leavingTaints': ['a/*', 'b'], 'leavingAnnotations': [], 'spotLabels': "
+        "[{'key': 'k', 'value': 'v'}], 'topologyKeys': ['rack', 'zone']}");
+    struct settings settings;
+    struct het_error err;
+    ck_assert_int_eq(settings_parse(arena, json, &settings, &err), 0);
+    ck_assert_uint_eq(settings.unhealthy_condition_count, 1);
+    ck_assert_str_eq(settings.unhealthy_conditions[0].type, "Hot");
+    ck_assert_str_eq(settings.unhealthy_conditions[0].status, "True");
+    ck_assert_uint_eq(settings.leaving_taint_count, 2);
+    ck_assert_str_eq(settings.leaving_taints[1], "b");
+    ck_assert_uint_eq(settings.leaving_annotation_count, 0);
+    ck_assert_str_eq(settings.spot_labels[0].key, "k");
+    ck_assert_str_eq(settings.spot_labels[0].value, "v");
+    ck_assert_uint_eq(settings.topology_key_count, 2);
+    ck_assert_str_eq(settings.topology_keys[0], "rack");
+}
+END_TEST
+
+START_TEST(mistakes_name_their_field)
+{
+    static const struct {
+        const char *json, *message;
+    } cases[] = {
+        { "[]", "must be an object" },
+        { "{'leavingTaint': []}", "leavingTaint" },
+        { "{'leavingTaints': 'x'}", "leavingTaints" },
+        { "{'leavingTaints': [3]}", "leavingTaints[0]" },
+        { "{'unhealthyNodeConditions': [{'type': 'x'}]}",
+          "unhealthyNodeConditions[0].status" },
+        { "{'unhealthyNodeConditions': [{'type': 'x', 'status': true}]}",
+          "unhealthyNodeConditions[0].status" },
+        { "{'spotLabels': [{'key': 'x', 'value': 'y', 'z': 1}]}", "spotLabels[0]" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_auto_t *json = world_json("%s", cases[i].json);
+        struct settings settings;
+        struct het_error err;
+        ck_assert_int_eq(settings_parse(arena, json, &settings, &err), -1);
+        ck_assert_msg(strstr(err.message, cases[i].message) != NULL, "%s", err.message);
+    }
+}
+END_TEST
+
+START_TEST(star_stands_for_every_ending)
+{
+    static const char *const patterns[] = { "a/*", "b" };
+    ck_assert(settings_match_key(patterns, 2, "a/x"));
+    ck_assert(settings_match_key(patterns, 2, "b"));
+    ck_assert(!settings_match_key(patterns, 2, "a"));
+    ck_assert(!settings_match_key(patterns, 2, "bb"));
+    ck_assert(!settings_match_key(NULL, 0, "b"));
+}
+END_TEST
+
+Suite *test_settings_suite(void)
+{
+    Suite *suite = suite_create("settings");
+    TCase *cases = tcase_create("settings");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, empty_file_is_the_default);
+    tcase_add_test(cases, given_lists_replace_the_default_ones);
+    tcase_add_test(cases, mistakes_name_their_field);
+    tcase_add_test(cases, star_stands_for_every_ending);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
