@@ -116,6 +116,7 @@ $(B)/fakelet: $(call obj,tests/e2e/fakelet.c) $(B)/libcontroller.a $(B)/libhetpl
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 run-e2e: all $(B)/fakelet
 	@tests/e2e/fetch-control-plane >/dev/null
+	@tests/e2e/fetch-kueue >/dev/null
 	@tests/e2e/run $(T)
 
 # ---- fuzzing ----
@@ -177,7 +178,8 @@ golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
 SCRIPTS = deploy/apt-packages .ci/run tests/run-all tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
-          tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/crd-cases/run)
+          tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/fetch-kueue tests/e2e/go-programs \
+          tests/e2e/kueue tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
 	@clang-format -i $(C_FILES)
 lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scripts, CRDs, docs
