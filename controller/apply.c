@@ -13,7 +13,7 @@ struct step {
     enum action_kind kind;
     int phase;
     const struct kube_resource *resource;
-    char *ns, *name, *uid;
+    char *ns, *name, *uid, *query;
     int64_t grace_s;
     json_t *object;
 };
@@ -50,6 +50,7 @@ static void free_run(struct run *run)
         free(run->steps[i].ns);
         free(run->steps[i].name);
         free(run->steps[i].uid);
+        free(run->steps[i].query);
         json_decref(run->steps[i].object);
     }
     free(run->steps);
@@ -181,6 +182,70 @@ static void on_deleted(void *context, const struct kube_result *result)
     end_step(step, result->outcome == KUBE_OK);
 }
 
+/* The object as it is after a patch of unknown outcome: the next pass decides on it. */
+static void on_patch_read_back(void *context, const struct kube_result *result)
+{
+    struct step *step = context;
+    bool is_gone =
+        result->outcome == KUBE_NOT_FOUND ||
+        (result->outcome == KUBE_OK && strcmp(kube_uid(result->object), step->uid) != 0);
+    if (is_gone)
+        hand_on(step, NULL);
+    else if (result->outcome == KUBE_OK)
+        hand_on(step, result->object);
+    fail(step->run, step, HET_IO, "whether the patch was done is not known", -1);
+    end_step(step, false);
+}
+
+static void on_patched(void *context, const struct kube_result *result)
+{
+    struct step *step = context;
+    if (result->outcome == KUBE_UNKNOWN) {
+        kube_get(step->run->apply->kube, step->resource, step->ns, step->name,
+                 on_patch_read_back, step);
+        return;
+    }
+    if (result->outcome == KUBE_OK)
+        log_event(LOG_INFO, "apply", "patched", LOG_STR("kind", step->resource->kind),
+                  LOG_STR("namespace", step->ns), LOG_STR("name", step->name));
+    if (result->outcome == KUBE_OK)
+        hand_on(step, result->object);
+    else if (result->outcome == KUBE_NOT_FOUND)
+        hand_on(step, NULL);
+    else
+        fail(step->run, step, HET_IO, result->message, result->retry_after_ms);
+    end_step(step, result->outcome == KUBE_OK);
+}
+
+/* One object of a fresh list. */
+static void on_fresh_item(void *context, const char *text, size_t length)
+{
+    struct step *step = context;
+    const struct apply_callbacks *callbacks = &step->run->apply->callbacks;
+    struct het_error err;
+    json_auto_t *object = kube_decode(text, length, &err);
+    if (object) /* items of a list do not say what they are */
+        callbacks->on_object(callbacks->context, step->resource, kube_namespace(object),
+                             kube_name(object), kube_uid(object), object);
+}
+
+static void on_listed(void *context, const struct kube_result *result)
+{
+    struct step *step = context;
+    char *version = NULL, *next = NULL;
+    struct het_error err = { 0 };
+    bool good = result->outcome == KUBE_OK &&
+                !kube_split_list(step->resource, result->body, result->body_length,
+                                 on_fresh_item, step, &version, &next, &err);
+    if (!good)
+        fail(step->run, step, HET_IO,
+             result->outcome == KUBE_OK ? err.message : result->message,
+             result->retry_after_ms);
+    free(version);
+    free(next);
+    end_step(step, good);
+}
+
 /* Events never fail a run. */
 static void on_event(void *context, const struct kube_result *result)
 {
@@ -213,6 +278,13 @@ static void start_step(struct run *run, struct step *step)
         kube_delete(kube, step->resource, step->ns, step->name, step->uid, step->grace_s,
                     on_deleted, step);
         break;
+    case ACTION_PATCH:
+        kube_patch(kube, step->resource, step->ns, step->name, NULL, step->object,
+                   on_patched, step);
+        break;
+    case ACTION_REFRESH:
+        kube_list(kube, step->resource, step->ns, step->query, on_listed, step);
+        break;
     case ACTION_PLAN:
         abort(); /* apply_start leaves these out */
     }
@@ -230,21 +302,24 @@ static void finish(struct run *run)
     free_run(run);
 }
 
+/* Whether the next step of the run may start while others are on their way. */
+static bool may_start(struct run *run)
+{
+    const struct step *step = &run->steps[run->started];
+    bool is_phase_start = !run->started ||
+                          step->phase != run->steps[run->started - 1].phase;
+    if (is_phase_start && run->started != run->finished)
+        return false;
+    if (is_phase_start)
+        run->batch = step->kind == ACTION_CREATE ? 1 : APPLY_MAX_PARALLEL;
+    return run->started - run->finished < run->batch;
+}
+
 /* Starts what may start now; ends the run when nothing is on its way or left to do. */
 static void advance(struct run *run)
 {
-    while (!run->has_failed && run->started < run->count &&
-           run->started - run->finished < run->batch) {
-        struct step *step = &run->steps[run->started];
-        bool phase_is_over = run->started == run->finished;
-        if (!phase_is_over && step->phase != run->steps[run->started - 1].phase)
-            break;
-        if (phase_is_over && run->started &&
-            step->phase != run->steps[run->started - 1].phase)
-            run->batch = 1;
-        run->started++;
-        start_step(run, step);
-    }
+    while (!run->has_failed && run->started < run->count && may_start(run))
+        start_step(run, &run->steps[run->started++]);
     if (run->started == run->finished && (run->has_failed || run->started == run->count))
         finish(run);
 }
@@ -259,7 +334,6 @@ void apply_start(struct apply *apply, const char *key, const struct decision *de
     struct run *run = xcalloc(1, sizeof *run);
     run->apply = apply;
     run->key = xstrdup(key);
-    run->batch = 1;
     run->retry_after_ms = -1;
     run->steps = xcalloc(decision->action_count, sizeof *run->steps);
     for (size_t i = 0; i < decision->action_count; i++) {
@@ -274,6 +348,7 @@ void apply_start(struct apply *apply, const char *key, const struct decision *de
             .ns = copy_text(action->ns),
             .name = copy_text(action->name),
             .uid = copy_text(action->uid),
+            .query = copy_text(action->query),
             .grace_s = action->grace_s,
             .object = action->object ? json_incref(action->object) : NULL,
         };

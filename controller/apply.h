@@ -1,11 +1,11 @@
 /* apply.h - performs a decision's actions, in the order of their phases, through kube.
- * Actions of one phase run at the same time in growing batches (1, 2, 4, ... 16), so that
- * a quota error costs one request, not a thousand. The first failure ends the run: the
- * next pass starts again from what is there. Nothing blocks.
+ * Actions of one phase run at the same time, up to 16; creations in growing batches (1,
+ * 2, 4, ... 16), so that a quota error costs one request, not a thousand. The first
+ * failure ends the run: the next pass starts again from what is there. Nothing blocks.
  *
  * Every object that comes back is handed on at once, so that the next decision sees our
- * own writes before the watch does. After an unknown outcome of a creation the object is
- * read back before anything else. */
+ * own writes before the watch does. After an unknown outcome of a creation or a patch the
+ * object is read back before anything else. */
 #ifndef CONTROLLER_APPLY_H
 #define CONTROLLER_APPLY_H
 

@@ -12,10 +12,15 @@
 enum action_kind {
     ACTION_CREATE, /* POST; AlreadyExists with our uid as controller is success */
     ACTION_APPLY,  /* server-side apply */
+    ACTION_PATCH,  /* object: merge patch, with metadata.uid and resourceVersion where the
+                      decision depended on them; array: JSON patch, with its tests. One
+                      that is gone is left alone */
     ACTION_DELETE, /* with uid precondition */
     ACTION_STATUS, /* server-side apply of the status subresource */
     ACTION_EVENT,  /* POST; failure is logged, nothing more */
-    ACTION_PLAN,   /* ask the planner; not a write */
+    ACTION_REFRESH, /* GET: the collection that `query` selects is read anew from the
+                       server's storage, and what comes is taken into the store */
+    ACTION_PLAN,    /* ask the planner; not a write */
 };
 
 struct action {
@@ -25,10 +30,10 @@ struct action {
     int phase;
     const struct kube_resource *resource;
     const char *ns, *name;
-    const char *uid; /* ACTION_DELETE: precondition */
-    int64_t grace_s; /* ACTION_DELETE: -1 the object's own */
-    json_t *
-        object; /* owned by the decision; CREATE, APPLY, STATUS, EVENT, PLAN (question) */
+    const char *uid;   /* ACTION_DELETE: precondition; ACTION_PATCH: whose it is */
+    const char *query; /* ACTION_REFRESH: "fieldSelector=..." */
+    int64_t grace_s;   /* ACTION_DELETE: -1 the object's own */
+    json_t *object;    /* owned by the decision; not of DELETE and REFRESH */
     uint64_t digest, spec_digest; /* ACTION_PLAN: of the question */
     int64_t timeout_ms;           /* ACTION_PLAN */
 };

@@ -1030,7 +1030,9 @@ uint64_t kube_patch(struct kube *kube, const struct kube_resource *resource,
                     json_t *patch, kube_callback *callback, void *context)
 {
     return send_patch(kube, resource, ns, name, subresource, "",
-                      "application/merge-patch+json", patch, callback, context);
+                      json_is_array(patch) ? "application/json-patch+json"
+                                           : "application/merge-patch+json",
+                      patch, callback, context);
 }
 
 uint64_t kube_delete(struct kube *kube, const struct kube_resource *resource,

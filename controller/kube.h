@@ -110,7 +110,8 @@ uint64_t kube_apply(struct kube *kube, const struct kube_resource *resource,
                     const char *ns, const char *name, const char *subresource,
                     const char *field_manager, json_t *object, kube_callback *callback,
                     void *context);
-/* Merge patch (application/merge-patch+json). */
+/* An object is a merge patch (application/merge-patch+json), an array a JSON patch
+ * (application/json-patch+json). */
 uint64_t kube_patch(struct kube *kube, const struct kube_resource *resource,
                     const char *ns, const char *name, const char *subresource,
                     json_t *patch, kube_callback *callback, void *context);

@@ -201,6 +201,63 @@ START_TEST(event_that_cannot_be_written_fails_nothing)
 }
 END_TEST
 
+START_TEST(a_patch_is_sent_by_its_kind_and_what_is_gone_is_left_alone)
+{
+    struct action actions[] = { pod_action(ACTION_PATCH, 0, "a"),
+                                pod_action(ACTION_PATCH, 0, "b") };
+    json_decref(actions[1].object);
+    actions[1].object = json_pack("[{s:s, s:s, s:s}]", "op", "test", "path",
+                                  "/metadata/uid", "value", "u1");
+    start(actions, 2);
+    struct script_request *merge = script_expect(script, "PATCH", "*/pods/a");
+    struct script_request *json = script_expect(script, "PATCH", "*/pods/b");
+    ck_assert_ptr_nonnull(strstr(merge->content_type, "merge-patch"));
+    ck_assert_ptr_nonnull(strstr(json->content_type, "json-patch"));
+    reply_object(merge, 200, "a", "owner");
+    script_reply(json, 404, -1,
+                 "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"NotFound\","
+                 "\"message\":\"gone\",\"code\":404}");
+    ck_assert_int_eq(done, 1);
+    ck_assert(!failed);
+    ck_assert_int_eq(seen, 1);
+    ck_assert_int_eq(gone, 1);
+}
+END_TEST
+
+START_TEST(a_patch_of_unknown_outcome_is_read_back_and_decided_on_anew)
+{
+    struct action action = pod_action(ACTION_PATCH, 0, "a");
+    start(&action, 1);
+    script_fail(script_expect(script, "PATCH", "*/pods/a"), true);
+    reply_object(script_expect(script, "GET", "*/pods/a"), 200, "a", "owner");
+    ck_assert_int_eq(seen, 1);
+    ck_assert_int_eq(done, 1);
+    ck_assert(failed);
+}
+END_TEST
+
+START_TEST(a_refresh_takes_what_the_server_holds_now)
+{
+    struct action action = { .kind = ACTION_REFRESH,
+                             .resource = &kube_pod,
+                             .query = "fieldSelector=spec.nodeName%3Dn",
+                             .grace_s = -1 };
+    start(&action, 1);
+    struct script_request *request =
+        script_expect(script, "GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn");
+    json_auto_t *list = json_pack("{s:s, s:s, s:{s:s}, s:[o, o]}", "kind", "PodList",
+                                  "apiVersion", "v1", "metadata", "resourceVersion", "9",
+                                  "items",
+                                  make_object(&kube_pod, "x", "a", "u1", 5, NULL),
+                                  make_object(&kube_pod, "y", "b", "u2", 6, NULL));
+    auto_free char *text = json_dumps(list, 0);
+    script_reply(request, 200, -1, text);
+    ck_assert_int_eq(seen, 2);
+    ck_assert_int_eq(done, 1);
+    ck_assert(!failed);
+}
+END_TEST
+
 START_TEST(nothing_to_write_is_done_at_once)
 {
     struct action action = pod_action(ACTION_PLAN, 0, "p");
@@ -222,6 +279,9 @@ Suite *test_apply_suite(void)
     tcase_add_test(cases, unknown_outcome_is_read_back);
     tcase_add_test(cases, deletion_names_the_uid_and_tolerates_what_is_gone);
     tcase_add_test(cases, event_that_cannot_be_written_fails_nothing);
+    tcase_add_test(cases, a_patch_is_sent_by_its_kind_and_what_is_gone_is_left_alone);
+    tcase_add_test(cases, a_patch_of_unknown_outcome_is_read_back_and_decided_on_anew);
+    tcase_add_test(cases, a_refresh_takes_what_the_server_holds_now);
     tcase_add_test(cases, nothing_to_write_is_done_at_once);
     suite_add_tcase(suite, cases);
     return suite;

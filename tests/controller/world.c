@@ -1,5 +1,7 @@
 #include "tests/controller/world.h"
 
+#include "controller/embedded/merge.h"
+
 #include <check.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -214,10 +216,25 @@ void world_answer_refused(struct world *world, const char *why)
     set_answer(world, ANSWER_REFUSED, "", why);
 }
 
+static void patch(struct world *world, const struct action *action)
+{
+    json_t *held = store_find(world->store, action->resource, action->ns, action->name);
+    const json_t *metadata = json_object_get(action->object, "metadata");
+    const char *version = json_string_value(json_object_get(metadata, "resourceVersion"));
+    char *why = NULL;
+    ck_assert_msg(held && !strcmp(kube_uid(held), action->uid), "patch of a stranger");
+    ck_assert_msg(!version || !strcmp(version, kube_resource_version(held)), "conflict");
+    json_t *changed = json_is_array(action->object)
+                          ? merge_operations(held, action->object, &why)
+                          : merge_patch(held, action->object);
+    ck_assert_msg(changed != NULL, "patch of %s: %s", action->name, why);
+    world_put(world, action->resource, changed);
+}
+
 static void perform(struct world *world, const struct action *action)
 {
     json_t *object = action->object ? json_deep_copy(action->object) : NULL;
-    world->writes += action->kind != ACTION_PLAN;
+    world->writes += action->kind != ACTION_PLAN && action->kind != ACTION_REFRESH;
     switch (action->kind) {
     case ACTION_CREATE:
         ck_assert_ptr_null(
@@ -232,6 +249,12 @@ static void perform(struct world *world, const struct action *action)
         world_put(world, action->resource, merged);
         break;
     }
+    case ACTION_PATCH:
+        patch(world, action);
+        break;
+    case ACTION_REFRESH:
+        world->refreshes++;
+        break;
     case ACTION_DELETE: {
         json_t *held =
             store_find(world->store, action->resource, action->ns, action->name);

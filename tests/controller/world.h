@@ -12,7 +12,7 @@ struct world {
     struct job_memory memory; /* of the one job under test */
     char *answer;             /* text that memory.answer points at */
     uint64_t next_uid, next_version;
-    int plans_asked, writes, events;
+    int plans_asked, writes, events, refreshes;
     char last_event[64]; /* reason */
 };
 
