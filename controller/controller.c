@@ -776,6 +776,9 @@ struct controller *controller_new(struct transport *transport,
                                          .context = controller };
     controller->apply = apply_new(controller->kube, &callbacks);
     controller->planner = planner_new(config->planner, on_answer, controller);
+    if (config->inside)
+        planner_answer_inside(controller->planner, config->inside,
+                              config->inside_context);
     if (config->hardware)
         controller->hardware_file = json_deep_copy(config->hardware);
     make_watches(controller);

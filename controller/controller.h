@@ -13,6 +13,7 @@
 #define CONTROLLER_CONTROLLER_H
 
 #include "controller/http.h"
+#include "controller/planner_child.h"
 #include "controller/settings.h"
 
 #include <jansson.h>
@@ -28,6 +29,8 @@ enum {
 struct controller_config {
     const char *ns;              /* of the jobs; "" or NULL: all namespaces */
     const char *planner;         /* path of hetplan */
+    planner_inside *inside;      /* plans instead of hetplan, in this process; NULL: */
+    void *inside_context;        /*   hetplan does */
     const json_t *hardware;      /* the admin's hardware file, may be NULL */
     const char *hardware_map_ns; /* ConfigMap that has it under "hardware.json"; NULL: */
     const char *hardware_map;    /*   none. While it is there it wins over `hardware` */

@@ -65,6 +65,9 @@ struct embedded {
     bool is_telling;
     uint64_t client_first, client_last; /* revisions that its latest write made */
 
+    embedded_outside *outside;
+    void *outside_context;
+
     embedded_fault_source *fault_source;
     void *fault_context;
     uint64_t calls, writes, draws;
@@ -917,8 +920,41 @@ static void answer_with_fault(struct embedded *embedded, struct exchange *exchan
         refusal_of(500, "InternalError", "an error on the server: a fault was injected"));
 }
 
+void embedded_set_outside(struct embedded *embedded, embedded_outside *outside,
+                          void *context)
+{
+    embedded->outside = outside;
+    embedded->outside_context = context;
+}
+
+static bool is_for_outside(const struct exchange *exchange)
+{
+    return !strncmp(exchange->path, "http://", strlen("http://"));
+}
+
+static void ask_outside(struct embedded *embedded, struct exchange *exchange)
+{
+    int64_t delay_ms = 0;
+    int status = embedded->outside
+                     ? embedded->outside(embedded->outside_context, exchange->method,
+                                         exchange->path, &delay_ms)
+                     : 0;
+    int64_t patience_ms = exchange->timeout_ms ? exchange->timeout_ms : INT64_MAX / 2;
+    if (delay_ms >= patience_ms) {
+        status = 0;
+        delay_ms = patience_ms;
+    }
+    answer_text(embedded, exchange, status, xstrdup(""));
+    exchange->maybe_sent = !status;
+    exchange->due_ms = embedded->registry.now_ms + delay_ms;
+}
+
 static void act(struct embedded *embedded, struct exchange *exchange)
 {
+    if (is_for_outside(exchange)) {
+        ask_outside(embedded, exchange);
+        return;
+    }
     enum embedded_fault fault =
         ask_fault(embedded, exchange->method, exchange->path, is_write(exchange));
     embedded->statistics.writes += is_write(exchange);
@@ -1036,7 +1072,7 @@ static void sweep(struct embedded *embedded)
 /* A write that was under way when its client left may still arrive. */
 static void abandon(struct embedded *embedded, struct exchange *exchange)
 {
-    if (exchange->state == QUEUED && is_write(exchange) &&
+    if (exchange->state == QUEUED && is_write(exchange) && !is_for_outside(exchange) &&
         ask_fault(embedded, exchange->method, exchange->path, true) ==
             EMBEDDED_LOSE_REPLY)
         serve(embedded, exchange);

@@ -71,6 +71,18 @@ json_t *embedded_find(const struct embedded *embedded, const char *plural, const
 size_t embedded_count(const struct embedded *embedded, const char *plural);
 json_t *embedded_at(const struct embedded *embedded, const char *plural, size_t index);
 
+/* ---- what is no API server ---- */
+
+/* Answers a request for a whole URL, "http://10.1.0.7:8476/checkpoint": the HTTP status,
+ * or 0 if nobody listens there; `ret_delay_ms` (0 before) is when the reply comes,
+ * INT64_MAX: never. */
+typedef int embedded_outside(void *context, const char *method, const char *url,
+                             int64_t *ret_delay_ms);
+/* Who answers them; NULL: nobody listens anywhere (the default). They neither count as
+ * requests nor meet faults. */
+void embedded_set_outside(struct embedded *embedded, embedded_outside *outside,
+                          void *context);
+
 /* ---- looking on ---- */
 
 struct embedded_change {

@@ -39,6 +39,9 @@ struct embedded_cluster {
     json_t *deleted_nodes; /* name: the Node as it was */
     json_t *deleted_ms;    /* name: when a node went, whoever deleted it */
     json_t *silent_nodes;  /* name: true, while its kubelet does not speak */
+    uint64_t addresses;    /* given to pods so far */
+    struct embedded_hook hook;
+    json_t *hook_calls;
     embedded_event_done *done;
     void *done_context;
 };
@@ -250,7 +253,10 @@ static void start_pod(struct embedded_cluster *cluster, const struct timer *time
     object_set(pod, "status.phase", json_string("Running"));
     object_set(pod, "status.startTime", now_text(cluster));
     object_set(pod, "status.hostIP", json_string("10.0.0.1"));
-    object_set(pod, "status.podIP", json_string("10.1.0.1"));
+    uint64_t address = ++cluster->addresses;
+    object_set(pod, "status.podIP",
+               json_sprintf("10.%d.%d.%d", (int)(1 + address / 65536 % 250),
+                            (int)(address / 256 % 256), (int)(address % 256)));
     for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
         object_set_condition(pod, conditions[i], "True", NULL, NULL, now_ms);
     set_container_states(
@@ -633,6 +639,48 @@ static void heartbeat(struct embedded_cluster *cluster, const struct timer *time
     set_timer(cluster, cluster->config.heartbeat_ms, heartbeat)->is_background = true;
 }
 
+/* ---- what listens in the pods ---- */
+
+/* The pod that listens at the address of `url`; NULL if none does. */
+static const json_t *pod_at(const struct embedded_cluster *cluster, const char *url)
+{
+    const char *address = url + strlen("http://");
+    size_t length = strcspn(address, ":/");
+    for (size_t i = 0; i < embedded_count(cluster->embedded, "pods"); i++) {
+        const json_t *pod = embedded_at(cluster->embedded, "pods", i);
+        const char *its = object_text(pod, "status.podIP");
+        if (strlen(its) == length && !strncmp(its, address, length) &&
+            !strcmp(object_text(pod, "status.phase"), "Running") &&
+            has_kubelet(cluster, pod))
+            return pod;
+    }
+    return NULL;
+}
+
+static int answer_hook(void *context, const char *method, const char *url,
+                       int64_t *ret_delay_ms)
+{
+    struct embedded_cluster *cluster = context;
+    if (!pod_at(cluster, url)) {
+        *ret_delay_ms = INT64_MAX;
+        return 0;
+    }
+    json_array_append_new(cluster->hook_calls, json_sprintf("%s %s", method, url));
+    *ret_delay_ms = cluster->hook.delay_ms;
+    return cluster->hook.status;
+}
+
+void embedded_cluster_set_hook(struct embedded_cluster *cluster,
+                               struct embedded_hook hook)
+{
+    cluster->hook = hook;
+}
+
+const json_t *embedded_cluster_hook_calls(const struct embedded_cluster *cluster)
+{
+    return cluster->hook_calls;
+}
+
 /* ---- what actors notice ---- */
 
 static void on_bound_pod(struct embedded_cluster *cluster, const json_t *pod)
@@ -704,7 +752,10 @@ embedded_cluster_new(struct embedded *embedded,
     cluster->deleted_nodes = json_object();
     cluster->deleted_ms = json_object();
     cluster->silent_nodes = json_object();
+    cluster->hook = (struct embedded_hook){ .status = 200, .delay_ms = 100 };
+    cluster->hook_calls = json_array();
     embedded_observe(embedded, on_change, cluster);
+    embedded_set_outside(embedded, answer_hook, cluster);
     if (config->heartbeat_ms)
         set_timer(cluster, config->heartbeat_ms, heartbeat)->is_background = true;
     return cluster;
@@ -720,6 +771,7 @@ void embedded_cluster_free(struct embedded_cluster *cluster)
     json_decref(cluster->deleted_nodes);
     json_decref(cluster->deleted_ms);
     json_decref(cluster->silent_nodes);
+    json_decref(cluster->hook_calls);
     free(cluster);
 }
 

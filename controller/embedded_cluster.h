@@ -40,6 +40,20 @@ int64_t embedded_cluster_next_ms(const struct embedded_cluster *cluster,
  * the order of its time. */
 void embedded_cluster_advance(struct embedded_cluster *cluster, int64_t now_ms);
 
+/* ---- what listens in the pods ---- */
+
+/* Each running pod whose kubelet speaks answers requests for http://<podIP>:<any port>
+ * (embedded_set_outside) like this; nobody answers for another address. */
+struct embedded_hook {
+    int status;       /* 200, 500, ...; 0: the connection is refused */
+    int64_t delay_ms; /* until the reply; INT64_MAX: it never comes */
+};
+/* {200, 100 ms} at the start. */
+void embedded_cluster_set_hook(struct embedded_cluster *cluster,
+                               struct embedded_hook hook);
+/* Requests that reached a pod so far, as "METHOD URL", in their order. Borrowed. */
+const json_t *embedded_cluster_hook_calls(const struct embedded_cluster *cluster);
+
 /* ---- what happens to the cluster ---- */
 
 /* Does it now. Errors: HET_NOT_FOUND, HET_BAD_INPUT. */

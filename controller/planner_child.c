@@ -30,7 +30,19 @@ struct child {
     size_t complaint_length;
 };
 
+/* An answer that was made inside this process, and arrives later. */
+struct promise {
+    char *key; /* NULL: free */
+    uint64_t digest;
+    enum planner_outcome outcome;
+    char *output, *message;
+    int64_t took_ms, due_ms;
+};
+
 struct planner {
+    planner_inside *inside;
+    void *inside_context;
+    struct promise promises[PLANNER_MAX_CHILDREN];
     char *program;
     planner_callback *callback;
     void *context;
@@ -45,6 +57,20 @@ struct planner *planner_new(const char *program, planner_callback *callback,
     planner->callback = callback;
     planner->context = context;
     return planner;
+}
+
+void planner_answer_inside(struct planner *planner, planner_inside *inside, void *context)
+{
+    planner->inside = inside;
+    planner->inside_context = context;
+}
+
+static void promise_fini(struct promise *promise)
+{
+    free(promise->key);
+    free(promise->output);
+    free(promise->message);
+    *promise = (struct promise){ 0 };
 }
 
 static void close_end(int *fd)
@@ -78,9 +104,11 @@ void planner_free(struct planner *planner)
 {
     if (!planner)
         return;
-    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++)
+    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
         if (planner->children[i].pid)
             kill_child(&planner->children[i]);
+        promise_fini(&planner->promises[i]);
+    }
     free(planner->program);
     free(planner);
 }
@@ -95,7 +123,41 @@ static struct child *find_room(const struct planner *planner)
 
 bool planner_has_room(const struct planner *planner)
 {
-    return find_room(planner) != NULL;
+    return planner->inside ? planner_running(planner) < PLANNER_MAX_CHILDREN
+                           : find_room(planner) != NULL;
+}
+
+static void start_inside(struct planner *planner, const char *key, uint64_t digest,
+                         const json_t *question, int64_t timeout_ms, int64_t now_ms)
+{
+    struct planner_reply reply = { .output = "", .message = "" };
+    size_t i = 0;
+    while (planner->promises[i].key)
+        i++;
+    planner->inside(planner->inside_context, question, timeout_ms, &reply);
+    planner->promises[i] = (struct promise){ .key = xstrdup(key),
+                                             .digest = digest,
+                                             .outcome = reply.outcome,
+                                             .output = xstrdup(reply.output),
+                                             .message = xstrdup(reply.message),
+                                             .took_ms = reply.took_ms,
+                                             .due_ms = now_ms + reply.took_ms };
+}
+
+static void keep_promises(struct planner *planner, int64_t now_ms)
+{
+    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+        struct promise promise = planner->promises[i];
+        if (!promise.key || now_ms < promise.due_ms)
+            continue;
+        planner->promises[i] = (struct promise){ 0 };
+        struct planner_reply reply = { .outcome = promise.outcome,
+                                       .output = promise.output,
+                                       .message = promise.message,
+                                       .took_ms = promise.took_ms };
+        planner->callback(planner->context, promise.key, promise.digest, &reply);
+        promise_fini(&promise);
+    }
 }
 
 static void limit(enum __rlimit_resource resource, rlim_t soft, rlim_t hard)
@@ -155,14 +217,10 @@ static int open_pipes(int pipes[3][2], struct het_error *err)
     return 0;
 }
 
-int planner_start(struct planner *planner, const char *key, uint64_t digest,
-                  const json_t *question, int64_t timeout_ms, int64_t now_ms,
-                  struct het_error *err)
+static int start_child(const char *program, struct child *child, const char *key,
+                       uint64_t digest, const json_t *question, int64_t timeout_ms,
+                       int64_t now_ms, struct het_error *err)
 {
-    struct child *child = find_room(planner);
-    if (!child)
-        return het_fail(err, HET_IO, "%d planner children run already",
-                        PLANNER_MAX_CHILDREN);
     int pipes[3][2]; /* standard input, output, error of the child */
     if (open_pipes(pipes, err) < 0)
         return -1;
@@ -172,7 +230,7 @@ int planner_start(struct planner *planner, const char *key, uint64_t digest,
      * search. The child only makes system calls. */
     pid_t pid = vfork();
     if (pid == 0)
-        become_planner(planner->program, pipes[0][0], pipes[1][1], pipes[2][1], cpu_s);
+        become_planner(program, pipes[0][0], pipes[1][1], pipes[2][1], cpu_s);
     int error = errno;
     close(pipes[0][0]);
     close(pipes[1][1]);
@@ -203,11 +261,28 @@ int planner_start(struct planner *planner, const char *key, uint64_t digest,
     return 0;
 }
 
+int planner_start(struct planner *planner, const char *key, uint64_t digest,
+                  const json_t *question, int64_t timeout_ms, int64_t now_ms,
+                  struct het_error *err)
+{
+    if (!planner_has_room(planner))
+        return het_fail(err, HET_IO, "%d planner children run already",
+                        PLANNER_MAX_CHILDREN);
+    if (!planner->inside)
+        return start_child(planner->program, find_room(planner), key, digest, question,
+                           timeout_ms, now_ms, err);
+    start_inside(planner, key, digest, question, timeout_ms, now_ms);
+    return 0;
+}
+
 void planner_cancel(struct planner *planner, const char *key)
 {
-    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++)
+    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
         if (planner->children[i].pid && !strcmp(planner->children[i].key, key))
             kill_child(&planner->children[i]);
+        if (planner->promises[i].key && !strcmp(planner->promises[i].key, key))
+            promise_fini(&planner->promises[i]);
+    }
 }
 
 size_t planner_poll_list(const struct planner *planner, struct pollfd *fds,
@@ -377,6 +452,7 @@ static void finish_if_over(struct planner *planner, struct child *child, int64_t
 
 void planner_step(struct planner *planner, int64_t now_ms)
 {
+    keep_promises(planner, now_ms);
     for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
         struct child *child = &planner->children[i];
         if (!child->pid)
@@ -398,6 +474,8 @@ int64_t planner_next_ms(const struct planner *planner)
     int64_t next = INT64_MAX;
     for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
         const struct child *child = &planner->children[i];
+        if (planner->promises[i].key && planner->promises[i].due_ms < next)
+            next = planner->promises[i].due_ms;
         if (!child->pid)
             continue;
         /* Its pipes are closed but it has not ended yet: look again soon. */
@@ -412,6 +490,6 @@ size_t planner_running(const struct planner *planner)
 {
     size_t count = 0;
     for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++)
-        count += planner->children[i].pid != 0;
+        count += planner->children[i].pid != 0 || planner->promises[i].key;
     return count;
 }

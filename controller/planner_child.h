@@ -46,6 +46,16 @@ struct planner *planner_new(const char *program, planner_callback *callback,
 /* Kills what still runs. */
 void planner_free(struct planner *planner);
 
+/* Plans a question inside this process: fills `ret`, whose strings are borrowed until the
+ * next call; the answer arrives `took_ms` after the question, by the now_ms that are
+ * passed in. */
+typedef void planner_inside(void *context, const json_t *question, int64_t timeout_ms,
+                            struct planner_reply *ret);
+/* From now on `inside` answers, and no child is started: for whoever has another clock
+ * than children have. */
+void planner_answer_inside(struct planner *planner, planner_inside *inside,
+                           void *context);
+
 /* Whether another child may be started now. */
 bool planner_has_room(const struct planner *planner);
 /* Starts a child for `key`; the question is serialised here. `timeout_ms` bounds its CPU
@@ -62,7 +72,8 @@ size_t planner_poll_list(const struct planner *planner, struct pollfd *fds,
                          size_t capacity);
 /* Reads and writes what can be, ends what is over or too late, calls back. */
 void planner_step(struct planner *planner, int64_t now_ms);
-/* When planner_step has to kill something; INT64_MAX if nothing runs. */
+/* When planner_step has to kill something, or an answer from inside arrives; INT64_MAX if
+ * nothing runs. */
 int64_t planner_next_ms(const struct planner *planner);
 size_t planner_running(const struct planner *planner);
 

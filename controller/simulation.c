@@ -29,7 +29,9 @@ struct simulation *simulation_new(const struct simulation_config *config,
     if (config->hardware)
         simulation->hardware = json_deep_copy(config->hardware);
     simulation->controller_config = (struct controller_config){
-        .planner = config->planner,
+        .planner = config->planner ? config->planner : "",
+        .inside = config->inside,
+        .inside_context = config->inside_context,
         .planners = 1,
         .hardware = simulation->hardware,
         .seed = config->seed,
@@ -100,7 +102,8 @@ static bool is_due(const struct simulation *simulation)
  * depend on how quick they are. */
 static int await_planners(struct simulation *simulation, struct het_error *err)
 {
-    for (int64_t waited_ms = 0; controller_planners(simulation->controller);
+    bool is_inside = simulation->controller_config.inside;
+    for (int64_t waited_ms = 0; !is_inside && controller_planners(simulation->controller);
          waited_ms += PLANNER_WAIT_MS) {
         if (waited_ms > simulation->planner_timeout_ms)
             return het_fail(err, HET_IO, "a planner has not answered for %" PRId64 " s",

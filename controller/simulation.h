@@ -11,6 +11,8 @@
 
 struct simulation_config {
     const char *planner;    /* path of hetplan */
+    planner_inside *inside; /* plans instead of hetplan, on the virtual clock; NULL: */
+    void *inside_context;   /*   hetplan does, while the clock stands still */
     const json_t *hardware; /* may be NULL */
     uint64_t seed;
     struct embedded_cluster_config cluster;

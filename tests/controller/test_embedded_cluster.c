@@ -371,6 +371,65 @@ START_TEST(an_evicted_pod_says_so_and_ends)
 }
 END_TEST
 
+/* POSTs to the pod; the HTTP status, -1 while there is no reply. */
+static int hook_status;
+
+static void on_hook(void *context, const struct http_reply *reply)
+{
+    (void)context;
+    hook_status = reply->status;
+}
+
+static void post(const char *url)
+{
+    struct http_request request = { .method = "POST", .path = url, .timeout_ms = 5000 };
+    struct http_handler handler = { .on_done = on_hook };
+    hook_status = -1;
+    transport_start(embedded_transport(server), &request, &handler);
+    transport_poll(embedded_transport(server), NULL, 0, 0);
+}
+
+static void wait_ms(int64_t ms)
+{
+    advance_ms(ms);
+    transport_poll(embedded_transport(server), NULL, 0, 0);
+}
+
+START_TEST(running_pods_answer_at_their_address)
+{
+    put_node("a", 4);
+    put_pod("p", 1, "");
+    put_pod("q", 1, "");
+    advance_ms(5000);
+    ck_assert_str_ne(object_text(pod("p"), "status.podIP"),
+                     object_text(pod("q"), "status.podIP"));
+    auto_free char *url =
+        xasprintf("http://%s:8476/checkpoint", object_text(pod("p"), "status.podIP"));
+    post(url);
+    wait_ms(99);
+    ck_assert_int_eq(hook_status, -1);
+    wait_ms(1);
+    ck_assert_int_eq(hook_status, 200);
+    embedded_cluster_set_hook(cluster, (struct embedded_hook){ .status = 500 });
+    post(url);
+    wait_ms(0);
+    ck_assert_int_eq(hook_status, 500);
+    embedded_cluster_set_hook(cluster, (struct embedded_hook){ .delay_ms = INT64_MAX });
+    post(url);
+    wait_ms(4999);
+    ck_assert_int_eq(hook_status, -1);
+    wait_ms(1);
+    ck_assert_int_eq(hook_status, 0);
+    post("http://10.9.9.9:1/");
+    wait_ms(5000);
+    ck_assert_int_eq(hook_status, 0);
+    json_auto_t *calls = json_pack("[s++, s++, s++]", "POST ", url, "", "POST ", url, "",
+                                   "POST ", url, "");
+    ck_assert(json_equal(embedded_cluster_hook_calls(cluster), calls));
+    ck_assert_uint_eq(embedded_statistics(server).writes, 0);
+}
+END_TEST
+
 START_TEST(heartbeats_are_noise_in_the_background)
 {
     struct embedded *other = embedded_new(1);
@@ -529,6 +588,7 @@ Suite *test_embedded_cluster_suite(void)
     tcase_add_test(cases, a_taint_that_evicts_ends_pods_unless_it_is_taken_back);
     tcase_add_test(cases, nodes_and_jobs_are_marked);
     tcase_add_test(cases, an_evicted_pod_says_so_and_ends);
+    tcase_add_test(cases, running_pods_answer_at_their_address);
     tcase_add_test(cases, heartbeats_are_noise_in_the_background);
     tcase_add_test(cases, durations_are_read);
     tcase_add_test(cases, events_are_read);

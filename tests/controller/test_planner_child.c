@@ -183,6 +183,39 @@ START_TEST(several_children_answer_for_their_own_job)
 }
 END_TEST
 
+static void plan_inside(void *context, const json_t *question, int64_t timeout_ms,
+                        struct planner_reply *ret)
+{
+    ck_assert_ptr_eq(context, &answers);
+    ck_assert_int_eq(timeout_ms, 1000);
+    ret->outcome = PLANNER_PLAN;
+    ret->output = json_string_value(json_object_get(question, "say"));
+    ret->took_ms = 70;
+}
+
+START_TEST(answer_from_inside_arrives_in_its_time_unless_it_is_cancelled)
+{
+    planner_answer_inside(planner, plan_inside, &answers);
+    json_auto_t *question = json_pack("{s:s}", "say", "inside");
+    for (int i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+        ck_assert(planner_has_room(planner));
+        start(i ? "ns/other" : "ns/job", json_incref(question));
+    }
+    ck_assert(!planner_has_room(planner));
+    planner_cancel(planner, "ns/other");
+    ck_assert_uint_eq(planner_running(planner), 1);
+    ck_assert_int_eq(planner_next_ms(planner), 70);
+    planner_step(planner, 69);
+    ck_assert_int_eq(answers, 0);
+    planner_step(planner, 70);
+    ck_assert_int_eq(answers, 1);
+    ck_assert_int_eq(outcome, PLANNER_PLAN);
+    ck_assert_str_eq(text, "inside");
+    ck_assert_str_eq(answered_key, "ns/job");
+    ck_assert_int_eq(planner_next_ms(planner), INT64_MAX);
+}
+END_TEST
+
 Suite *test_planner_child_suite(void)
 {
     Suite *suite = suite_create("planner_child");
@@ -197,6 +230,7 @@ Suite *test_planner_child_suite(void)
     tcase_add_test(cases, large_question_to_a_deaf_child_ends_well);
     tcase_add_test(cases, child_has_no_environment_and_no_other_files);
     tcase_add_test(cases, several_children_answer_for_their_own_job);
+    tcase_add_test(cases, answer_from_inside_arrives_in_its_time_unless_it_is_cancelled);
     suite_add_tcase(suite, cases);
     return suite;
 }
