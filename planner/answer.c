@@ -117,23 +117,27 @@ static int decode_plan(struct het_arena *arena, const struct het_workload *workl
     return 0;
 }
 
-/* "migration": { "diskGBs", "cloudGBs", "maxSeconds" }. */
+/* "migration": { "diskGBs", "cloudGBs", "maxSeconds", "stablePercent" }. */
 static int read_migration(const json_t *job, struct het_question *question,
                           struct het_error *err)
 {
-    static const char *const fields[] = { "diskGBs", "cloudGBs", "maxSeconds", NULL };
+    static const char *const fields[] = { "diskGBs", "cloudGBs", "maxSeconds",
+                                          "stablePercent", NULL };
     struct het_view root = het_view_root(job);
     struct het_view view = het_view_get(&root, "migration");
     struct het_view disk = het_view_get(&view, "diskGBs");
     struct het_view cloud = het_view_get(&view, "cloudGBs");
     struct het_view most = het_view_get(&view, "maxSeconds");
+    struct het_view percent = het_view_get(&view, "stablePercent");
     double disk_gb_s = HET_MIGRATE_DISK_BYTES_PER_S / 1e9;
     double cloud_gb_s = HET_MIGRATE_CLOUD_BYTES_PER_S / 1e9;
     question->max_migration_s = HUGE_VAL;
+    question->stable_percent = -1;
     if (het_view_object(&view, err) < 0 || het_view_members(&view, fields, err) < 0 ||
         het_view_number(&disk, 1e-6, 1e6, &disk_gb_s, err) < 0 ||
         het_view_number(&cloud, 1e-6, 1e6, &cloud_gb_s, err) < 0 ||
-        het_view_number(&most, 0, 1e9, &question->max_migration_s, err) < 0)
+        het_view_number(&most, 0, 1e9, &question->max_migration_s, err) < 0 ||
+        het_view_number(&percent, 0, 1e9, &question->stable_percent, err) < 0)
         return -1;
     question->rates = (struct het_migrate_rates){ .disk_bytes_per_s = disk_gb_s * 1e9,
                                                   .cloud_bytes_per_s = cloud_gb_s * 1e9 };
@@ -296,15 +300,35 @@ static void place(struct het_arena *arena, const struct het_question *question,
     plan->predicted.migration = migration;
 }
 
-/* The best plan that is reached in the time allowed, if `best` is not: the running plan
- * or its repair. */
+/* Bytes that leave the node that holds them. */
+static double moved_bytes(const struct het_plan *plan)
+{
+    return plan->predicted.migration->peer_bytes + plan->predicted.migration->cloud_bytes;
+}
+
+/* Whether `plan` is worth telling of beside `best`: it is reached in the time allowed, as
+ * `best` is not; or it moves less, and is as good but for the percents allowed. */
+static bool is_stabler(const struct het_question *question, const struct het_plan *plan,
+                       const struct het_plan *best)
+{
+    double most_s = question->max_migration_s;
+    if (best->predicted.migration->seconds > most_s &&
+        plan->predicted.migration->seconds <= most_s)
+        return true;
+    return question->stable_percent >= 0 && moved_bytes(plan) < moved_bytes(best) &&
+           plan->predicted.iteration_s <=
+               best->predicted.iteration_s * (1 + question->stable_percent / 100);
+}
+
+/* The running plan or its repair, if it is worth telling of beside `best`. */
 static const struct het_plan *find_stable(struct het_arena *arena,
                                           const struct het_question *question,
                                           const struct het_plan *best)
 {
     struct het_search_options options = question->options;
     const struct het_plan *found;
-    if (best->predicted.migration->seconds <= question->max_migration_s)
+    if (best->predicted.migration->seconds <= question->max_migration_s &&
+        (question->stable_percent < 0 || moved_bytes(best) <= 0))
         return NULL;
     options.algorithm = "repair";
     options.from = question->from;
@@ -312,8 +336,7 @@ static const struct het_plan *find_stable(struct het_arena *arena,
         return NULL;
     struct het_plan *stable = het_plan_copy(arena, found);
     place(arena, question, stable);
-    return stable->predicted.migration->seconds <= question->max_migration_s ? stable
-                                                                             : NULL;
+    return is_stabler(question, stable, best) ? stable : NULL;
 }
 
 static struct het_question planning_question(struct het_arena *arena,

@@ -25,6 +25,7 @@ struct het_question {
     const struct het_plan *from; /* running plan, or NULL */
     struct het_migrate_rates rates;
     double max_migration_s; /* HUGE_VAL: no limit */
+    double stable_percent;  /* < 0: not asked for */
 };
 
 /* The question's problem as plans are searched for: with the default reserve of memory

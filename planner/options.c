@@ -422,6 +422,17 @@ static const struct option {
       .preset = "no limit",
       .help = "With --from: besides the best plan also the best one among those that are "
               "reached within this time (predicted.stable)." },
+    { .name = "stable-percent",
+      .value = "P",
+      .path = "job.migration.stablePercent",
+      .commands = PLAN,
+      .kind = KIND_NUMBER,
+      .low = 0,
+      .high = 1e9,
+      .preset = "not asked",
+      .help = "With --from: besides the best plan also the running plan or its repair "
+              "(predicted.stable), if its iterations take at most P percent longer and "
+              "less of the state moves." },
     { .name = "disk-gb-s",
       .value = "X",
       .path = "job.migration.diskGBs",

@@ -89,8 +89,8 @@ struct het_prediction {
     uint32_t unrestricted_needs;
     /* What it takes to get here from the running plan; NULL: none. */
     const struct het_migration *migration;
-    /* The fastest plan found among those that are reached within the time allowed; NULL:
-     * not asked, or this one is it. */
+    /* The fastest plan found among those that are reached within the time allowed, or
+     * that move less and are nearly as fast; NULL: not asked, or this one is it. */
     const struct het_plan *stable;
     double pipeline_s, gradient_sync_s, optimizer_s;
     enum het_profile_origin profile_origin; /* where its times come from */

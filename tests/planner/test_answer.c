@@ -171,6 +171,41 @@ START_TEST(running_plan_that_cannot_run_has_no_price)
 }
 END_TEST
 
+/* Whether the answer offers the running plan, which is far slower than the best one, to
+ * a question with this `migration`. */
+static bool offers_running_plan(const char *migration)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *document = question_json("tests/data/clusters/a100x8_v100x8.json");
+    json_t *job = json_object_get(document, "job");
+    json_object_set_new(job, "effort", json_integer(2000));
+    json_object_set_new(job, "from", one_gpu_plan("a100-0", 256, 1));
+    json_object_set_new(job, "migration", json_loads(migration, 0, NULL));
+    struct het_question question = read_question(arena, document);
+    const struct het_plan *plan;
+    struct het_error err;
+    ck_assert_msg(!het_question_plan(arena, &question, &plan, &err), "%s", err.message);
+    const struct het_plan *stable = plan->predicted.stable;
+    bool offered = stable != NULL;
+    if (stable) {
+        ck_assert_str_eq(stable->pipelines[0].stages[0].replicas[0].node_name, "a100-0");
+        ck_assert_double_eq(stable->predicted.migration->peer_bytes, 0);
+        ck_assert_double_gt(plan->predicted.migration->peer_bytes, 0);
+        ck_assert_double_gt(stable->predicted.iteration_s, plan->predicted.iteration_s);
+    }
+    het_arena_free(arena);
+    return offered;
+}
+
+START_TEST(stable_plan_is_one_that_moves_less_and_is_nearly_as_good)
+{
+    ck_assert(!offers_running_plan("{}"));
+    ck_assert(!offers_running_plan("{\"stablePercent\": 15}"));
+    ck_assert(offers_running_plan("{\"stablePercent\": 100000}"));
+    ck_assert(!offers_running_plan("{\"maxSeconds\": 0}")); /* reading takes a while */
+}
+END_TEST
+
 START_TEST(kubernetes_nodes_bind_to_short_profile_names)
 {
     struct het_arena *arena = het_arena_new();
@@ -251,6 +286,7 @@ Suite *test_answer_suite(void)
     tcase_add_test(cases, judge_says_what_is_wrong_with_any_plan);
     tcase_add_test(cases, running_plan_is_priced_with_the_present_input);
     tcase_add_test(cases, running_plan_that_cannot_run_has_no_price);
+    tcase_add_test(cases, stable_plan_is_one_that_moves_less_and_is_nearly_as_good);
     tcase_add_test(cases, kubernetes_nodes_bind_to_short_profile_names);
     tcase_add_test(cases, faults_name_part_and_field);
     suite_add_tcase(suite, cases);
