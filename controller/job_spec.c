@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NODE_FAILURE_GRACE_MS ((int64_t)30000) /* unless the spec says otherwise */
+
 /* A spec being read: the first mistake is kept, readers after it return defaults. */
 struct reader {
     struct het_arena *arena;
@@ -150,6 +152,10 @@ static const struct choice efforts[] = {
     { "Low", "100000" },
     { "High", "10000000" },
 };
+static const struct choice success_policies[] = {
+    { "AllPods", "AllPods" },
+    { "RankZero", "RankZero" },
+};
 static const struct choice profile_kinds[] = {
     { "ModelProfile", "namespaced" },
     { "ClusterModelProfile", "cluster" },
@@ -168,8 +174,6 @@ static const struct {
     { "planner.objective", "MaxThroughput" },
     { "scheduling.gang", "Gate" },
     { "runtime.argsPolicy", "EnvOnly" },
-    { "successPolicy", "AllPods" },
-    { "activeDeadlineSeconds", NULL },
     { "checkpoint.onDisruption.signal", "SIGTERM" },
 };
 
@@ -187,10 +191,6 @@ static void refuse_unsupported(struct reader *reader)
             refuse(reader, "Unsupported", "spec.%s: only %s is supported by this release",
                    path, only);
     }
-    if (json_is_true(find(reader->spec, "suspend")))
-        refuse(
-            reader, "Unsupported",
-            "spec.suspend: is not supported by this release; delete the job to stop it");
     if (json_is_true(find(reader->spec, "planner.constraints.uniformTensorParallel")))
         refuse(
             reader, "Unsupported",
@@ -292,6 +292,9 @@ void job_spec_read_identity(const json_t *job, struct job_spec *ret)
         .name = text_or_empty(json_object_get(metadata, "name")),
         .uid = text_or_empty(json_object_get(metadata, "uid")),
         .generation = json_integer_value(json_object_get(metadata, "generation")),
+        .is_suspended = json_is_true(find(job, "spec.suspend")),
+        .node_failure_grace_ms = NODE_FAILURE_GRACE_MS,
+        .ttl_ms = -1,
     };
     timestamp_parse(json_string_value(json_object_get(metadata, "creationTimestamp")),
                     &ret->created_wall_ms);
@@ -360,7 +363,8 @@ static void read_replan_policy(struct reader *reader, struct job_spec *spec)
     spec->cooldown_ms =
         1000 * read_integer(reader, "replanPolicy.cooldownSeconds", 600, 0, 604800);
     spec->node_failure_grace_ms =
-        1000 * read_integer(reader, "replanPolicy.nodeFailureGraceSeconds", 30, 0, 3600);
+        1000 * read_integer(reader, "replanPolicy.nodeFailureGraceSeconds",
+                            NODE_FAILURE_GRACE_MS / 1000, 0, 3600);
     spec->min_improvement_percent =
         read_integer(reader, "replanPolicy.minImprovementPercent", 15, 0, 1000);
 }
@@ -384,6 +388,22 @@ static void read_runtime(struct reader *reader, struct job_spec *spec)
     spec->scheduler_name = read_text(reader, "scheduling.schedulerName", NULL, 253);
 }
 
+static void read_exit_codes(struct reader *reader, struct job_spec *spec)
+{
+    const json_t *list = find(reader->spec, "failurePolicy.nonRetryableExitCodes");
+    bool good = !list || (json_is_array(list) && json_array_size(list) <= 32);
+    for (size_t i = 0; good && i < json_array_size(list); i++) {
+        const json_t *code = json_array_get(list, i);
+        good = json_is_integer(code) && json_integer_value(code) >= 1 &&
+               json_integer_value(code) <= 255;
+    }
+    if (!good)
+        refuse(reader, "InvalidSpec",
+               "spec.failurePolicy.nonRetryableExitCodes: must be a list of at most 32 "
+               "whole numbers from 1 to 255");
+    spec->final_exit_codes = list;
+}
+
 static void read_failure_policy(struct reader *reader, struct job_spec *spec)
 {
     spec->max_restarts = read_integer(reader, "failurePolicy.maxRestarts", 6, 0, 1024);
@@ -394,6 +414,20 @@ static void read_failure_policy(struct reader *reader, struct job_spec *spec)
     if (spec->backoff_max_ms < spec->backoff_ms)
         refuse(reader, "InvalidSpec",
                "spec.failurePolicy: backoffMaxSeconds is below backoffSeconds");
+    spec->reset_after_ms =
+        1000 * read_integer(reader, "failurePolicy.resetAfterSeconds", 3600, 1, 2592000);
+    read_exit_codes(reader, spec);
+}
+
+static void read_life(struct reader *reader, struct job_spec *spec)
+{
+    const int64_t ten_years = 315360000;
+    const char *policy = READ_CHOICE(reader, "successPolicy", success_policies);
+    spec->rank_zero_decides = !strcmp(policy, "RankZero");
+    spec->deadline_ms = 1000 *
+                        read_integer(reader, "activeDeadlineSeconds", 0, 1, ten_years);
+    int64_t ttl_s = read_integer(reader, "ttlSecondsAfterFinished", -1, 0, ten_years);
+    spec->ttl_ms = ttl_s < 0 ? -1 : 1000 * ttl_s;
 }
 
 static void check_size(struct reader *reader, const json_t *job)
@@ -425,6 +459,7 @@ int job_spec_parse(struct het_arena *arena, const json_t *job, struct job_spec *
     read_replan_policy(&reader, &spec);
     read_runtime(&reader, &spec);
     read_failure_policy(&reader, &spec);
+    read_life(&reader, &spec);
     refuse_unsupported(&reader);
     if (reader.reason) {
         *ret_reason = reader.reason;

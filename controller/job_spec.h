@@ -30,8 +30,11 @@
 #define ANNOTATION_REPLANS      "heterotrain.io/replans"
 #define ANNOTATION_COMPUTED_AT  "heterotrain.io/computed-at"
 #define ANNOTATION_PLAN_HASH    "heterotrain.io/plan-hash"
-/* Set when a generation was stopped for good: why. It never starts again. */
+/* Of what the generation's pods were made from, besides the plan. */
+#define ANNOTATION_POD_DIGEST   "heterotrain.io/pod-digest"
+/* Set when a generation was stopped for good: why, and when. It never starts again. */
 #define ANNOTATION_RETIRED      "heterotrain.io/retired"
+#define ANNOTATION_RETIRED_AT   "heterotrain.io/retired-at"
 
 enum replan_mode { REPLAN_AUTOMATIC, REPLAN_MANUAL, REPLAN_NEVER };
 
@@ -75,12 +78,20 @@ struct job_spec {
     const json_t *per_gpu_resources;
     const char *priority_class, *scheduler_name; /* NULL: not set */
 
+    bool is_suspended;
+    bool rank_zero_decides; /* successPolicy RankZero; else all pods must succeed */
+    int64_t deadline_ms;    /* of running, from status.startTime; 0: none */
+    int64_t ttl_ms;         /* from status.completionTime; -1: the job is kept */
+
     int64_t max_restarts, backoff_ms, backoff_max_ms;
+    int64_t reset_after_ms;         /* of running, after which restarts are forgotten */
+    const json_t *final_exit_codes; /* array of numbers or NULL: no restart after these */
 };
 
 /* Whether the job is ours at all: spec.managedBy absent or our name. */
 bool job_spec_is_ours(const json_t *job);
-/* "metadata" part only: ns, name, uid, generation, created_wall_ms; the strings are
+/* What can be read of a job whose spec is refused, too: ns, name, uid, generation,
+ * created_wall_ms, is_suspended, and what it takes to end it by default; the strings are
  * borrowed from `job`. */
 void job_spec_read_identity(const json_t *job, struct job_spec *ret);
 /* Reads and validates. On failure `*ret_reason` is the condition reason: "InvalidSpec"

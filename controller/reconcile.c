@@ -39,11 +39,13 @@ static void run_current(struct pass *pass)
             current->restarts);
         return;
     }
-    places_check(pass);
-    if (pass_count_pods(pass, pod_has_succeeded) == current->rank_node_count) {
-        life_complete(pass);
+    if (life_is_complete(pass) || life_is_past_deadline(pass))
+        return;
+    if (life_was_suspended(pass)) {
+        life_resume(pass);
         return;
     }
+    places_check(pass);
     if (!pass->lost_trigger)
         pass->decision->memory.lost_since_ms = 0;
     if (pass_missing_pods(pass) && planning_wait_for_refused(pass))
@@ -57,7 +59,8 @@ static void run_current(struct pass *pass)
     if (pass->lost_trigger)
         restart_lost(pass);
     /* Still this generation, unless it was replaced or stopped just now. */
-    if (!pass->is_replaced && (!pass->lost_trigger || pass->lost_pods_still_run))
+    if (!pass->is_replaced && (!pass->lost_trigger || pass->lost_pods_still_run) &&
+        !restart_changed(pass))
         keep_generation(pass);
 }
 
@@ -134,9 +137,7 @@ static void watch_current(struct pass *pass)
     if (!pass->current->plan || *pass->current->retired)
         return;
     pass_index_pods(pass);
-    if (pass_count_pods(pass, pod_has_succeeded) == pass->current->rank_node_count)
-        life_complete(pass);
-    else
+    if (!life_is_complete(pass))
         gang_report(pass);
 }
 
@@ -167,16 +168,19 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
         return;
     }
     set_known_conditions(&pass);
+    life_note_resumed(&pass);
     pass.current = snapshot->plan_count ? &snapshot->plans[0] : NULL;
     bool accepted = is_spec_accepted(&pass);
     pass.can_plan = accepted && is_profile_accepted(&pass);
-    if (!accepted && pass.current) {
+    if (snapshot->spec.is_suspended) {
+        life_suspend(&pass);
+    } else if (!accepted && pass.current) {
         watch_current(&pass);
     } else if (accepted && pass.current) {
         run_current(&pass);
     } else if (pass.can_plan) {
         generation_fence_older(&pass, 0);
-        if (!planning_wait_for_refused(&pass))
+        if (!life_is_past_deadline(&pass) && !planning_wait_for_refused(&pass))
             planning_seek(&pass, "JobCreated", 0, 0, "PlanComputed");
     } else {
         ret->summary = "not accepted";

@@ -221,7 +221,11 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
             .replans = number_of(kube_annotation(objects[i], ANNOTATION_REPLANS)),
             .input_digest =
                 strtoull(kube_annotation(objects[i], ANNOTATION_INPUT_DIGEST), NULL, 16),
+            .pod_digest =
+                strtoull(kube_annotation(objects[i], ANNOTATION_POD_DIGEST), NULL, 16),
         };
+        timestamp_parse(kube_annotation(objects[i], ANNOTATION_RETIRED_AT),
+                        &plan->retired_wall_ms);
         timestamp_parse(kube_annotation(objects[i], ANNOTATION_COMPUTED_AT),
                         &plan->created_wall_ms);
         if (plan->generation > 0 && !kube_is_deleting(objects[i]))
@@ -263,6 +267,24 @@ static uint64_t digest_nodes(const struct snapshot *snapshot, uint64_t digest)
     return digest;
 }
 
+/* What makes pods of one plan look as they do; not what only decides when they start. */
+static uint64_t digest_pods(const struct job_spec *spec)
+{
+    const char *const texts[] = {
+        spec->runtime,
+        spec->container_name,
+        spec->plan_mount_path,
+        spec->checkpoint_uri,
+        spec->priority_class,
+        spec->scheduler_name ? spec->scheduler_name : "default-scheduler"
+    };
+    uint64_t digest = snapshot_digest(0, &spec->master_port, sizeof spec->master_port);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        digest = digest_text(digest, texts[i] ? texts[i] : "");
+    digest = digest_json(digest, spec->per_gpu_resources);
+    return digest_json(digest, spec->pod_template);
+}
+
 static const json_t *template_tolerations(const struct job_spec *spec)
 {
     return json_object_get(json_object_get(spec->pod_template, "spec"), "tolerations");
@@ -287,6 +309,8 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
     if (job_spec_parse(arena, job, &snapshot.spec, &snapshot.refused_reason,
                        &snapshot.refused) < 0)
         job_spec_read_identity(job, &snapshot.spec);
+    else
+        snapshot.pod_digest = digest_pods(&snapshot.spec);
 
     const struct job_spec *spec = &snapshot.spec;
     if (spec->profile_name)

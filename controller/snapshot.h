@@ -65,7 +65,9 @@ struct snapshot_pod {
 struct snapshot_plan {
     const json_t *config_map;
     const char *name, *uid, *hash;
-    const char *retired; /* why it was stopped for good; "": it was not */
+    const char *retired;     /* why it was stopped for good; "": it was not */
+    int64_t retired_wall_ms; /* when; 0: not known */
+    uint64_t pod_digest;     /* of what its pods were made from; 0: not known */
     int64_t generation;
     int64_t created_wall_ms;
     uint64_t input_digest;
@@ -98,6 +100,9 @@ struct snapshot {
 
     uint64_t input_digest; /* of all that the planner's answer depends on */
     uint64_t spec_digest;  /* of that without the nodes */
+    /* Of what the spec says about pods besides the plan; fields left out count as their
+     * defaults. 0: the spec is refused. */
+    uint64_t pod_digest;
     struct job_memory memory;
     const char
         *blocked_by; /* older job that has not been answered yet ("ns/name"), NULL */

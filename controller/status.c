@@ -2,8 +2,10 @@
 
 #include "controller/timestamp.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ void status_set(struct status_facts *facts, const char *type, const char *status
     for (size_t i = 0; i < facts->condition_count; i++)
         if (!strcmp(facts->conditions[i].type, type))
             condition = &facts->conditions[i];
+    assert(condition || facts->condition_count < STATUS_MAX_CONDITIONS);
     if (!condition)
         condition = &facts->conditions[facts->condition_count++];
     *condition =
@@ -253,9 +256,67 @@ static json_t *allocation_json(const struct snapshot_plan *plan, int64_t *ret_gp
 
 /* ---- pods ---- */
 
+/* Marks the indexes of "0,2-4" in `ret`[count]; what lies beyond is passed over. */
+static void parse_indexes(const char *text, bool *ret, size_t count)
+{
+    char *end;
+    for (; *text >= '0' && *text <= '9'; text = end + (*end == ',')) {
+        unsigned long first = strtoul(text, &end, 10), last = first;
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        for (unsigned long i = first; i <= last && i < count; i++)
+            ret[i] = true;
+    }
+}
+
+static const char *format_indexes(struct het_arena *arena, const bool *marks,
+                                  size_t count)
+{
+    size_t size = count * (sizeof "65536," - 1) + 1, length = 0;
+    char *text = HET_ARENA_ARRAY(arena, char, size);
+    text[0] = '\0';
+    for (size_t i = 0, end; i < count; i = end + 1) {
+        for (end = i; end < count && marks[end]; end++)
+            ;
+        if (end == i)
+            continue;
+        const char *comma = length ? "," : "";
+        length += (size_t)(end == i + 1
+                               ? snprintf(text + length, size - length, "%s%zu", comma, i)
+                               : snprintf(text + length, size - length, "%s%zu-%zu",
+                                          comma, i, end - 1));
+    }
+    return text;
+}
+
+void status_find_succeeded(const struct snapshot *snapshot,
+                           const struct snapshot_plan *plan, bool *ret)
+{
+    const json_t *present = json_object_get(snapshot->job, "status");
+    memset(ret, 0, plan->rank_node_count * sizeof *ret);
+    if (json_integer_value(json_object_get(json_object_get(present, "plan"),
+                                           "generation")) == plan->generation)
+        parse_indexes(text_of(json_object_get(present, "pods"), "succeededIndexes"), ret,
+                      plan->rank_node_count);
+    for (size_t i = 0; i < snapshot->pod_count; i++) {
+        const struct snapshot_pod *pod = &snapshot->pods[i];
+        if (pod->generation == plan->generation && pod->phase == POD_SUCCEEDED &&
+            pod->index < (int64_t)plan->rank_node_count)
+            ret[pod->index] = true;
+    }
+}
+
 static json_t *pods_json(const struct snapshot *snapshot,
                          const struct snapshot_plan *plan)
 {
+    struct het_arena *arena = het_arena_new();
+    size_t places = plan ? plan->rank_node_count : 0, succeeded = 0;
+    bool *marks = HET_ARENA_ARRAY(arena, bool, places);
+    if (plan)
+        status_find_succeeded(snapshot, plan, marks);
+    for (size_t i = 0; i < places; i++)
+        succeeded += marks[i];
+    const char *indexes = format_indexes(arena, marks, places);
     int64_t counts[POD_FAILED + 1] = { 0 };
     for (size_t i = 0; i < snapshot->pod_count; i++)
         if (plan && snapshot->pods[i].generation == plan->generation)
@@ -265,8 +326,11 @@ static json_t *pods_json(const struct snapshot *snapshot,
     set_integer(json, "gated", 0);
     set_integer(json, "pending", counts[POD_PENDING]);
     set_integer(json, "running", counts[POD_RUNNING]);
-    set_integer(json, "succeeded", counts[POD_SUCCEEDED]);
+    set_integer(json, "succeeded", (int64_t)succeeded);
+    if (*indexes)
+        json_object_set_new(json, "succeededIndexes", json_string(indexes));
     set_integer(json, "failed", counts[POD_FAILED]);
+    het_arena_free(arena);
     return json;
 }
 
@@ -315,6 +379,18 @@ static void set_decision(json_t *status, const json_t *present,
     json_object_set_new(status, "lastReplanDecision", decision);
 }
 
+/* When the last counted restart was decided: with its plan. */
+static void set_restart_time(json_t *status, const json_t *present,
+                             const struct snapshot_plan *plan)
+{
+    const char *computed = kube_annotation(plan->config_map, ANNOTATION_COMPUTED_AT);
+    const char *trigger = kube_annotation(plan->config_map, ANNOTATION_TRIGGER);
+    const char *before = text_of(present, "lastRestartTime");
+    const char *time = strcmp(trigger, "PodFailed") ? before : computed;
+    if (*time)
+        json_object_set_new(status, "lastRestartTime", json_string(time));
+}
+
 json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
                      const struct status_facts *facts)
 {
@@ -326,8 +402,10 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
     json_object_set_new(status, "selector",
                         json_sprintf("%s=%s", LABEL_JOB_NAME, snapshot->spec.name));
     json_object_set_new(status, "pods", pods_json(snapshot, plan));
-    set_time_once(status, present, "startTime", is_set(facts, "Running"),
-                  snapshot->wall_ms);
+    /* As in batch/v1: the clock of activeDeadlineSeconds starts anew after a pause. */
+    if (!is_set(facts, "Suspended"))
+        set_time_once(status, present, "startTime", is_set(facts, "Running"),
+                      snapshot->wall_ms);
     set_time_once(status, present, "completionTime",
                   is_set(facts, "Complete") || is_set(facts, "Failed"),
                   snapshot->wall_ms);
@@ -338,6 +416,7 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
         json_object_set_new(status, "plan", plan_json(arena, plan));
         if (facts->holds_gpus)
             json_object_set_new(status, "allocation", allocation_json(plan, &gpus));
+        set_restart_time(status, present, plan);
         if (plan->replans) {
             const char *computed =
                 kube_annotation(plan->config_map, ANNOTATION_COMPUTED_AT);

@@ -12,7 +12,7 @@ struct status_condition {
     const char *message;
 };
 
-#define STATUS_MAX_CONDITIONS 8
+#define STATUS_MAX_CONDITIONS 16
 
 /* What reconcile found out; status_build turns it into JSON. */
 struct status_facts {
@@ -30,6 +30,11 @@ void status_set(struct status_facts *facts, const char *type, const char *status
  * job's present status, others are snapshot->wall_ms. A new reference. */
 json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
                      const struct status_facts *facts);
+/* Which pods of `plan` have succeeded, by index, into `ret`[plan->rank_node_count]: what
+ * pods say, and what status.pods.succeededIndexes remembers of pods that went with their
+ * node since. */
+void status_find_succeeded(const struct snapshot *snapshot,
+                           const struct snapshot_plan *plan, bool *ret);
 /* The present status of a finished job with its pods counted anew: they end after it. A
  * new reference. */
 json_t *status_recount(const struct snapshot *snapshot);

@@ -38,7 +38,7 @@ static void keep_service(struct pass *pass)
 static bool create_pods(struct pass *pass)
 {
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
-        if (pass->pods[i])
+        if (pass->pods[i] || pass->has_succeeded[i])
             continue;
         json_t *pod;
         struct het_error err;

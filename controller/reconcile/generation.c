@@ -1,5 +1,7 @@
 #include "controller/reconcile/generation.h"
 
+#include "controller/timestamp.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -100,25 +102,36 @@ void generation_drop_old(struct pass *pass)
                     snapshot->plans[i].uid, -1);
 }
 
-/* Stops a generation that can not run whole: pods without their peers only hold GPUs. It
- * is retired first, on its ConfigMap, so that it never starts again: a rank of it may
- * still run on a node that nobody can reach. */
-void generation_stop(struct pass *pass, const char *trigger)
+void generation_retire(struct pass *pass, const char *trigger, int64_t restarts)
 {
+    const struct snapshot_plan *current = pass->current;
     pass->facts.holds_gpus = false;
-    if (!*pass->current->retired) {
-        const struct job_spec *spec = &pass->snapshot->spec;
-        struct action *action = pass_add(pass, ACTION_APPLY, PHASE_RETIRE);
-        action->resource = &kube_config_map;
-        action->name = pass->current->name;
-        action->object = json_pack(
-            "{s:s, s:s, s:{s:s, s:s, s:s, s:{s:s}}}", "apiVersion", "v1", "kind",
-            "ConfigMap", "metadata", "name", pass->current->name, "namespace", spec->ns,
-            "uid", pass->current->uid, "annotations", ANNOTATION_RETIRED, trigger);
-    }
+    if (*current->retired)
+        return;
+    char time[TIMESTAMP_SIZE];
+    timestamp_format(pass->snapshot->wall_ms, time);
+    struct action *action = pass_add(pass, ACTION_PATCH, PHASE_RETIRE);
+    action->resource = &kube_config_map;
+    action->name = current->name;
+    action->uid = current->uid;
+    action->object =
+        json_pack("{s:{s:s, s:s, s:{s:s, s:s, s:s}}}", "metadata", "uid", current->uid,
+                  "resourceVersion", kube_resource_version(current->config_map),
+                  "annotations", ANNOTATION_RETIRED, trigger, ANNOTATION_RETIRED_AT, time,
+                  ANNOTATION_RESTARTS, pass_text(pass, "%" PRId64, restarts));
+}
+
+void generation_delete_pods(struct pass *pass)
+{
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
         const struct snapshot_pod *pod = pass->pods[i];
         if (pod && !(pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED))
             generation_delete_pod(pass, pod);
     }
+}
+
+void generation_stop(struct pass *pass, const char *trigger)
+{
+    generation_retire(pass, trigger, pass->current->restarts);
+    generation_delete_pods(pass);
 }

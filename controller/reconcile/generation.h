@@ -16,9 +16,14 @@ void generation_delete_pod(struct pass *pass, const struct snapshot_pod *pod);
 size_t generation_fence_older(struct pass *pass, int64_t keep);
 /* Deletes ConfigMaps of generations that are too old to be read. */
 void generation_drop_old(struct pass *pass);
+/* Writes on the ConfigMap of the current generation that it never starts again, as a rank
+ * of it may still run on a node that nobody can reach; why, and `restarts`, which the
+ * next generation counts from. Nothing, if it is retired already. */
+void generation_retire(struct pass *pass, const char *trigger, int64_t restarts);
+/* Deletes the pods of the current generation that have not ended. */
+void generation_delete_pods(struct pass *pass);
 /* Stops the current generation for good: pods without their peers only hold GPUs. It is
- * retired first, on its ConfigMap, so that it never starts again: a rank of it may still
- * run on a node that nobody can reach. */
+ * retired first. */
 void generation_stop(struct pass *pass, const char *trigger);
 
 #endif

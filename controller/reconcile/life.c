@@ -1,36 +1,139 @@
 #include "controller/reconcile/life.h"
 
 #include "controller/reconcile/generation.h"
-#include "controller/status.h"
+#include "controller/reconcile/planning.h"
+#include "controller/timestamp.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-void life_fail(struct pass *pass, const struct snapshot_pod *pod)
+#define SUSPENDED "JobSuspended"
+
+/* ---- suspend and resume ---- */
+
+static void set_suspended(struct pass *pass, size_t ending)
 {
-    generation_stop(pass, "RestartLimitReached");
-    const char *message = pass_text(
-        pass, "pod %s failed (exit code %" PRId64 ") after %" PRId64 " restarts",
-        pod->name, pod->exit_code, pass->current->restarts);
-    pass_set(pass, "Failed", "True", "RestartLimitReached", message);
-    pass_set(pass, "Running", "False", "Failed", message);
-    pass->decision->summary = message;
+    const char *message = ending ? pass_text(pass, "%zu pods are ending", ending)
+                                 : "spec.suspend is true";
+    pass_set(pass, "Suspended", "True", SUSPENDED, "spec.suspend is true");
+    pass_set(pass, "PlanFeasible", "Unknown", SUSPENDED,
+             "nothing is planned while the job is suspended");
+    pass_set(pass, "PlanOutdated", "Unknown", SUSPENDED,
+             "nothing is planned while the job is suspended");
+    pass_set(pass, "Placed", "False", SUSPENDED, message);
+    pass_set(pass, "Running", "False", SUSPENDED, message);
+    pass->decision->summary = pass_text(pass, "suspended: %s", message);
 }
 
-void life_complete(struct pass *pass)
+void life_suspend(struct pass *pass)
+{
+    pass->facts.plan = pass->current;
+    if (pass->current) {
+        pass_index_pods(pass);
+        if (life_is_complete(pass))
+            return;
+        generation_retire(pass, SUSPENDED, pass->current->restarts);
+    }
+    set_suspended(pass, generation_fence_older(pass, 0));
+}
+
+void life_note_resumed(struct pass *pass)
+{
+    if (pass_present(pass, "Suspended"))
+        pass_set(pass, "Suspended", "False", "JobResumed", "spec.suspend is false");
+}
+
+bool life_was_suspended(const struct pass *pass)
+{
+    return !strcmp(pass->current->retired, SUSPENDED);
+}
+
+void life_resume(struct pass *pass)
+{
+    generation_fence_older(pass, 0);
+    planning_seek(pass, "Resumed", pass->current->restarts, pass->current->replans,
+                  "PlanComputed");
+}
+
+/* ---- the end ---- */
+
+static void complete(struct pass *pass, const char *reason, const char *message)
 {
     pass->facts.holds_gpus = false;
-    const char *message =
-        pass_text(pass, "all %zu pods of generation %" PRId64 " succeeded",
-                  pass->current->rank_node_count, pass->current->generation);
-    pass_set(pass, "Complete", "True", "AllPodsSucceeded", message);
+    pass_set(pass, "Complete", "True", reason, message);
     pass_set(pass, "Running", "False", "Complete", message);
     pass->decision->summary = message;
 }
 
-/* A finished job only ends what is left of it. */
+bool life_is_complete(struct pass *pass)
+{
+    const struct snapshot_plan *current = pass->current;
+    size_t count = current->rank_node_count;
+    if (count && pass_count_pods(pass, pod_has_succeeded) == count)
+        complete(pass, "AllPodsSucceeded",
+                 pass_text(pass, "all %zu pods of generation %" PRId64 " succeeded",
+                           count, current->generation));
+    else if (count && pass->snapshot->spec.rank_zero_decides && pass->has_succeeded[0])
+        complete(pass, "RankZeroSucceeded",
+                 pass_text(pass, "the pod of rank 0 of generation %" PRId64 " succeeded",
+                           current->generation));
+    else
+        return false;
+    return true;
+}
+
+void life_fail(struct pass *pass, const char *reason, const char *message)
+{
+    if (pass->current)
+        generation_stop(pass, reason);
+    pass->decision->is_unanswered = false;
+    pass_set(pass, "Failed", "True", reason, message);
+    pass_set(pass, "Running", "False", "Failed", message);
+    pass->decision->summary = message;
+}
+
+/* A time of the status; false if it is not set. */
+static bool read_time(const struct pass *pass, const char *key, int64_t *ret_wall_ms)
+{
+    const json_t *status = json_object_get(pass->snapshot->job, "status");
+    return !timestamp_parse(json_string_value(json_object_get(status, key)), ret_wall_ms);
+}
+
+/* Whether `wall_ms` has come; if not, the job is looked at again when it does. */
+static bool has_come(struct pass *pass, int64_t wall_ms)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    int64_t left = wall_ms - snapshot->wall_ms;
+    if (left > 0)
+        pass_requeue_at(pass, snapshot->now_ms + left);
+    return left <= 0;
+}
+
+bool life_is_past_deadline(struct pass *pass)
+{
+    int64_t deadline_ms = pass->snapshot->spec.deadline_ms;
+    int64_t started_ms;
+    if (!deadline_ms || !read_time(pass, "startTime", &started_ms) ||
+        !has_come(pass, started_ms + deadline_ms))
+        return false;
+    life_fail(pass, "DeadlineExceeded",
+              pass_text(pass,
+                        "the job has run for spec.activeDeadlineSeconds (%" PRId64 ")",
+                        deadline_ms / 1000));
+    return true;
+}
+
 void life_clean_finished(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
+    const struct job_spec *spec = &snapshot->spec;
+    int64_t ended_ms;
+    if (spec->ttl_ms >= 0 && read_time(pass, "completionTime", &ended_ms) &&
+        has_come(pass, ended_ms + spec->ttl_ms)) {
+        pass_delete(pass, PHASE_DELETE, &kube_job, spec->name, spec->uid, -1);
+        pass->decision->summary = "finished, and its time to live is over";
+        return;
+    }
     for (size_t i = 0; i < snapshot->pod_count; i++)
         if (!snapshot->pods[i].is_gone)
             generation_delete_pod(pass, &snapshot->pods[i]);

@@ -133,9 +133,10 @@ static const struct {
     const char *type, *status;
     bool is_warning;
 } announced[] = {
-    { "Accepted", "False", true }, { "PlanFeasible", "False", true },
-    { "Running", "True", false },  { "PlanOutdated", "True", true },
-    { "Complete", "True", false }, { "Failed", "True", true },
+    { "Accepted", "False", true },  { "PlanFeasible", "False", true },
+    { "Running", "True", false },   { "PlanOutdated", "True", true },
+    { "Complete", "True", false },  { "Failed", "True", true },
+    { "Suspended", "True", false }, { "Suspended", "False", false },
 };
 
 static void announce(struct pass *pass, int phase)
@@ -205,6 +206,8 @@ void pass_index_pods(struct pass *pass)
         if (pod->generation == pass->current->generation && pod->index < (int64_t)count)
             pass->pods[pod->index] = pod;
     }
+    pass->has_succeeded = HET_ARENA_ARRAY(pass->arena, bool, count);
+    status_find_succeeded(snapshot, pass->current, pass->has_succeeded);
 }
 
 size_t pass_count_pods(const struct pass *pass,
@@ -212,7 +215,7 @@ size_t pass_count_pods(const struct pass *pass,
 {
     size_t count = 0;
     for (size_t i = 0; i < pass->current->rank_node_count; i++)
-        count += pass->pods[i] && holds(pass->pods[i]);
+        count += pass->has_succeeded[i] || (pass->pods[i] && holds(pass->pods[i]));
     return count;
 }
 
@@ -220,7 +223,7 @@ size_t pass_missing_pods(const struct pass *pass)
 {
     size_t count = 0;
     for (size_t i = 0; i < pass->current->rank_node_count; i++)
-        count += !pass->pods[i];
+        count += !pass->pods[i] && !pass->has_succeeded[i];
     return count;
 }
 

@@ -14,6 +14,7 @@ struct pass {
     const struct snapshot_plan *current; /* newest plan; NULL: none yet */
     /* Of the current plan: by pod index, NULL where there is no pod. */
     const struct snapshot_pod **pods;
+    bool *has_succeeded; /* by pod index; the pod may be gone since */
     /* Why the current plan can not run as it is; NULL: it can. */
     const char *lost_trigger, *lost_message;
     bool lost_pods_still_run; /* the nodes only refuse new pods */
@@ -67,9 +68,10 @@ void pass_write_status(struct pass *pass, int phase);
 
 const struct capacity_node *pass_find_node(const struct snapshot *snapshot,
                                            const char *name);
-/* Fills `pods` for the current plan. */
+/* Fills `pods` and `has_succeeded` for the current plan. */
 void pass_index_pods(struct pass *pass);
-/* Of the current plan: pods for which `holds`, places without a pod. */
+/* Of the current plan: pods for which `holds`, and those that have succeeded, of which
+ * all of these hold; places without a pod that should have one. */
 size_t pass_count_pods(const struct pass *pass,
                        bool (*holds)(const struct snapshot_pod *));
 size_t pass_missing_pods(const struct pass *pass);

@@ -27,7 +27,7 @@ static void check_place(struct pass *pass, size_t index)
     const struct snapshot *snapshot = pass->snapshot;
     const struct het_rank_node *place = &pass->current->rank_nodes[index];
     const struct capacity_node *node = pass_find_node(snapshot, place->node_name);
-    if (pass->pods[index] && pass->pods[index]->phase == POD_SUCCEEDED)
+    if (pass->has_succeeded[index])
         return; /* it needs its place no more */
     if (!node) {
         lose(pass, "NodeLost", false,

@@ -9,28 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A pod of the current generation that broke it: failed, being deleted, or missing after
- * all of them had been placed. NULL: none. `ret_trigger` says which. */
-static const struct snapshot_pod *broken_pod(const struct pass *pass,
-                                             const char **ret_trigger)
-{
-    const struct snapshot_pod *broken = NULL;
-    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
-        const struct snapshot_pod *pod = pass->pods[i];
-        if (!pod || (pod->phase != POD_FAILED && !pod->is_deleting) ||
-            pod->phase == POD_SUCCEEDED)
-            continue;
-        bool is_infrastructure = pod->is_disrupted || pod->phase != POD_FAILED;
-        /* A rank that failed by itself explains the others. */
-        if (!broken || !is_infrastructure) {
-            broken = pod;
-            *ret_trigger = is_infrastructure ? "PodDisrupted" : "PodFailed";
-        }
-        if (!is_infrastructure)
-            break;
-    }
-    return broken;
-}
+/* ---- what broke a generation ---- */
 
 /* When the container of a failed pod ended; the present if the kubelet did not say. */
 static int64_t ended_wall_ms(const struct pass *pass, const struct snapshot_pod *pod)
@@ -50,15 +29,78 @@ static int64_t ended_wall_ms(const struct pass *pass, const struct snapshot_pod 
     return last && last < pass->snapshot->wall_ms ? last : pass->snapshot->wall_ms;
 }
 
-/* backoffSeconds doubled for each restart so far, at most backoffMaxSeconds. */
-static int64_t restart_backoff_ms(const struct pass *pass)
+/* When somebody else began to end the pod: a disruption, or its deletion. INT64_MAX:
+ * nobody did; INT64_MIN: at a time that nobody noted. */
+static int64_t disturbed_wall_ms(const struct snapshot_pod *pod)
 {
-    const struct job_spec *spec = &pass->snapshot->spec;
-    int64_t wait = spec->backoff_ms;
-    for (int64_t i = 0; i < pass->current->restarts && wait < spec->backoff_max_ms; i++)
-        wait *= 2;
-    return wait < spec->backoff_max_ms ? wait : spec->backoff_max_ms;
+    const json_t *metadata = json_object_get(pod->object, "metadata");
+    int64_t disrupted_ms = INT64_MAX, deleted_ms = INT64_MAX;
+    if (pod->is_disrupted &&
+        timestamp_parse(json_string_value(json_object_get(
+                            snapshot_find_condition(pod->object, "DisruptionTarget"),
+                            "lastTransitionTime")),
+                        &disrupted_ms) < 0)
+        disrupted_ms = INT64_MIN;
+    if (pod->is_deleting &&
+        timestamp_parse(json_string_value(json_object_get(metadata, "deletionTimestamp")),
+                        &deleted_ms) == 0)
+        deleted_ms -= 1000 * json_integer_value(
+                                 json_object_get(metadata, "deletionGracePeriodSeconds"));
+    return disrupted_ms < deleted_ms ? disrupted_ms : deleted_ms;
 }
+
+/* What is wrong with the pods of the current generation; NULL: nothing of that kind. */
+struct breakage {
+    const struct snapshot_pod *failed;    /* by itself */
+    const struct snapshot_pod *final;     /* so, with an exit code that nothing mends */
+    const struct snapshot_pod *disturbed; /* first of those that somebody else ends */
+    int64_t disturbed_wall_ms;
+};
+
+static bool is_final(const struct pass *pass, const struct snapshot_pod *pod)
+{
+    const json_t *codes = pass->snapshot->spec.final_exit_codes;
+    for (size_t i = 0; i < json_array_size(codes); i++)
+        if (json_integer_value(json_array_get(codes, i)) == pod->exit_code)
+            return true;
+    return false;
+}
+
+static struct breakage find_breakage(const struct pass *pass)
+{
+    struct breakage found = { .disturbed_wall_ms = INT64_MAX };
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        const struct snapshot_pod *pod = pass->pods[i];
+        if (!pod || pod->phase == POD_SUCCEEDED ||
+            (pod->phase != POD_FAILED && !pod->is_deleting))
+            continue;
+        int64_t disturbed_ms = disturbed_wall_ms(pod);
+        if (pod->phase == POD_FAILED &&
+            (disturbed_ms == INT64_MAX || ended_wall_ms(pass, pod) < disturbed_ms)) {
+            if (!found.failed)
+                found.failed = pod;
+            if (!found.final && is_final(pass, pod))
+                found.final = pod;
+        } else if (!found.disturbed || disturbed_ms < found.disturbed_wall_ms) {
+            found.disturbed = pod;
+            found.disturbed_wall_ms = disturbed_ms;
+        }
+    }
+    return found;
+}
+
+/* Ranks fail when a peer of theirs is taken away. So a failure is the program's own only
+ * if it came before any disturbance, with all nodes well. */
+static bool is_own_failure(const struct pass *pass, const struct breakage *found)
+{
+    if (!found->failed || pass->is_suspect ||
+        (pass->lost_trigger && !pass->lost_pods_still_run))
+        return false;
+    return !found->disturbed ||
+           ended_wall_ms(pass, found->failed) < found->disturbed_wall_ms;
+}
+
+/* ---- starting again ---- */
 
 /* Replaces a generation that cannot go on: with the same plan if that still fits, else
  * with a new one. */
@@ -117,53 +159,108 @@ static void restart_disrupted(struct pass *pass, const char *trigger, const char
     restart_generation(pass, trigger, message, pass->current->restarts);
 }
 
-/* A pod failed: again after the back-off, until the limit. Returns true if that is the
- * case and the pass is over. */
-bool restart_broken(struct pass *pass)
+/* backoffSeconds doubled for each of `restarts`, at most backoffMaxSeconds. */
+static int64_t restart_backoff_ms(const struct pass *pass, int64_t restarts)
 {
-    const char *trigger = NULL;
-    const struct snapshot_pod *pod = broken_pod(pass, &trigger);
+    const struct job_spec *spec = &pass->snapshot->spec;
+    int64_t wait = spec->backoff_ms;
+    for (int64_t i = 0; i < restarts && wait < spec->backoff_max_ms; i++)
+        wait *= 2;
+    return wait < spec->backoff_max_ms ? wait : spec->backoff_max_ms;
+}
+
+/* ---- after a failure that counts ---- */
+
+/* Whether the current generation ran undisturbed for resetAfterSeconds until `wall_ms`.
+ */
+static bool ran_well(const struct pass *pass, int64_t wall_ms)
+{
+    const json_t *running = pass_present(pass, "Running");
+    int64_t since_ms;
+    return pass_was_placed(pass) &&
+           !strcmp(snapshot_condition(pass->snapshot->job, "Running"), "True") &&
+           !timestamp_parse(
+               json_string_value(json_object_get(running, "lastTransitionTime")),
+               &since_ms) &&
+           wall_ms - since_ms >= pass->snapshot->spec.reset_after_ms;
+}
+
+/* `pod` failed by itself (NULL: it is gone since): the generation starts again after the
+ * back-off, until the limit. What the story is stands on the ConfigMap from the first
+ * sight on, as pods may go. */
+static void restart_failed(struct pass *pass, const struct snapshot_pod *pod)
+{
     const struct snapshot *snapshot = pass->snapshot;
     const struct snapshot_plan *current = pass->current;
-    /* Pods that went with their node are the node's story: handle_loss tells it. */
-    bool nodes_explain_it = pass->lost_trigger && !pass->lost_pods_still_run;
-    if (!pod) {
-        size_t missing = pass_was_placed(pass) ? pass_missing_pods(pass) : 0;
-        if (!missing || nodes_explain_it)
-            return false;
-        restart_disrupted(pass, "PodLost",
-                          pass_text(pass, "%zu pods of generation %" PRId64 " are gone",
-                                    missing, current->generation));
+    int64_t ended_ms = pod ? ended_wall_ms(pass, pod) : current->retired_wall_ms;
+    if (*current->retired && current->retired_wall_ms < ended_ms)
+        ended_ms = current->retired_wall_ms;
+    int64_t restarts = current->restarts;
+    if (!*current->retired && ran_well(pass, ended_ms))
+        restarts = 0;
+    const char *message = pod ? pass_text(pass, "pod %s failed (exit code %" PRId64 ")",
+                                          pod->name, pod->exit_code)
+                              : pass_text(pass, "a pod of generation %" PRId64 " failed",
+                                          current->generation);
+    if (restarts >= snapshot->spec.max_restarts) {
+        life_fail(pass, "RestartLimitReached",
+                  pass_text(pass, "%s after %" PRId64 " restarts", message, restarts));
+        return;
+    }
+    int64_t wait = ended_ms + restart_backoff_ms(pass, restarts) - snapshot->wall_ms;
+    if (wait <= 0) {
+        restart_generation(pass, "PodFailed", message, restarts + 1);
+        return;
+    }
+    pass_requeue_at(pass, snapshot->now_ms + wait);
+    generation_retire(pass, "RestartBackOff", restarts);
+    generation_delete_pods(pass);
+    const char *next = pass_text(pass, "%s; restart %" PRId64 " of %" PRId64 " follows",
+                                 message, restarts + 1, snapshot->spec.max_restarts);
+    pass_set(pass, "Placed", "False", "RestartBackOff", next);
+    pass_set(pass, "Running", "False", "RestartBackOff", next);
+    pass->decision->summary = pass_text(pass, "%s; backing off", message);
+}
+
+/* Whether the current generation was retired for `why`. */
+static bool was_retired_for(const struct pass *pass, const char *why)
+{
+    return !strcmp(pass->current->retired, why);
+}
+
+bool restart_broken(struct pass *pass)
+{
+    bool is_backing_off = was_retired_for(pass, "RestartBackOff");
+    if (*pass->current->retired && !is_backing_off)
+        return false; /* its pods end because they were told to */
+    struct breakage found = find_breakage(pass);
+    if (found.final) {
+        life_fail(pass, "NonRetryableExitCode",
+                  pass_text(pass,
+                            "pod %s failed with exit code %" PRId64
+                            ", after which failurePolicy lets nothing start again",
+                            found.final->name, found.final->exit_code));
         return true;
     }
-    if (!strcmp(trigger, "PodDisrupted")) {
-        if (nodes_explain_it)
-            return false;
-        restart_disrupted(pass, trigger,
+    if (is_backing_off || is_own_failure(pass, &found)) {
+        restart_failed(pass, found.failed);
+        return true;
+    }
+    /* Pods that went with their node are the node's story: restart_lost tells it. */
+    if (pass->lost_trigger && !pass->lost_pods_still_run)
+        return false;
+    const struct snapshot_pod *pod = found.disturbed ? found.disturbed : found.failed;
+    if (pod) {
+        restart_disrupted(pass, "PodDisrupted",
                           pass_text(pass, "pod %s was disrupted", pod->name));
         return true;
     }
-    if (current->restarts >= snapshot->spec.max_restarts) {
-        life_fail(pass, pod);
-        return true;
-    }
-    const char *message = pass_text(pass, "pod %s failed (exit code %" PRId64 ")",
-                                    pod->name, pod->exit_code);
-    int64_t wait = ended_wall_ms(pass, pod) + restart_backoff_ms(pass) -
-                   snapshot->wall_ms;
-    if (wait > 0) {
-        pass_requeue_at(pass, snapshot->now_ms + wait);
-        generation_stop(pass, "RestartBackOff");
-        const char *next =
-            pass_text(pass, "%s; restart %" PRId64 " of %" PRId64 " follows", message,
-                      current->restarts + 1, snapshot->spec.max_restarts);
-        pass_set(pass, "Placed", "False", "RestartBackOff", next);
-        pass_set(pass, "Running", "False", "RestartBackOff", next);
-        pass->decision->summary = pass_text(pass, "%s; backing off", message);
-        return true;
-    }
-    restart_generation(pass, trigger, message, current->restarts + 1);
-    return true;
+    size_t missing = pass_was_placed(pass) ? pass_missing_pods(pass) : 0;
+    if (missing)
+        restart_disrupted(pass, "PodLost",
+                          pass_text(pass, "%zu pods of generation %" PRId64 " are gone",
+                                    missing, pass->current->generation));
+    return missing > 0;
 }
 
 /* The plan cannot run as it is, and its pods have not failed (yet). */
@@ -203,13 +300,28 @@ void restart_lost(struct pass *pass)
     }
 }
 
-/* A retired generation never starts again; what it was retired for has its own story
- * (back-off of a failed pod), all else gets a new generation. */
+/* The user changed what pods are made from. The same plan, with other pods; while it does
+ * not fit as it is, what runs goes on. */
+bool restart_changed(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct snapshot_plan *current = pass->current;
+    if (!current->pod_digest || current->pod_digest == snapshot->pod_digest ||
+        !places_fit(pass, current->plan))
+        return false;
+    return generation_commit(pass, current->plan, current->input_digest, "PodsChanged",
+                             current->restarts, current->replans, "Restarting",
+                             "what the spec says about pods has changed; the same plan "
+                             "starts again with it");
+}
+
 void restart_retired(struct pass *pass)
 {
     const char *trigger = pass->current->retired;
-    restart_generation(pass, trigger,
-                       pass_text(pass, "generation %" PRId64 " was stopped (%s)",
-                                 pass->current->generation, trigger),
-                       pass->current->restarts);
+    const char *message = pass_text(pass, "generation %" PRId64 " was stopped (%s)",
+                                    pass->current->generation, trigger);
+    if (was_retired_for(pass, "PodDisrupted") || was_retired_for(pass, "PodLost"))
+        restart_disrupted(pass, trigger, message);
+    else
+        restart_generation(pass, trigger, message, pass->current->restarts);
 }

@@ -51,6 +51,12 @@ START_TEST(absent_fields_take_the_defaults)
     ck_assert_int_eq(spec.master_port, 29500);
     ck_assert_str_eq(spec.plan_mount_path, "/etc/hetero-plan");
     ck_assert_int_eq(spec.max_restarts, 6);
+    ck_assert_int_eq(spec.reset_after_ms, 3600000);
+    ck_assert_ptr_null(spec.final_exit_codes);
+    ck_assert(!spec.is_suspended);
+    ck_assert(!spec.rank_zero_decides);
+    ck_assert_int_eq(spec.deadline_ms, 0);
+    ck_assert_int_eq(spec.ttl_ms, -1);
     ck_assert_ptr_null(spec.checkpoint_uri);
 }
 END_TEST
@@ -63,7 +69,9 @@ START_TEST(given_fields_are_read)
         "'preference': -5}]}, 'planner': {'algorithm': 'Metis', 'seed': 7, "
         "'effort': 'Low'}, 'replanPolicy': {'mode': 'Manual', 'debounceSeconds': "
         "1}, 'checkpoint': {'storageURI': 'pvc://x'}, 'runtime': {'type': "
-        "'Custom'}}");
+        "'Custom'}, 'suspend': true, 'successPolicy': 'RankZero', "
+        "'activeDeadlineSeconds': 90, 'ttlSecondsAfterFinished': 0, 'failurePolicy': "
+        "{'nonRetryableExitCodes': [3, 4], 'resetAfterSeconds': 60}}");
     struct job_spec spec;
     const char *reason;
     struct het_error err;
@@ -78,6 +86,12 @@ START_TEST(given_fields_are_read)
     ck_assert_int_eq(spec.replan_mode, REPLAN_MANUAL);
     ck_assert_int_eq(spec.debounce_ms, 1000);
     ck_assert_str_eq(spec.checkpoint_uri, "pvc://x");
+    ck_assert(spec.is_suspended);
+    ck_assert(spec.rank_zero_decides);
+    ck_assert_int_eq(spec.deadline_ms, 90000);
+    ck_assert_int_eq(spec.ttl_ms, 0);
+    ck_assert_int_eq(spec.reset_after_ms, 60000);
+    ck_assert_uint_eq(json_array_size(spec.final_exit_codes), 2);
     ck_assert_str_eq(spec.runtime, "custom");
 }
 END_TEST
@@ -152,6 +166,9 @@ START_TEST(defaults_are_those_of_the_schema)
     ck_assert_int_eq(theirs.max_restarts, ours.max_restarts);
     ck_assert_int_eq(theirs.backoff_ms, ours.backoff_ms);
     ck_assert_int_eq(theirs.backoff_max_ms, ours.backoff_max_ms);
+    ck_assert_int_eq(theirs.reset_after_ms, ours.reset_after_ms);
+    ck_assert_int_eq(theirs.rank_zero_decides, ours.rank_zero_decides);
+    ck_assert_int_eq(theirs.is_suspended, ours.is_suspended);
     json_decref(crd);
 }
 END_TEST
@@ -189,10 +206,15 @@ static const struct {
       "uniformTensorParallel" },
     { "{'planner': {'constraints': {'nonUniformDataParallel': false}}}", "Unsupported",
       "nonUniformDataParallel" },
-    { "{'suspend': true}", "Unsupported", "spec.suspend" },
-    { "{'successPolicy': 'RankZero'}", "Unsupported", "spec.successPolicy" },
+    { "{'successPolicy': 'RankOne'}", "InvalidSpec", "spec.successPolicy" },
+    { "{'ttlSecondsAfterFinished': -1}", "InvalidSpec", "ttlSecondsAfterFinished" },
+    { "{'failurePolicy': {'nonRetryableExitCodes': [3, 0]}}", "InvalidSpec",
+      "nonRetryableExitCodes" },
+    { "{'failurePolicy': {'nonRetryableExitCodes': 3}}", "InvalidSpec",
+      "nonRetryableExitCodes" },
+    { "{'failurePolicy': {'resetAfterSeconds': 0}}", "InvalidSpec", "resetAfterSeconds" },
     { "{'scheduling': {'gang': 'Volcano'}}", "Unsupported", "spec.scheduling.gang" },
-    { "{'activeDeadlineSeconds': 5}", "Unsupported", "activeDeadlineSeconds" },
+    { "{'activeDeadlineSeconds': 0}", "InvalidSpec", "activeDeadlineSeconds" },
     { "{'checkpoint': {'onDisruption': {'method': 'HTTP'}}}", "Unsupported", "method" },
     { "{'failurePolicy': {'backoffSeconds': 700}}", "InvalidSpec", "backoffMaxSeconds" },
     { "{'podTemplate': 3}", "InvalidSpec", "spec.podTemplate: must be an object" },

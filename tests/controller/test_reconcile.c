@@ -401,9 +401,9 @@ START_TEST(missing_profile_and_bad_spec_are_conditions)
                      "[{'name': 'PET_NNODES', 'value': '2'}]}]}}}");
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Accepted"), "InvalidSpec");
-    world_job(world, "{'suspend': true}");
+    world_job(world, "{'runtime': {'masterPort': 80}}");
     world_settle(world);
-    ck_assert_str_eq(world_reason(world, "Accepted"), "Unsupported");
+    ck_assert_str_eq(world_reason(world, "Accepted"), "InvalidSpec");
     world_job(world, "{}");
     world_settle(world);
     ck_assert_int_eq(world->plans_asked, 1);
@@ -432,10 +432,10 @@ START_TEST(rejected_change_leaves_the_running_job_as_it_was)
 {
     run_job("{}");
     json_t *job = json_deep_copy(world_get_job(world));
-    json_object_set_new(json_object_get(job, "spec"), "suspend", json_true());
+    json_object_set_new(json_object_get(job, "spec"), "training", json_true());
     world_put(world, &kube_job, job);
     world_settle(world);
-    ck_assert_str_eq(world_reason(world, "Accepted"), "Unsupported");
+    ck_assert_str_eq(world_reason(world, "Accepted"), "InvalidSpec");
     ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
     ck_assert_int_eq(json_integer_value(status_at("allocatedGPUs")), 8);
 }
@@ -526,7 +526,7 @@ START_TEST(running_job_with_a_spec_that_is_refused_still_completes)
 {
     run_job("{}");
     json_t *job = json_deep_copy(world_get_job(world));
-    json_object_set_new(json_object_get(job, "spec"), "suspend", json_true());
+    json_object_set_new(json_object_get(job, "spec"), "training", json_true());
     world_put(world, &kube_job, job);
     world_settle(world);
     world_pod_phase(world, "job-1-0", "Succeeded", 0);

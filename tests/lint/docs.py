@@ -31,9 +31,11 @@ ARGUMENTS = [argument for argument in sys.argv[1:] if argument != "--fix"]
 FIX = "--fix" in sys.argv
 BUILD = pathlib.Path(ARGUMENTS[0] if ARGUMENTS else "build")
 PROGRAMS = ("hetplan", "heterotrain-controller")
+REASON = r'"([A-Z][a-z]+(?:[A-Z]+[a-z]*)*|[A-Z]+[a-z]+)"'
 # Where reasons, triggers and the like are written, and how to find them there.
 REASONS = {
-    "controller/reconcile.c": r'"([A-Z][a-z]+(?:[A-Z]+[a-z]*)*|[A-Z]+[a-z]+)"',
+    "controller/reconcile.c": REASON,
+    "controller/reconcile/*.c": REASON,
     "controller/job_spec.c": r'refuse\([^,]*,\s*"(\w+)"',
     "controller/capacity.c": r'unusable = (?:\w+\([^"]*)?"(\w+)',
     "planner/node_list.c": r'(?s)find_reason\(.*?\n}|unusable = "(\w+)"',
@@ -229,10 +231,14 @@ def reasons_of(path, pattern):
 def check_reasons():
     text = (ROOT / "docs/api.md").read_text() + (ROOT / "docs/operations.md").read_text()
     for name, pattern in REASONS.items():
-        path = ROOT / name
-        for line, word in reasons_of(path, pattern) if path.exists() else ():
-            if f"`{word}`" not in text:
-                complain(f"{name}:{line}", f"neither docs/api.md nor docs/operations.md has {word}")
+        paths = sorted(ROOT.glob(name))
+        if not paths:
+            complain("tests/lint/docs.py", f"no such source: {name}")
+        for path in paths:
+            for line, word in reasons_of(path, pattern):
+                if f"`{word}`" not in text:
+                    complain(f"{path.relative_to(ROOT)}:{line}",
+                             f"neither docs/api.md nor docs/operations.md has {word}")
 
 
 def matches(shown, printed):

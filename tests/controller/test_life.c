@@ -1,0 +1,655 @@
+/* The life of a job: what suspends, ends, restarts and removes it. */
+#include "controller/timestamp.h"
+#include "tests/controller/world.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define A100 "A100-SXM4-40GB"
+
+static struct world *world;
+static struct het_arena *arena;
+
+static void setup(void)
+{
+    world = world_new();
+    arena = het_arena_new();
+    world_node(world, "a", "NVIDIA-" A100, 4);
+    world_node(world, "b", "NVIDIA-" A100, 4);
+    world_node(world, "c", "NVIDIA-" A100, 2);
+}
+
+static void teardown(void)
+{
+    het_arena_free(arena);
+    world_free(world);
+}
+
+static void answer(const char *nodes)
+{
+    auto_free char *plan = world_plan(nodes, A100, 2.0);
+    world_answer(world, plan);
+}
+
+/* A job that runs on a:4 and b:4. */
+static void run_job(const char *spec)
+{
+    world_job(world, spec);
+    world_settle(world);
+    answer("a:4 b:4");
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
+}
+
+static void pass_s(int64_t seconds)
+{
+    world->now_ms += 1000 * seconds;
+    world_settle(world);
+}
+
+/* As kubectl edit does; `spec` is merged over the spec. */
+static void change_spec(const char *spec)
+{
+    json_t *job = json_deep_copy(world_get_job(world));
+    json_t *metadata = json_object_get(job, "metadata");
+    json_auto_t *changes = world_json("%s", spec);
+    json_object_update_recursive(json_object_get(job, "spec"), changes);
+    json_object_set_new(
+        metadata, "generation",
+        json_integer(json_integer_value(json_object_get(metadata, "generation")) + 1));
+    world_put(world, &kube_job, job);
+}
+
+static json_t *status_at(const char *key)
+{
+    return json_object_get(json_object_get(world_get_job(world), "status"), key);
+}
+
+static int64_t status_number(const char *key)
+{
+    return json_integer_value(status_at(key));
+}
+
+static const char *status_word(const char *key)
+{
+    const char *text = json_string_value(status_at(key));
+    return text ? text : "";
+}
+
+static const char *trigger(void)
+{
+    return json_string_value(json_object_get(status_at("plan"), "trigger"));
+}
+
+static int64_t generation(void)
+{
+    return json_integer_value(json_object_get(status_at("plan"), "generation"));
+}
+
+static const char *condition(const char *type)
+{
+    return snapshot_condition(world_get_job(world), type);
+}
+
+static const char *on_plan(int number, const char *annotation)
+{
+    auto_free char *name = xasprintf("job-plan-%d", number);
+    return kube_annotation(store_find(world->store, &kube_config_map, "ns", name),
+                           annotation);
+}
+
+static int64_t free_on(const char *node)
+{
+    struct capacity_node *nodes;
+    size_t count = capacity_view(world->capacity, arena, "ns/other", NULL, NULL, &nodes);
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(nodes[i].name, node))
+            return nodes[i].free;
+    return -1;
+}
+
+/* `pod` failed `ended_s` seconds ago, with these changes of its metadata and conditions.
+ */
+static void fail_pod(const char *name, int exit_code, int ended_s, const char *metadata,
+                     const char *conditions)
+{
+    world_pod_phase(world, name, "Failed", exit_code);
+    json_t *pod = json_deep_copy(store_find(world->store, &kube_pod, "ns", name));
+    char time[TIMESTAMP_SIZE];
+    timestamp_format(1767225600000 + world->now_ms - 1000 * ended_s, time);
+    json_t *status = json_object_get(pod, "status");
+    json_t *terminated = json_object_get(
+        json_object_get(json_array_get(json_object_get(status, "containerStatuses"), 0),
+                        "state"),
+        "terminated");
+    json_object_set_new(terminated, "finishedAt", json_string(time));
+    json_auto_t *changes = world_json("%s", metadata);
+    json_object_update(json_object_get(pod, "metadata"), changes);
+    json_auto_t *more = world_json("%s", conditions);
+    json_array_extend(json_object_get(status, "conditions"), more);
+    world_put(world, &kube_pod, pod);
+}
+
+/* ---- suspend, resume ---- */
+
+START_TEST(suspended_job_gives_its_gpus_back_and_keeps_its_plan)
+{
+    run_job("{}");
+    ck_assert_str_eq(condition("Suspended"), ""); /* nobody spoke of it */
+    ck_assert_int_eq(free_on("a"), 0);
+    change_spec("{'suspend': true}");
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_reason(world, "Suspended"), "JobSuspended");
+    ck_assert_str_eq(condition("Suspended"), "True");
+    ck_assert_str_eq(condition("Running"), "False");
+    ck_assert_str_eq(condition("PlanFeasible"), "Unknown");
+    ck_assert_int_eq(status_number("allocatedGPUs"), 0);
+    ck_assert_str_eq(status_word("startTime"), "");
+    ck_assert_str_eq(world->last_event, "JobSuspended");
+    ck_assert_int_eq(free_on("a"), 4);
+    ck_assert_str_eq(on_plan(1, ANNOTATION_RETIRED), "JobSuspended");
+    /* Whatever happens around it, it sleeps. */
+    world_node(world, "d", "NVIDIA-" A100, 8);
+    pass_s(3600);
+    ck_assert_int_eq(world->plans_asked, 1);
+    ck_assert_uint_eq(world_step(world), 0);
+}
+END_TEST
+
+START_TEST(resumed_job_is_planned_anew)
+{
+    run_job("{}");
+    change_spec("{'suspend': true}");
+    world_settle(world);
+    world_node(world, "d", "NVIDIA-" A100, 8);
+    change_spec("{'suspend': false}");
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 2);
+    answer("d:8");
+    world_settle(world);
+    world_run_pods(world);
+    pass_s(1);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@d");
+    ck_assert_str_eq(trigger(), "Resumed");
+    ck_assert_str_eq(world_reason(world, "Suspended"), "JobResumed");
+    ck_assert_str_eq(condition("Suspended"), "False");
+    ck_assert_str_eq(condition("Running"), "True");
+    ck_assert_int_eq(status_number("restarts"), 0);
+    ck_assert_str_ne(status_word("startTime"), "");
+}
+END_TEST
+
+START_TEST(pods_that_end_because_of_a_pause_do_not_count_as_failed)
+{
+    run_job("{}");
+    change_spec("{'suspend': true}");
+    fail_pod("job-1-0", 143, 0,
+             "{'deletionTimestamp': '2026-01-01T00:17:10Z', "
+             "'deletionGracePeriodSeconds': 30}",
+             "[]");
+    world_settle(world);
+    change_spec("{'suspend': false}");
+    world_settle(world);
+    ck_assert_int_eq(status_number("restarts"), 0);
+    ck_assert_int_eq(generation(), 2);
+}
+END_TEST
+
+START_TEST(job_created_suspended_is_not_planned_until_it_is_resumed)
+{
+    world_job(world, "{'suspend': true}");
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 0);
+    ck_assert_str_eq(condition("Accepted"), "True");
+    ck_assert_str_eq(condition("Suspended"), "True");
+    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "JobSuspended");
+    change_spec("{'suspend': false}");
+    world_settle(world);
+    answer("a:4 b:4");
+    world_settle(world);
+    ck_assert_str_eq(trigger(), "JobCreated");
+}
+END_TEST
+
+START_TEST(suspended_job_holds_nobody_up)
+{
+    world_job(world, "{'suspend': true}");
+    struct decision decision;
+    world_settle(world);
+    struct snapshot_sources sources = { .store = world->store,
+                                        .capacity = world->capacity,
+                                        .now_ms = world->now_ms };
+    struct snapshot snapshot;
+    ck_assert(snapshot_take(arena, &sources, "ns", "job", NULL, &snapshot));
+    reconcile(arena, &snapshot, &decision);
+    ck_assert(!decision.is_unanswered);
+    decision_fini(&decision);
+}
+END_TEST
+
+START_TEST(job_with_a_spec_that_is_refused_can_still_be_stopped)
+{
+    run_job("{}");
+    change_spec("{'runtime': {'masterPort': 80}, 'suspend': true}");
+    world_settle(world);
+    ck_assert_str_eq(condition("Accepted"), "False");
+    ck_assert_str_eq(condition("Suspended"), "True");
+    ck_assert_str_eq(world_pods(world, arena), "");
+}
+END_TEST
+
+/* ---- failures ---- */
+
+START_TEST(failure_is_answered_after_the_back_off_that_doubles)
+{
+    run_job("{'failurePolicy': {'backoffSeconds': 10}}");
+    fail_pod("job-1-1", 3, 0, "{}", "[]");
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Running"), "RestartBackOff");
+    pass_s(9);
+    ck_assert_int_eq(generation(), 1);
+    pass_s(1);
+    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(status_number("restarts"), 1);
+    ck_assert_str_ne(status_word("lastRestartTime"), "");
+    world_run_pods(world);
+    world_settle(world);
+    fail_pod("job-2-0", 3, 0, "{}", "[]");
+    pass_s(19);
+    ck_assert_int_eq(generation(), 2);
+    pass_s(1);
+    ck_assert_int_eq(generation(), 3);
+    ck_assert_int_eq(status_number("restarts"), 2);
+}
+END_TEST
+
+START_TEST(failed_pod_that_somebody_tidies_away_still_counts)
+{
+    run_job("{'failurePolicy': {'backoffSeconds': 10}}");
+    fail_pod("job-1-1", 3, 0, "{}", "[]");
+    world_settle(world);
+    world_remove(world, &kube_pod, "ns", "job-1-1");
+    pass_s(9);
+    ck_assert_int_eq(generation(), 1);
+    pass_s(1);
+    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(status_number("restarts"), 1);
+}
+END_TEST
+
+START_TEST(exit_code_that_nothing_mends_ends_the_job_at_once)
+{
+    run_job("{'failurePolicy': {'nonRetryableExitCodes': [2, 78]}}");
+    fail_pod("job-1-0", 1, 1, "{}", "[]"); /* dies of its peer's death */
+    fail_pod("job-1-1", 78, 1, "{}", "[]");
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Failed"), "NonRetryableExitCode");
+    ck_assert_str_eq(condition("Failed"), "True");
+    ck_assert_int_eq(generation(), 1);
+    ck_assert_int_eq(free_on("a"), 4);
+}
+END_TEST
+
+START_TEST(exit_code_of_a_pod_that_was_told_to_end_ends_no_job)
+{
+    run_job("{'failurePolicy': {'nonRetryableExitCodes': [143]}}");
+    fail_pod("job-1-0", 143, 0,
+             "{'deletionTimestamp': '2026-01-01T00:17:10Z', "
+             "'deletionGracePeriodSeconds': 30}",
+             "[]");
+    pass_s(10);
+    ck_assert_str_eq(condition("Failed"), "False");
+    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(status_number("restarts"), 0);
+}
+END_TEST
+
+/* The node drain of rank 1 takes rank 0 down with it, by an error of its own. */
+START_TEST(rank_that_fails_after_its_peer_was_evicted_does_not_count)
+{
+    run_job("{'failurePolicy': {'maxRestarts': 0}}");
+    fail_pod("job-1-1", 137, 0, "{}",
+             "[{'type': 'DisruptionTarget', 'status': 'True', 'reason': "
+             "'EvictionByEvictionAPI', 'lastTransitionTime': '2026-01-01T00:16:38Z'}]");
+    fail_pod("job-1-0", 1, 1, "{}", "[]"); /* at 00:16:39 */
+    pass_s(10);
+    ck_assert_str_eq(condition("Failed"), "False");
+    ck_assert_int_eq(status_number("restarts"), 0);
+    ck_assert_int_eq(generation(), 2);
+}
+END_TEST
+
+START_TEST(rank_that_failed_before_anybody_was_evicted_counts)
+{
+    run_job("{'failurePolicy': {'maxRestarts': 0}}");
+    fail_pod("job-1-0", 1, 5, "{}", "[]"); /* at 00:16:35 */
+    fail_pod("job-1-1", 137, 0, "{}",
+             "[{'type': 'DisruptionTarget', 'status': 'True', 'reason': "
+             "'EvictionByEvictionAPI', 'lastTransitionTime': '2026-01-01T00:16:38Z'}]");
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Failed"), "RestartLimitReached");
+}
+END_TEST
+
+START_TEST(rank_that_fails_while_a_node_is_silent_does_not_count)
+{
+    run_job("{'failurePolicy': {'maxRestarts': 0}}");
+    world_node_ready(world, "b", false);
+    fail_pod("job-1-0", 1, 0, "{}", "[]");
+    pass_s(10);
+    ck_assert_str_eq(condition("Failed"), "False");
+    answer("a:4 c:2");
+    world_settle(world);
+    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(status_number("restarts"), 0);
+}
+END_TEST
+
+/* Of a generation that was disrupted nothing starts before backoffSeconds; the pods that
+ * end meanwhile, with whatever code, were told to. */
+START_TEST(disrupted_generation_starts_again_uncounted)
+{
+    run_job("{'failurePolicy': {'maxRestarts': 0, 'backoffSeconds': 100}}");
+    fail_pod("job-1-1", 137, 0, "{}", "[{'type': 'DisruptionTarget', 'status': 'True'}]");
+    world_settle(world);
+    ck_assert_str_eq(on_plan(1, ANNOTATION_RETIRED), "PodDisrupted");
+    world_remove(world, &kube_pod, "ns", "job-1-1");
+    pass_s(99);
+    ck_assert_int_eq(generation(), 1);
+    pass_s(1);
+    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(status_number("restarts"), 0);
+    ck_assert_str_eq(condition("Failed"), "False");
+}
+END_TEST
+
+START_TEST(restarts_are_forgotten_after_healthy_time)
+{
+    run_job("{'failurePolicy': {'maxRestarts': 1, 'backoffSeconds': 10, "
+            "'resetAfterSeconds': 600}}");
+    fail_pod("job-1-0", 3, 0, "{}", "[]");
+    pass_s(10);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_int_eq(status_number("restarts"), 1);
+    pass_s(600);
+    fail_pod("job-2-0", 3, 0, "{}", "[]");
+    world_settle(world);
+    ck_assert_str_eq(on_plan(2, ANNOTATION_RESTARTS), "0");
+    pass_s(10); /* the first back-off again, not the second */
+    ck_assert_str_eq(condition("Failed"), "False");
+    ck_assert_int_eq(generation(), 3);
+    ck_assert_int_eq(status_number("restarts"), 1);
+    world_run_pods(world);
+    pass_s(599);
+    fail_pod("job-3-0", 3, 0, "{}", "[]");
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Failed"), "RestartLimitReached");
+}
+END_TEST
+
+/* ---- the end ---- */
+
+START_TEST(another_rank_than_zero_decides_nothing)
+{
+    run_job("{'successPolicy': 'RankZero'}");
+    world_pod_phase(world, "job-1-1", "Succeeded", 0);
+    world_settle(world);
+    ck_assert_str_eq(condition("Complete"), "False");
+    ck_assert_str_eq(condition("Running"), "True");
+}
+END_TEST
+
+START_TEST(others_are_stopped_when_rank_zero_has_succeeded)
+{
+    run_job("{'successPolicy': 'RankZero'}");
+    world_pod_phase(world, "job-1-0", "Succeeded", 0);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Complete"), "RankZeroSucceeded");
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a");
+    ck_assert_int_eq(free_on("b"), 4);
+}
+END_TEST
+
+START_TEST(pod_that_succeeded_and_went_with_its_node_is_not_lost)
+{
+    run_job("{}");
+    world_pod_phase(world, "job-1-1", "Succeeded", 0);
+    world_settle(world);
+    const json_t *pods = status_at("pods");
+    ck_assert_str_eq(json_string_value(json_object_get(pods, "succeededIndexes")), "1");
+    world_remove(world, &kube_pod, "ns", "job-1-1");
+    world_remove(world, &kube_node, "", "b");
+    pass_s(60);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a");
+    ck_assert_str_eq(condition("Running"), "True");
+    ck_assert_int_eq(json_integer_value(json_object_get(status_at("pods"), "succeeded")),
+                     1);
+    ck_assert_int_eq(generation(), 1);
+    world_pod_phase(world, "job-1-0", "Succeeded", 0);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Complete"), "AllPodsSucceeded");
+    pods = status_at("pods");
+    ck_assert_str_eq(json_string_value(json_object_get(pods, "succeededIndexes")), "0-1");
+}
+END_TEST
+
+START_TEST(deadline_counts_from_the_start_and_ends_the_job)
+{
+    world_job(world, "{'activeDeadlineSeconds': 100}");
+    world_settle(world);
+    pass_s(500); /* no plan yet: waiting does not count */
+    ck_assert_str_eq(condition("Failed"), "False");
+    answer("a:4 b:4");
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    pass_s(99);
+    ck_assert_str_eq(condition("Failed"), "False");
+    pass_s(1);
+    ck_assert_str_eq(world_reason(world, "Failed"), "DeadlineExceeded");
+    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_int_eq(free_on("a"), 4);
+    ck_assert_str_ne(status_word("completionTime"), "");
+}
+END_TEST
+
+START_TEST(deadline_starts_anew_after_a_pause)
+{
+    run_job("{'activeDeadlineSeconds': 100}");
+    pass_s(90);
+    change_spec("{'suspend': true}");
+    pass_s(90);
+    ck_assert_str_eq(condition("Failed"), "False");
+    change_spec("{'suspend': false}");
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    pass_s(99);
+    ck_assert_str_eq(condition("Failed"), "False");
+    pass_s(1);
+    ck_assert_str_eq(world_reason(world, "Failed"), "DeadlineExceeded");
+}
+END_TEST
+
+/* One pass over the job as it is; what it asks to be looked at next. */
+static int64_t next_look_ms(void)
+{
+    struct snapshot_sources sources = { .store = world->store,
+                                        .capacity = world->capacity,
+                                        .now_ms = world->now_ms,
+                                        .wall_ms = 1767225600000 + world->now_ms };
+    struct snapshot snapshot;
+    struct decision decision;
+    ck_assert(snapshot_take(arena, &sources, "ns", "job", &world->memory, &snapshot));
+    reconcile(arena, &snapshot, &decision);
+    decision_fini(&decision);
+    return decision.requeue_ms;
+}
+
+START_TEST(finished_job_goes_when_its_time_to_live_is_over)
+{
+    run_job("{'ttlSecondsAfterFinished': 60}");
+    world_pod_phase(world, "job-1-0", "Succeeded", 0);
+    world_pod_phase(world, "job-1-1", "Succeeded", 0);
+    world_settle(world);
+    ck_assert_str_eq(condition("Complete"), "True");
+    ck_assert_int_eq(next_look_ms(), world->now_ms + 60000);
+    world->now_ms += 59000;
+    ck_assert_uint_eq(world_step(world), 0);
+    world->now_ms += 1000;
+    ck_assert_uint_eq(world_step(world), 1); /* its uid is checked in world.c */
+    ck_assert_ptr_null(world_get_job(world));
+}
+END_TEST
+
+START_TEST(finished_job_without_a_time_to_live_is_kept)
+{
+    run_job("{}");
+    world_pod_phase(world, "job-1-0", "Succeeded", 0);
+    world_pod_phase(world, "job-1-1", "Succeeded", 0);
+    world_settle(world);
+    ck_assert_int_eq(next_look_ms(), INT64_MAX);
+    pass_s(86400);
+    ck_assert_ptr_nonnull(world_get_job(world));
+}
+END_TEST
+
+START_TEST(job_of_another_manager_is_not_touched)
+{
+    world_job(world, "{'managedBy': 'example.com/other', 'suspend': true, "
+                     "'ttlSecondsAfterFinished': 0}");
+    ck_assert_uint_eq(world_step(world), 0);
+    json_t *job = json_deep_copy(world_get_job(world));
+    json_object_set_new(
+        job, "status",
+        world_json("{'completionTime': '2026-01-01T00:00:00Z', 'conditions': [{'type': "
+                   "'Complete', 'status': 'True'}]}"));
+    world_put(world, &kube_job, job);
+    ck_assert_uint_eq(world_step(world), 0);
+}
+END_TEST
+
+START_TEST(nothing_is_made_again_for_a_job_that_is_being_deleted)
+{
+    run_job("{}");
+    json_t *job = json_deep_copy(world_get_job(world));
+    json_object_set_new(json_object_get(job, "metadata"), "deletionTimestamp",
+                        json_string("2026-01-01T00:20:00Z"));
+    world_put(world, &kube_job, job);
+    world_remove(world, &kube_pod, "ns", "job-1-0");
+    world_remove(world, &kube_service, "ns", "job");
+    ck_assert_uint_eq(world_step(world), 0);
+}
+END_TEST
+
+/* ---- changes of the spec ---- */
+
+static const struct {
+    const char *spec;
+    bool changes_pods;
+} changes[] = {
+    { "{'podTemplate': {'metadata': {'labels': {'x': 'y'}}}}", true },
+    { "{'runtime': {'masterPort': 29501}}", true },
+    { "{'runtime': {'planMountPath': '/plan'}}", true },
+    { "{'checkpoint': {'storageURI': '/ckpt'}}", true },
+    { "{'perGPUResources': {'cpu': '2'}}", true },
+    { "{'scheduling': {'priorityClassName': 'high'}}", true },
+    { "{'scheduling': {'schedulerName': 'other'}}", true },
+    /* What the API server fills in by itself is no change. */
+    { "{'runtime': {'masterPort': 29500, 'type': 'Torchrun'}, 'scheduling': "
+      "{'schedulerName': 'default-scheduler', 'gangTimeoutSeconds': 20}}",
+      false },
+    { "{'ttlSecondsAfterFinished': 5, 'activeDeadlineSeconds': 90000}", false },
+    { "{'replanPolicy': {'debounceSeconds': 20}}", false },
+};
+
+START_TEST(change_of_the_pods_starts_the_same_plan_with_new_ones)
+{
+    run_job("{}");
+    change_spec(changes[_i].spec);
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_int_eq(generation(), changes[_i].changes_pods ? 2 : 1);
+    if (!changes[_i].changes_pods)
+        return;
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@b");
+    ck_assert_str_eq(trigger(), "PodsChanged");
+    ck_assert_str_eq(on_plan(1, ANNOTATION_PLAN_HASH), on_plan(2, ANNOTATION_PLAN_HASH));
+    ck_assert_int_eq(world->plans_asked, 1);
+    ck_assert_int_eq(status_number("restarts"), 0);
+}
+END_TEST
+
+START_TEST(changed_pods_wait_while_their_nodes_are_in_doubt)
+{
+    run_job("{}");
+    world_node_ready(world, "b", false);
+    change_spec("{'runtime': {'masterPort': 29501}}");
+    world_settle(world);
+    ck_assert_int_eq(generation(), 1);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    world_node_ready(world, "b", true);
+    world_settle(world);
+    ck_assert_int_eq(generation(), 2);
+}
+END_TEST
+
+START_TEST(scaled_job_takes_no_more_than_it_may_and_says_so)
+{
+    run_job("{'resources': {'maxGPUs': 8}}");
+    ck_assert_str_eq(status_word("selector"), "heterotrain.io/job-name=job");
+    change_spec("{'resources': {'maxGPUs': 4}}");
+    world_settle(world);
+    pass_s(5);
+    answer("a:4");
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_str_eq(trigger(), "SpecChanged");
+    ck_assert_int_eq(status_number("allocatedGPUs"), 4);
+}
+END_TEST
+
+Suite *test_life_suite(void)
+{
+    Suite *suite = suite_create("life");
+    TCase *cases = tcase_create("life");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, suspended_job_gives_its_gpus_back_and_keeps_its_plan);
+    tcase_add_test(cases, resumed_job_is_planned_anew);
+    tcase_add_test(cases, pods_that_end_because_of_a_pause_do_not_count_as_failed);
+    tcase_add_test(cases, job_created_suspended_is_not_planned_until_it_is_resumed);
+    tcase_add_test(cases, suspended_job_holds_nobody_up);
+    tcase_add_test(cases, job_with_a_spec_that_is_refused_can_still_be_stopped);
+    tcase_add_test(cases, failure_is_answered_after_the_back_off_that_doubles);
+    tcase_add_test(cases, failed_pod_that_somebody_tidies_away_still_counts);
+    tcase_add_test(cases, exit_code_that_nothing_mends_ends_the_job_at_once);
+    tcase_add_test(cases, exit_code_of_a_pod_that_was_told_to_end_ends_no_job);
+    tcase_add_test(cases, rank_that_fails_after_its_peer_was_evicted_does_not_count);
+    tcase_add_test(cases, rank_that_failed_before_anybody_was_evicted_counts);
+    tcase_add_test(cases, rank_that_fails_while_a_node_is_silent_does_not_count);
+    tcase_add_test(cases, disrupted_generation_starts_again_uncounted);
+    tcase_add_test(cases, restarts_are_forgotten_after_healthy_time);
+    tcase_add_test(cases, another_rank_than_zero_decides_nothing);
+    tcase_add_test(cases, others_are_stopped_when_rank_zero_has_succeeded);
+    tcase_add_test(cases, pod_that_succeeded_and_went_with_its_node_is_not_lost);
+    tcase_add_test(cases, deadline_counts_from_the_start_and_ends_the_job);
+    tcase_add_test(cases, deadline_starts_anew_after_a_pause);
+    tcase_add_test(cases, finished_job_goes_when_its_time_to_live_is_over);
+    tcase_add_test(cases, finished_job_without_a_time_to_live_is_kept);
+    tcase_add_test(cases, job_of_another_manager_is_not_touched);
+    tcase_add_test(cases, nothing_is_made_again_for_a_job_that_is_being_deleted);
+    tcase_add_loop_test(cases, change_of_the_pods_starts_the_same_plan_with_new_ones, 0,
+                        sizeof changes / sizeof *changes);
+    tcase_add_test(cases, changed_pods_wait_while_their_nodes_are_in_doubt);
+    tcase_add_test(cases, scaled_job_takes_no_more_than_it_may_and_says_so);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
