@@ -3,6 +3,7 @@
 #include "controller/apply.h"
 #include "controller/log.h"
 #include "controller/planner_child.h"
+#include "controller/precedence.h"
 #include "controller/strmap.h"
 #include "controller/timestamp.h"
 #include "controller/watch.h"
@@ -18,13 +19,16 @@
 struct job {
     char *key; /* "namespace/name" */
     char *uid;
-    int64_t created_ms;
+    struct precedence precedence;
     int64_t generation; /* metadata.generation */
     bool wants_gpus;    /* ours, not finished, not being deleted */
-    /* Nobody has told it yet whether it gets GPUs: younger jobs wait for it. */
+    /* Nobody has told it yet whether it gets GPUs: jobs after it wait for it, each at
+     * most as long as its planner may take. */
     bool is_unanswered;
-    bool is_failing;  /* its writes fail: it does not hold up others */
-    bool was_blocked; /* by another job, when it was looked at last */
+    int64_t planner_limit_ms;
+    bool is_failing;          /* its writes fail: it does not hold up others */
+    bool was_blocked;         /* by another job, when it was looked at last */
+    int64_t blocked_since_ms; /* it waits for its turn since then; 0: it does not */
     /* A plan of it is being written, or may have been, until then: nobody else may decide
      * on GPUs that it may have taken. */
     int64_t commits_until_ms;
@@ -51,7 +55,7 @@ struct outcome {
     int64_t retry_after_ms;
 };
 
-enum { WATCHES = 7 };
+enum { WATCHES = 8 };
 
 struct controller {
     const char *ns;
@@ -60,6 +64,7 @@ struct controller {
     struct store *store;
     struct watch *watches[WATCHES];
     struct workqueue *queue;
+    struct workqueue *questions; /* jobs whose question waits for a planner */
     const struct settings *settings;
     struct capacity *capacity;
     struct apply *apply;
@@ -68,7 +73,7 @@ struct controller {
     int64_t now_ms, wall_ms;
     uint64_t seed;
 
-    struct job **jobs; /* oldest first: by creation, then uid */
+    struct job **jobs; /* by precedence */
     size_t job_count, job_capacity;
     struct strmap jobs_by_key;
 
@@ -102,21 +107,40 @@ static struct job *find_job(const struct controller *controller, const char *key
     return strmap_find(&controller->jobs_by_key, key);
 }
 
-static bool is_older(const struct job *a, const struct job *b)
-{
-    if (a->created_ms != b->created_ms)
-        return a->created_ms < b->created_ms;
-    return strcmp(a->uid, b->uid) < 0;
-}
-
 static void insert_job(struct controller *controller, struct job *job)
 {
     ARRAY_RESERVE(controller->jobs, &controller->job_capacity, controller->job_count + 1);
     size_t at = controller->job_count++;
-    for (; at > 0 && is_older(job, controller->jobs[at - 1]); at--)
+    for (; at > 0 && precedence_compare(&job->precedence,
+                                        &controller->jobs[at - 1]->precedence) < 0;
+         at--)
         controller->jobs[at] = controller->jobs[at - 1];
     controller->jobs[at] = job;
-    strmap_set(&controller->jobs_by_key, job->key, job);
+}
+
+static void take_out_job(struct controller *controller, const struct job *job)
+{
+    size_t at = 0;
+    while (controller->jobs[at] != job)
+        at++;
+    memmove(controller->jobs + at, controller->jobs + at + 1,
+            (--controller->job_count - at) * sizeof(struct job *));
+}
+
+/* Where the job stands among the others, which its class and its spec decide. True if
+ * that changed. */
+static bool rank_job(struct controller *controller, struct job *job, const json_t *object)
+{
+    struct precedence precedence = precedence_of(controller->store, object);
+    precedence.uid = job->uid;
+    bool changed = precedence_compare(&precedence, &job->precedence) != 0 ||
+                   precedence.never_claims != job->precedence.never_claims;
+    if (!changed)
+        return false;
+    take_out_job(controller, job);
+    job->precedence = precedence;
+    insert_job(controller, job);
+    return true;
 }
 
 static void free_job(struct job *job)
@@ -147,11 +171,7 @@ static void enqueue_blocked(struct controller *controller)
 
 static void forget_job(struct controller *controller, struct job *job)
 {
-    size_t at = 0;
-    while (controller->jobs[at] != job)
-        at++;
-    memmove(controller->jobs + at, controller->jobs + at + 1,
-            (--controller->job_count - at) * sizeof(struct job *));
+    take_out_job(controller, job);
     strmap_remove(&controller->jobs_by_key, job->key);
     planner_cancel(controller->planner, job->key);
     workqueue_forget(controller->queue, job->key);
@@ -159,19 +179,33 @@ static void forget_job(struct controller *controller, struct job *job)
     enqueue_blocked(controller);
 }
 
-/* The job that `job` has to wait for: one that is just taking GPUs, or else the oldest of
- * those before it that have not been told whether they get any. */
-static const struct job *find_blocker(const struct controller *controller,
-                                      const struct job *job)
+/* Until when `job` waits for `earlier`, which comes before it and has not been told yet
+ * whether it gets GPUs: as long as one search may take, from the moment `job` began to
+ * wait. A planner that hangs holds up nobody for longer. */
+static int64_t patience_ms(const struct controller *controller, const struct job *job,
+                           const struct job *earlier)
 {
-    for (size_t i = 0; i < controller->job_count; i++)
-        if (controller->jobs[i] != job &&
-            controller->now_ms < controller->jobs[i]->commits_until_ms)
-            return controller->jobs[i];
+    int64_t since = job->blocked_since_ms ? job->blocked_since_ms : controller->now_ms;
+    return since + earlier->planner_limit_ms;
+}
+
+/* The job that `job` has to wait for, and until when: one that is just taking GPUs, or
+ * else the first of those before it that have not been told whether they get any. */
+static const struct job *find_blocker(const struct controller *controller,
+                                      const struct job *job, int64_t *ret_until_ms)
+{
+    for (size_t i = 0; i < controller->job_count; i++) {
+        const struct job *other = controller->jobs[i];
+        *ret_until_ms = other->commits_until_ms;
+        if (other != job && controller->now_ms < other->commits_until_ms)
+            return other;
+    }
     for (size_t i = 0; i < controller->job_count && controller->jobs[i] != job; i++) {
-        const struct job *older = controller->jobs[i];
-        if (older->wants_gpus && older->is_unanswered && !older->is_failing)
-            return older;
+        const struct job *earlier = controller->jobs[i];
+        *ret_until_ms = patience_ms(controller, job, earlier);
+        if (earlier->wants_gpus && earlier->is_unanswered && !earlier->is_failing &&
+            controller->now_ms < *ret_until_ms)
+            return earlier;
     }
     return NULL;
 }
@@ -293,6 +327,7 @@ static const struct {
     { &kube_service, trim_service, NULL, false },
     { &kube_model_profile, trim_common, NULL, false },
     { &kube_cluster_model_profile, trim_common, NULL, true },
+    { &kube_priority_class, trim_common, NULL, true },
     { &kube_job, trim_common, NULL, false },
 };
 
@@ -373,14 +408,17 @@ static void on_job(struct controller *controller, const struct event *event)
     if (!event->after)
         return;
     if (!job) {
-        struct job_spec spec;
-        job_spec_read_identity(object, &spec);
         job = xcalloc(1, sizeof *job);
         job->key = xstrdup(key);
         job->uid = xstrdup(kube_uid(object));
-        job->created_ms = spec.created_wall_ms;
         job->is_unanswered = true;
+        job->planner_limit_ms = CONTROLLER_DOUBT_MS; /* its spec says, once it is read */
+        job->precedence = precedence_of(controller->store, object);
+        job->precedence.uid = job->uid;
         insert_job(controller, job);
+        strmap_set(&controller->jobs_by_key, job->key, job);
+    } else if (rank_job(controller, job, object)) {
+        enqueue_blocked(controller);
     }
     bool wanted = job->wants_gpus;
     job->wants_gpus = is_alive && job_spec_is_ours(object) && !kube_is_deleting(object);
@@ -389,6 +427,20 @@ static void on_job(struct controller *controller, const struct event *event)
     if (wanted && !job->wants_gpus)
         enqueue_blocked(controller);
     workqueue_add(controller->queue, key);
+}
+
+/* PriorityClasses changed: so may the order of the jobs. */
+static void on_priority_class(struct controller *controller)
+{
+    for (size_t i = 0; i < store_count(controller->store, &kube_job); i++) {
+        const json_t *object = store_at(controller->store, &kube_job, i);
+        auto_free char *key =
+            xasprintf("%s/%s", kube_namespace(object), kube_name(object));
+        struct job *job = find_job(controller, key);
+        if (job && rank_job(controller, job, object))
+            workqueue_add(controller->queue, key);
+    }
+    enqueue_blocked(controller);
 }
 
 /* Tells capacity and queue what happened. */
@@ -406,6 +458,9 @@ static void take_event(struct controller *controller, const struct event *event)
         changed = capacity_set_plan(capacity, kube_uid(object), event->after);
     } else if (resource == &kube_job) {
         on_job(controller, event);
+        return;
+    } else if (resource == &kube_priority_class) {
+        on_priority_class(controller);
         return;
     } else if (resource == &kube_service) {
         auto_free char *key =
@@ -593,22 +648,28 @@ static void start_planner(struct controller *controller, struct job *job)
     workqueue_add(controller->queue, job->key);
 }
 
-/* Questions of the oldest jobs first. */
+/* Namespaces take turns, so that one with a thousand jobs delays the next question of
+ * another by one search; within a namespace the first to ask is the first to be answered.
+ */
 static void start_planners(struct controller *controller)
 {
-    for (size_t i = 0; i < controller->job_count; i++) {
-        if (planner_running(controller->planner) >= controller->planners ||
-            !planner_has_room(controller->planner))
+    while (planner_running(controller->planner) < controller->planners &&
+           planner_has_room(controller->planner)) {
+        const char *taken = workqueue_take(controller->questions, controller->now_ms);
+        if (!taken)
             return;
-        if (controller->jobs[i]->question)
-            start_planner(controller, controller->jobs[i]);
+        auto_free char *key = xstrdup(taken);
+        workqueue_done(controller->questions, key);
+        struct job *job = find_job(controller, key);
+        if (job && job->question)
+            start_planner(controller, job);
     }
 }
 
 /* ---- one job ---- */
 
-static void keep_question(struct job *job, const struct decision *decision,
-                          int64_t now_ms)
+static void keep_question(struct controller *controller, struct job *job,
+                          const struct decision *decision)
 {
     for (size_t i = 0; i < decision->action_count; i++) {
         const struct action *action = &decision->actions[i];
@@ -620,7 +681,8 @@ static void keep_question(struct job *job, const struct decision *decision,
         job->memory.is_planning = true;
         job->memory.planning_digest = action->digest;
         job->memory.planning_spec_digest = action->spec_digest;
-        job->memory.planning_asked_ms = now_ms;
+        job->memory.planning_asked_ms = controller->now_ms;
+        workqueue_add(controller->questions, job->key);
     }
 }
 
@@ -657,11 +719,15 @@ static void carry_out(struct controller *controller, struct job *job,
     struct planner_answer answer = job->memory.answer;
     job->memory = decision->memory;
     job->memory.answer = answer; /* ours, the decision's is borrowed */
-    keep_question(job, decision, controller->now_ms);
+    keep_question(controller, job, decision);
     job->run_creates_pods = creates(decision, &kube_pod);
     if (creates(decision, &kube_config_map)) /* it takes GPUs */
         job->commits_until_ms = INT64_MAX;
     set_unanswered(controller, job, decision->is_unanswered);
+    if (!decision->is_unanswered)
+        job->blocked_since_ms = 0;
+    else if (job->was_blocked && !job->blocked_since_ms)
+        job->blocked_since_ms = controller->now_ms;
     controller->statistics.passes++;
     controller->statistics.actions += decision->action_count;
     int64_t again_ms = resync_ms(controller, job);
@@ -695,13 +761,15 @@ static bool decide(struct controller *controller, const char *key)
     if (found) {
         drop_stale_question(job, &snapshot);
         snapshot.memory.is_planning = job->memory.is_planning;
-        const struct job *blocker = find_blocker(controller, job);
+        int64_t blocked_until_ms;
+        const struct job *blocker = find_blocker(controller, job, &blocked_until_ms);
         snapshot.blocked_by = blocker ? blocker->key : NULL;
         job->was_blocked = blocker != NULL;
+        job->planner_limit_ms = snapshot.spec.planner_timeout_ms + PLANNER_KILL_MS;
         struct decision decision;
         reconcile(arena, &snapshot, &decision);
-        if (blocker && blocker->commits_until_ms > controller->now_ms)
-            decision.requeue_ms = least(decision.requeue_ms, blocker->commits_until_ms);
+        if (blocker)
+            decision.requeue_ms = least(decision.requeue_ms, blocked_until_ms);
         carry_out(controller, job, &decision);
         decision_fini(&decision);
     }
@@ -769,6 +837,7 @@ struct controller *controller_new(struct transport *transport,
         kube_set_rate(controller->kube, config->requests_per_s, config->burst);
     controller->store = store_new();
     controller->queue = workqueue_new();
+    controller->questions = workqueue_new();
     controller->settings = config->settings ? config->settings : settings_default();
     controller->capacity = capacity_new();
     struct apply_callbacks callbacks = { .on_object = on_object,
@@ -820,6 +889,7 @@ void controller_free(struct controller *controller)
     free(controller->jobs);
     strmap_fini(&controller->jobs_by_key);
     capacity_free(controller->capacity);
+    workqueue_free(controller->questions);
     workqueue_free(controller->queue);
     store_free(controller->hardware_store);
     store_free(controller->store);

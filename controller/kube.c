@@ -30,6 +30,9 @@ const struct kube_resource kube_model_profile = { "heterotrain.io/v1alpha1",
 const struct kube_resource kube_cluster_model_profile = { "heterotrain.io/v1alpha1",
                                                           "clustermodelprofiles",
                                                           "ClusterModelProfile", false };
+const struct kube_resource kube_priority_class = { "scheduling.k8s.io/v1",
+                                                   "priorityclasses", "PriorityClass",
+                                                   false };
 
 /* ---- reading objects ---- */
 

@@ -35,7 +35,8 @@ struct kube_resource {
 };
 
 extern const struct kube_resource kube_node, kube_pod, kube_service, kube_config_map,
-    kube_event, kube_job, kube_model_profile, kube_cluster_model_profile;
+    kube_event, kube_job, kube_model_profile, kube_cluster_model_profile,
+    kube_priority_class;
 
 enum kube_outcome {
     KUBE_OK,

@@ -235,7 +235,8 @@ bool planning_seek(struct pass *pass, const char *trigger, int64_t restarts,
         planning_wait(pass, "NoProfile", "there is no profile to plan with");
         return false;
     }
-    pass->decision->is_unanswered = true;
+    /* Nobody waits for a job whose planner broke. */
+    pass->decision->is_unanswered = !snapshot->memory.planner_failures;
     if (snapshot->blocked_by) {
         planning_wait_for_planner(
             pass, pass_text(pass, "older job %s is planned first", snapshot->blocked_by));
