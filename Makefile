@@ -61,7 +61,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit check test demo e2e run-e2e fuzz fuzz-targets bench lint fmt golden cover clean install packages
+.PHONY: all help unit sim check test demo e2e run-e2e fuzz fuzz-targets bench lint fmt golden cover clean install packages
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -90,7 +90,7 @@ $(B)/tests/suites.inc: FORCE
 FORCE:
 $(B)/tests/main.o: $(B)/tests/suites.inc
 $(B)/tests/main.o: ALL_CFLAGS += -I$(B)/tests
-$(call obj,$(TEST_SRC) $(TEST_HELP_SRC) tests/main.c): ALL_CFLAGS += $(shell pkg-config --cflags check) -Wno-conversion -Wno-sign-conversion -Wno-missing-prototypes -Wno-unused-variable -Wno-format-nonliteral
+$(call obj,$(TEST_SRC) $(TEST_HELP_SRC) tests/main.c tests/sim.c): ALL_CFLAGS += $(shell pkg-config --cflags check) -Wno-conversion -Wno-sign-conversion -Wno-missing-prototypes -Wno-unused-variable -Wno-format-nonliteral
 $(B)/run-tests: $(call obj,tests/main.c $(TEST_SRC) $(TEST_HELP_SRC)) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check libssl) $(CONTROLLER_LIBS)
@@ -101,6 +101,15 @@ unit: all $(B)/run-tests ## unit tests and simulation, once (T=suite)
 	@HETPLAN=$(abspath $(B)/hetplan) CONTROLLER=$(abspath $(B)/heterotrain-controller) \
 	    SIMULATION_HETPLAN=$(abspath $(firstword $(wildcard build/hetplan) $(B)/hetplan)) \
 	    $(B)/run-tests -j $(shell nproc) $(T)
+
+# Random lives of a cluster, each under all invariants: `make sim SEEDS=1-2000`;
+# `make sim SEED=17` lives one again and shows all that happens.
+$(B)/sim: $(call obj,tests/sim.c $(TEST_HELP_SRC)) $(B)/libcontroller.a $(B)/libhetplan.a
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check libssl) $(CONTROLLER_LIBS)
+SEEDS ?= 1-2000
+sim: $(B)/sim ## random simulation (SEEDS=1-2000; SEED=n: that one, with all that happens)
+	@$(B)/sim $(if $(SEED),--trace $(SEED),-j $(shell nproc) $(SEEDS))
 
 check: ## the fast part: unit tests and simulation, plain and under sanitizers
 	@tests/run-all unit sanitized

@@ -1101,6 +1101,8 @@ static int do_pod(struct embedded_cluster *cluster, const struct embedded_event 
     const json_t *pod = find_named(cluster, "pods", event);
     if (!pod)
         return no_such("pod", event->name, err);
+    if (event->kind == EVENT_FAIL_POD && (is_finished(pod) || !is_bound(pod)))
+        return het_fail(err, HET_BAD_INPUT, "pod %s does not run", event->name);
     if (event->kind == EVENT_FAIL_POD) {
         finish_pod(cluster, pod, event->number);
         return 0;

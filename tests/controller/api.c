@@ -110,19 +110,3 @@ void api_watch_fini(struct api_watch *watch)
 {
     free(watch->text);
 }
-
-json_t *quoted(const char *format, ...)
-{
-    char text[8192];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    for (char *c = text; *c; c++)
-        if (*c == '\'')
-            *c = '"';
-    json_error_t error;
-    json_t *value = json_loads(text, JSON_DECODE_ANY, &error);
-    ck_assert_msg(value != NULL, "%s: %s", error.text, text);
-    return value;
-}

@@ -3,6 +3,7 @@
 #define TESTS_CONTROLLER_API_H
 
 #include "controller/http.h"
+#include "tests/controller/quoted.h"
 
 #include <jansson.h>
 
@@ -36,8 +37,5 @@ void api_watch_start(struct api_watch *watch, struct transport *transport,
 /* The next event, removed from the text; NULL if there is no complete line. */
 json_t *api_watch_next(struct api_watch *watch);
 void api_watch_fini(struct api_watch *watch);
-
-/* Reads JSON written with ' for ", so that tests can be read. */
-json_t *quoted(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,0 +1,309 @@
+#include "tests/controller/random_run.h"
+
+#include "controller/embedded/object.h"
+#include "tests/controller/inside_planner.h"
+#include "tests/controller/random_world.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FOR_WORLD = 1, FOR_SCHEDULE, FOR_FAULTS, FOR_DEATHS, FOR_PLANNER };
+
+/* By then every back-off, cool-down, deadline and hourly cap of a random job is over. */
+#define REST_MS  ((int64_t)2 * 3600 * 1000)
+#define QUIET_MS ((int64_t)60 * 1000)
+/* All is listed, planned and looked at again. */
+#define ANEW_MS  ((int64_t)180 * 1000)
+
+struct run {
+    uint64_t seed;
+    FILE *trace;
+    struct simulation *simulation;
+    struct embedded *server;
+    struct invariants *invariants;
+    struct random_world world;
+    struct inside_planner planner;
+    struct dice schedule, fate, deaths;
+    unsigned fault_per_mille, death_per_mille;
+    bool is_dying;
+    uint64_t faults, restarts, events, writes, digest;
+    char *broken;
+};
+
+__attribute__((format(printf, 2, 3))) static void tell(struct run *run,
+                                                       const char *format, ...)
+{
+    if (!run->trace)
+        return;
+    va_list args;
+    va_start(args, format);
+    fprintf(run->trace, "%9.3f  ", (double)simulation_now_ms(run->simulation) / 1000);
+    vfprintf(run->trace, format, args);
+    fputc('\n', run->trace);
+    va_end(args);
+}
+
+/* ---- looking on ---- */
+
+static void digest_bytes(struct run *run, const void *bytes, size_t length)
+{
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < length; i++) /* FNV-1a */
+        run->digest = (run->digest ^ byte[i]) * 0x100000001b3u;
+}
+
+static int digest_dump(const char *buffer, size_t size, void *run)
+{
+    digest_bytes(run, buffer, size);
+    return 0;
+}
+
+/* "Running, gated, terminating"; what a person wants to know of an object. */
+static char *state_of(const struct embedded_change *change)
+{
+    const json_t *after = change->after;
+    if (!strcmp(change->plural, "pods"))
+        return xasprintf(
+            "%s%s%s%s%s", object_text(after, "status.phase"),
+            *object_text(after, "spec.nodeName") ? " on " : "",
+            object_text(after, "spec.nodeName"),
+            json_array_size(object_at(after, "spec.schedulingGates")) ? ", gated" : "",
+            object_at(after, "metadata.deletionTimestamp") ? ", ending" : "");
+    if (!strcmp(change->plural, "events"))
+        return xasprintf("%s: %s", object_text(after, "reason"),
+                         object_text(after, "note"));
+    if (strcmp(change->plural, "heterotrainingjobs") != 0)
+        return json_dumps(object_at(after, "metadata.annotations"),
+                          JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = xstrdup("");
+    size_t i;
+    json_t *condition;
+    json_array_foreach (object_at(after, "status.conditions"), i, condition) {
+        auto_free char *before = text;
+        text = xasprintf("%s %s=%s/%s", before, object_text(condition, "type"),
+                         object_text(condition, "status"),
+                         object_text(condition, "reason"));
+    }
+    return text;
+}
+
+static void on_change(void *context, const struct embedded_change *change)
+{
+    struct run *run = context;
+    const json_t *object = change->after ? change->after : change->before;
+    digest_bytes(run, &change->at_ms, sizeof change->at_ms);
+    json_dump_callback(object, digest_dump, run, JSON_COMPACT | JSON_SORT_KEYS);
+    bool is_lease = !strcmp(change->plural, "leases");
+    run->writes += change->by_client && !is_lease;
+    if (!run->trace)
+        return;
+    auto_free char *state = change->after ? state_of(change) : NULL;
+    auto_free char *key = object_key(object);
+    tell(run, "%s %s %s %s  %s", change->by_client ? "  ctrl" : "      ",
+         !change->before  ? "create"
+         : !change->after ? "remove"
+                          : "change",
+         change->plural, key, state ? state : "");
+}
+
+/* ---- faults ---- */
+
+static enum embedded_fault fault_of(void *context, const struct embedded_call *call)
+{
+    static const enum embedded_fault of_requests[] = {
+        EMBEDDED_UNREACHABLE, EMBEDDED_LOSE_REQUEST, EMBEDDED_LOSE_REPLY,
+        EMBEDDED_LOSE_REPLY,  EMBEDDED_HANG,         EMBEDDED_ANSWER_500,
+        EMBEDDED_ANSWER_503,  EMBEDDED_ANSWER_429,   EMBEDDED_ANSWER_409,
+        EMBEDDED_ANSWER_410,
+    };
+    static const enum embedded_fault of_watches[] = { EMBEDDED_CUT, EMBEDDED_CUT,
+                                                      EMBEDDED_ANSWER_410 };
+    struct run *run = context;
+    /* What was on its way when the controller died arrives, or does not. */
+    if (run->is_dying)
+        return dice_chance(&run->fate, 500) ? EMBEDDED_LOSE_REPLY : EMBEDDED_LOSE_REQUEST;
+    if (!dice_chance(&run->fate, run->fault_per_mille))
+        return EMBEDDED_NO_FAULT;
+    run->faults++;
+    enum embedded_fault fault = !strcmp(call->method, "WATCH")
+                                    ? dice_pick(&run->fate, of_watches)
+                                    : dice_pick(&run->fate, of_requests);
+    tell(run, "fault %d of %s %s", fault, call->method, call->path);
+    return fault;
+}
+
+static void restart(struct run *run)
+{
+    run->restarts++;
+    run->is_dying = true;
+    tell(run, "the controller dies");
+    simulation_restart_controller(run->simulation);
+    run->is_dying = false;
+}
+
+static void before_round(void *context, struct simulation *simulation)
+{
+    struct run *run = context;
+    (void)simulation;
+    if (dice_chance(&run->deaths, run->death_per_mille))
+        restart(run);
+}
+
+/* ---- the run ---- */
+
+static bool after_step(void *context, struct simulation *simulation)
+{
+    struct run *run = context;
+    (void)simulation;
+    invariants_step(run->invariants);
+    return !invariants_broken(run->invariants);
+}
+
+/* Runs on for `ms`; false if something broke. */
+static bool go_on(struct run *run, int64_t ms)
+{
+    struct het_error err = { 0 };
+    if (run->broken || invariants_broken(run->invariants))
+        return false;
+    if (simulation_run(run->simulation, simulation_now_ms(run->simulation) + ms,
+                       after_step, run, &err) < 0)
+        run->broken = xasprintf("after %.1f s: %s",
+                                (double)simulation_now_ms(run->simulation) / 1000,
+                                err.message);
+    return !run->broken && !invariants_broken(run->invariants);
+}
+
+static void set_up(struct run *run)
+{
+    struct dice *dice = &run->schedule;
+    bool is_faulty = dice_chance(dice, 600);
+    bool is_deadly = dice_chance(dice, 400);
+    run->fault_per_mille = is_faulty ? (unsigned)dice_between(dice, 5, 80) : 0;
+    run->death_per_mille = is_deadly ? (unsigned)dice_between(dice, 2, 40) : 0;
+    run->planner.fault_per_mille =
+        dice_chance(dice, 300) ? (unsigned)dice_between(dice, 50, 500) : 0;
+    run->planner.latency_ms = dice_chance(dice, 700) ? dice_between(dice, 1, 3000) : 0;
+    if (dice_chance(dice, 150))
+        embedded_set_minor(run->server, 26);
+    int64_t latency_ms = is_faulty ? dice_between(dice, 1, 500) : 0;
+    embedded_set_random_faults(run->server, run->seed, 0, latency_ms);
+    embedded_set_faults(run->server, fault_of, run);
+    simulation_before_round(run->simulation, before_round, run);
+    struct invariants_config config = { .is_late = is_faulty || is_deadly };
+    run->invariants = invariants_new(run->simulation, &config);
+    embedded_observe(run->server, on_change, run);
+}
+
+static void happen(struct run *run, char *what)
+{
+    auto_free char *text = what;
+    run->events += *text != '\0';
+    if (*text)
+        tell(run, "==> %s", text);
+}
+
+static int64_t random_pause_ms(struct dice *dice)
+{
+    static const int64_t longest_ms[] = { 1000, 5000, 30000, 60000, 200000 };
+    return dice_between(dice, 0, dice_pick(dice, longest_ms));
+}
+
+static void shake(struct run *run)
+{
+    int64_t jobs = dice_between(&run->schedule, 1, 3);
+    for (int64_t i = 0; i < jobs; i++)
+        happen(run, random_world_add_job(&run->world));
+    int64_t events = dice_between(&run->schedule, 4, 16);
+    for (int64_t i = 0; i < events && go_on(run, random_pause_ms(&run->schedule)); i++)
+        happen(run, random_world_shake(&run->world));
+}
+
+static void end_troubles(struct run *run)
+{
+    run->fault_per_mille = 0;
+    run->death_per_mille = 0;
+    run->planner.fault_per_mille = 0;
+}
+
+/* Nothing happens to the cluster, but everything to the connection. */
+static void disturb(struct run *run)
+{
+    end_troubles(run);
+    if (!go_on(run, REST_MS))
+        return;
+    tell(run, "==> only the connection is bad for a while");
+    invariants_set_calm(run->invariants, true);
+    run->fault_per_mille = 60;
+    run->death_per_mille = 5;
+    go_on(run, 600 * 1000);
+    end_troubles(run);
+    go_on(run, 60 * 1000);
+    invariants_set_calm(run->invariants, false);
+}
+
+static void rest(struct run *run)
+{
+    end_troubles(run);
+    tell(run, "==> all is well from now on");
+    if (!run->broken && !random_world_has_bystanders(&run->world))
+        run->broken = xstrdup("I7: an object that only looks like ours is gone");
+    random_world_heal(&run->world);
+    if (!go_on(run, REST_MS))
+        return;
+    invariants_at_rest(run->invariants);
+    uint64_t writes = run->writes;
+    if (go_on(run, QUIET_MS) && run->writes != writes)
+        run->broken = xasprintf("I10: %" PRIu64 " writes in a minute of rest",
+                                run->writes - writes);
+    /* The status says what is there, not what somebody remembers: a controller that
+     * knows nothing has nothing to add. */
+    restart(run);
+    writes = run->writes;
+    if (go_on(run, ANEW_MS) && run->writes != writes)
+        run->broken = xasprintf("I5: %" PRIu64 " writes of a new controller at rest",
+                                run->writes - writes);
+}
+
+struct random_run_result random_run(uint64_t seed, FILE *trace)
+{
+    struct run run = { .seed = seed,
+                       .trace = trace,
+                       .planner = { .dice = dice_of(seed, FOR_PLANNER) },
+                       .schedule = dice_of(seed, FOR_SCHEDULE),
+                       .fate = dice_of(seed, FOR_FAULTS),
+                       .deaths = dice_of(seed, FOR_DEATHS),
+                       .digest = 0xcbf29ce484222325u };
+    struct simulation_config config = { .inside = inside_planner_answer,
+                                        .inside_context = &run.planner,
+                                        .seed = seed,
+                                        .cluster = embedded_cluster_defaults };
+    run.simulation = simulation_new(&config, NULL);
+    run.server = simulation_server(run.simulation);
+    run.world = (struct random_world){ .server = run.server,
+                                       .cluster = simulation_cluster(run.simulation),
+                                       .dice = dice_of(seed, FOR_WORLD) };
+    set_up(&run);
+    random_world_build(&run.world);
+    shake(&run);
+    if (dice_chance(&run.schedule, 200))
+        disturb(&run);
+    rest(&run);
+    const char *broken = invariants_broken(run.invariants);
+    struct random_run_result result = {
+        .broken = broken ? xstrdup(broken) : TAKE(run.broken),
+        .digest = run.digest,
+        .seen = invariants_statistics(run.invariants),
+        .writes = run.writes,
+        .faults = run.faults,
+        .restarts = run.restarts,
+        .planner_questions = run.planner.questions,
+        .events = run.events,
+        .virtual_ms = simulation_now_ms(run.simulation),
+    };
+    free(run.broken);
+    invariants_free(run.invariants);
+    simulation_free(run.simulation);
+    inside_planner_fini(&run.planner);
+    return result;
+}

@@ -1,0 +1,34 @@
+/* Random lives of a cluster under the real controller: a few of those that `make sim`
+ * lives. */
+#include "tests/controller/random_run.h"
+
+#include "controller/log.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+START_TEST(same_seed_same_life)
+{
+    log_set_levels("off", NULL);
+    uint64_t digests[3];
+    static const uint64_t seeds[] = { 7, 7, 8 };
+    for (size_t i = 0; i < 3; i++) {
+        struct random_run_result result = random_run(seeds[i], NULL);
+        digests[i] = result.digest;
+        free(result.broken);
+    }
+    ck_assert_uint_eq(digests[0], digests[1]);
+    ck_assert_uint_ne(digests[0], digests[2]);
+}
+END_TEST
+
+Suite *test_random_run_suite(void)
+{
+    Suite *suite = suite_create("random_run");
+    TCase *cases = tcase_create("all");
+    tcase_set_timeout(cases, 120);
+    tcase_add_test(cases, same_seed_same_life);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
