@@ -28,7 +28,7 @@ CONTROLLER_PURE := timestamp quantity strmap settings replan_rule node_selector 
 EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
             embedded/history embedded/registry embedded/route embedded/scheduler \
             embedded/script embedded embedded_cluster
-CONTROLLER      := timestamp log http auth json_scan kube store workqueue watch \
+CONTROLLER      := timestamp log http auth json_scan kube store workqueue watch lease \
                    $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
                    planner_child controller $(EMBEDDED) simulation report simulate main
 

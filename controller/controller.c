@@ -59,7 +59,9 @@ enum { WATCHES = 8 };
 
 struct controller {
     const char *ns;
-    struct kube *kube;
+    struct kube *kube, *lease_kube;
+    struct lease *lease; /* NULL: there are no other replicas */
+    bool is_stopping;
     struct transport *transport;
     struct store *store;
     struct watch *watches[WATCHES];
@@ -666,6 +668,52 @@ static void start_planners(struct controller *controller)
     }
 }
 
+/* ---- who decides ---- */
+
+/* Whether we may decide: all that is watched is known, and what is decided may be written
+ * at once. */
+static bool may_decide(const struct controller *controller)
+{
+    return !controller->is_stopping && controller_is_synced(controller) &&
+           (!controller->lease || lease_fence_is_open(controller->lease));
+}
+
+/* The lease is given back when nothing that was sent under it can be done any more. */
+static void step_lease(struct controller *controller)
+{
+    if (!controller->lease)
+        return;
+    kube_step(controller->lease_kube, controller->now_ms);
+    if (controller->is_stopping && !kube_writes_in_flight(controller->kube))
+        lease_release(controller->lease);
+    lease_step(controller->lease, controller->now_ms, controller->wall_ms);
+}
+
+static bool is_never_open(void *context)
+{
+    (void)context;
+    return false;
+}
+
+void controller_stop(struct controller *controller)
+{
+    controller->is_stopping = true;
+    kube_set_fence(controller->kube, is_never_open, NULL);
+}
+
+bool controller_has_stopped(const struct controller *controller)
+{
+    if (!controller->is_stopping || !controller->lease)
+        return controller->is_stopping;
+    enum lease_state state = lease_state(controller->lease);
+    return state == LEASE_RELEASED || state == LEASE_LOST;
+}
+
+enum lease_state controller_lease(const struct controller *controller)
+{
+    return controller->lease ? lease_state(controller->lease) : LEASE_HOLDS;
+}
+
 /* ---- one job ---- */
 
 static void keep_question(struct controller *controller, struct job *job,
@@ -751,6 +799,7 @@ static bool decide(struct controller *controller, const char *key)
         .hardware = controller->hardware,
         .hardware_digest = controller->hardware_digest,
         .settings = controller->settings,
+        .leader = controller->lease ? lease_holder(controller->lease) : NULL,
         .now_ms = controller->now_ms,
         .wall_ms = controller->wall_ms,
     };
@@ -779,7 +828,7 @@ static bool decide(struct controller *controller, const char *key)
 
 static void decide_due(struct controller *controller)
 {
-    for (int i = 0; i < CONTROLLER_KEYS_A_STEP; i++) {
+    for (int i = 0; i < CONTROLLER_KEYS_A_STEP && may_decide(controller); i++) {
         const char *taken = workqueue_take(controller->queue, controller->now_ms);
         if (!taken)
             return;
@@ -835,6 +884,11 @@ struct controller *controller_new(struct transport *transport,
     controller->kube = kube_new(transport, "heterotrain-controller");
     if (config->requests_per_s > 0)
         kube_set_rate(controller->kube, config->requests_per_s, config->burst);
+    if (config->lease) {
+        controller->lease_kube = kube_new(transport, "heterotrain-controller");
+        controller->lease = lease_new(controller->lease_kube, config->lease);
+        kube_set_fence(controller->kube, lease_fence_is_open, controller->lease);
+    }
     controller->store = store_new();
     controller->queue = workqueue_new();
     controller->questions = workqueue_new();
@@ -881,6 +935,8 @@ void controller_free(struct controller *controller)
     for (size_t i = 0; i < WATCHES; i++)
         watch_free(controller->watches[i]);
     planner_free(controller->planner);
+    lease_free(controller->lease);
+    kube_free(controller->lease_kube);
     kube_free(controller->kube);
     apply_free(controller->apply);
     drop_events(controller);
@@ -915,6 +971,7 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     controller->now_ms = now_ms;
     controller->wall_ms = wall_ms;
     log_set_time(wall_ms);
+    step_lease(controller);
     kube_step(controller->kube, now_ms);
     for (size_t i = 0; i < WATCHES; i++)
         watch_step(controller->watches[i], now_ms);
@@ -923,8 +980,7 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     take_events(controller);
     take_outcomes(controller);
     planner_step(controller->planner, now_ms);
-    if (controller_is_synced(controller))
-        decide_due(controller);
+    decide_due(controller);
     start_planners(controller);
 }
 
@@ -938,7 +994,11 @@ int64_t controller_next_ms(const struct controller *controller)
         next_ms = least(next_ms, watch_next_ms(controller->watches[i]));
     if (controller->hardware_watch)
         next_ms = least(next_ms, watch_next_ms(controller->hardware_watch));
-    if (controller_is_synced(controller))
+    if (controller->lease) {
+        next_ms = least(next_ms, kube_next_ms(controller->lease_kube));
+        next_ms = least(next_ms, lease_next_ms(controller->lease));
+    }
+    if (may_decide(controller))
         next_ms = least(next_ms, workqueue_next_ms(controller->queue));
     return next_ms;
 }

@@ -8,11 +8,15 @@
  *         controller_poll(controller, controller_next_ms(controller) - now_ms);
  *     }
  *
- * All that it knows is the API server's; it may be freed at any moment and made anew. */
+ * All that it knows is the API server's; it may be freed at any moment and made anew.
+ *
+ * Of several replicas the one that holds the lease (lease.h) decides. The others watch,
+ * so that they know what it knows, and write nothing but the lease. Every other request
+ * that changes something goes through one kube, whose fence is the lease's. */
 #ifndef CONTROLLER_CONTROLLER_H
 #define CONTROLLER_CONTROLLER_H
 
-#include "controller/http.h"
+#include "controller/lease.h"
 #include "controller/planner_child.h"
 #include "controller/settings.h"
 
@@ -38,7 +42,8 @@ struct controller_config {
     size_t planners;       /* children at the same time; 0: CONTROLLER_PLANNERS */
     double requests_per_s; /* to the API server; 0: kube.h's own */
     int burst;
-    uint64_t seed; /* of jitter */
+    uint64_t seed;                    /* of jitter */
+    const struct lease_config *lease; /* copied; NULL: there are no other replicas */
 };
 
 struct controller;
@@ -63,6 +68,15 @@ void controller_poll(struct controller *controller, int64_t timeout_ms);
 /* Waits for planners alone, at most `timeout_ms`, and takes their answers; for whoever
  * has another clock than they. */
 void controller_poll_planners(struct controller *controller, int64_t timeout_ms);
+
+/* LEASE_LOST: it must not go on, and the process has to end. LEASE_HOLDS, as long as
+ * there are no other replicas. */
+enum lease_state controller_lease(const struct controller *controller);
+/* Decides and writes nothing any more; the lease is given back once the writes that are
+ * on their way are over. Then, or at once where there is no lease, controller_has_stopped
+ * is true. */
+void controller_stop(struct controller *controller);
+bool controller_has_stopped(const struct controller *controller);
 
 /* Whether all that is watched has been listed; nothing is decided before. */
 bool controller_is_synced(const struct controller *controller);

@@ -189,13 +189,14 @@ int desired_config_map(const struct snapshot *snapshot,
         json_t *metadata = child_metadata(spec, name, generation->generation);
         json_object_set_new(
             metadata, "annotations",
-            PACK("{s:s, s:o, s:o, s:o, s:o, s:s, s:s}", ANNOTATION_TRIGGER,
+            PACK("{s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:s*}", ANNOTATION_TRIGGER,
                  generation->trigger, ANNOTATION_INPUT_DIGEST,
                  json_sprintf("%016" PRIx64, generation->input_digest),
                  ANNOTATION_POD_DIGEST, json_sprintf("%016" PRIx64, snapshot->pod_digest),
                  ANNOTATION_RESTARTS, json_sprintf("%" PRId64, generation->restarts),
                  ANNOTATION_REPLANS, json_sprintf("%" PRId64, generation->replans),
-                 ANNOTATION_COMPUTED_AT, computed_at, ANNOTATION_PLAN_HASH, hash));
+                 ANNOTATION_COMPUTED_AT, computed_at, ANNOTATION_PLAN_HASH, hash,
+                 ANNOTATION_LEADER, snapshot->leader));
         *ret = PACK("{s:s, s:s, s:o, s:b, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind",
                     "ConfigMap", "metadata", metadata, "immutable", 1, "data",
                     "plan.json", plan_text, "rankmap.json", rank_text, "hostfile",

@@ -30,6 +30,8 @@
 #define ANNOTATION_REPLANS      "heterotrain.io/replans"
 #define ANNOTATION_COMPUTED_AT  "heterotrain.io/computed-at"
 #define ANNOTATION_PLAN_HASH    "heterotrain.io/plan-hash"
+/* "identity/transitions" of the replica that decided on the plan. */
+#define ANNOTATION_LEADER       "heterotrain.io/leader"
 /* Of what the generation's pods were made from, besides the plan. */
 #define ANNOTATION_POD_DIGEST   "heterotrain.io/pod-digest"
 /* Set when a generation was stopped for good: why, and when. It never starts again. */

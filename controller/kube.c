@@ -23,6 +23,8 @@ const struct kube_resource kube_pod = { "v1", "pods", "Pod", true };
 const struct kube_resource kube_service = { "v1", "services", "Service", true };
 const struct kube_resource kube_config_map = { "v1", "configmaps", "ConfigMap", true };
 const struct kube_resource kube_event = { "events.k8s.io/v1", "events", "Event", true };
+const struct kube_resource kube_lease = { "coordination.k8s.io/v1", "leases", "Lease",
+                                          true };
 const struct kube_resource kube_job = { "heterotrain.io/v1alpha1", "heterotrainingjobs",
                                         "HeteroTrainingJob", true };
 const struct kube_resource kube_model_profile = { "heterotrain.io/v1alpha1",
@@ -450,6 +452,8 @@ struct kube {
     uint64_t last_id;
     struct calls queued, waiting, running;
     size_t call_count, stream_count, parallel_count;
+    bool (*fence_is_open)(void *context); /* NULL: there is none */
+    void *fence_context;
 
     /* Token bucket. */
     double requests_per_s, tokens;
@@ -564,6 +568,31 @@ void kube_set_rate(struct kube *kube, double requests_per_s, int burst)
     kube->requests_per_s = requests_per_s;
     kube->burst = burst;
     kube->tokens = burst;
+}
+
+void kube_set_fence(struct kube *kube, bool (*is_open)(void *context), void *context)
+{
+    kube->fence_is_open = is_open;
+    kube->fence_context = context;
+}
+
+static bool is_write(const struct call *call)
+{
+    return strcmp(call->method, "GET") != 0;
+}
+
+static bool is_fenced(const struct call *call)
+{
+    return call->kube->fence_is_open && is_write(call);
+}
+
+size_t kube_writes_in_flight(const struct kube *kube)
+{
+    size_t count = 0;
+    const struct call *call;
+    TAILQ_FOREACH(call, &kube->running, link)
+    count += is_write(call);
+    return count;
 }
 
 size_t kube_in_flight(const struct kube *kube)
@@ -807,17 +836,27 @@ static void on_stream_data(void *context, const char *bytes, size_t length)
 
 /* ---- starting ---- */
 
+/* A write that outlives its fence must not be done: neither we nor the server take longer
+ * over it than the fence allows for. */
+static char *fenced_path(const struct call *call)
+{
+    return xasprintf("%s%ctimeout=%ds", call->path, strchr(call->path, '?') ? '&' : '?',
+                     KUBE_FENCED_TIMEOUT_MS / 1000);
+}
+
 static void start_call(struct call *call)
 {
     struct kube *kube = call->kube;
+    auto_free char *path = is_fenced(call) ? fenced_path(call) : NULL;
     const struct http_request request = {
         .method = call->method,
-        .path = call->path,
+        .path = path ? path : call->path,
         .content_type = call->content_type,
         .body = call->body,
         .body_length = call->body_length,
         .timeout_ms = call->is_stream  ? 0
                       : call->is_probe ? KUBE_PROBE_TIMEOUT_MS
+                      : path           ? KUBE_FENCED_TIMEOUT_MS
                                        : KUBE_TIMEOUT_MS,
         .new_connection = call->is_probe,
         .user_agent = kube->user_agent,
@@ -831,12 +870,24 @@ static void start_call(struct call *call)
     call->transport_id = transport_start(kube->transport, &request, &handler);
 }
 
-/* Starts what the bucket and the bound on parallel requests allow. */
+/* The first that no fence holds back; NULL: none. */
+static struct call *find_startable(const struct kube *kube)
+{
+    bool is_open = !kube->fence_is_open || TAILQ_EMPTY(&kube->queued) ||
+                   kube->fence_is_open(kube->fence_context);
+    struct call *call = TAILQ_FIRST(&kube->queued);
+    while (!is_open && call && is_write(call))
+        call = TAILQ_NEXT(call, link);
+    return call;
+}
+
+/* Starts what the bucket, the bound on parallel requests and the fence allow. */
 static void pump(struct kube *kube)
 {
-    while (!TAILQ_EMPTY(&kube->queued) && kube->tokens >= 1 &&
-           kube->parallel_count < KUBE_MAX_PARALLEL) {
-        struct call *call = TAILQ_FIRST(&kube->queued);
+    while (kube->tokens >= 1 && kube->parallel_count < KUBE_MAX_PARALLEL) {
+        struct call *call = find_startable(kube);
+        if (!call)
+            return;
         leave_list(call);
         kube->tokens -= 1;
         start_call(call);
@@ -880,7 +931,7 @@ int64_t kube_next_ms(const struct kube *kube)
             next_ms = due_ms;
     }
     /* Without room among the parallel ones, a reply starts the next. */
-    if (!TAILQ_EMPTY(&kube->queued) && kube->parallel_count < KUBE_MAX_PARALLEL) {
+    if (kube->parallel_count < KUBE_MAX_PARALLEL && find_startable(kube)) {
         double missing = fmax(0, 1 - kube->tokens);
         int64_t due_ms = kube->now_ms +
                          (int64_t)ceil(missing / kube->requests_per_s * 1000);
@@ -998,6 +1049,18 @@ uint64_t kube_create(struct kube *kube, const struct kube_resource *resource,
                                  callback, context);
     const char *name = kube_name(object);
     expect(call, ns, *name ? name : NULL);
+    give_body(call, "application/json", object);
+    return enqueue(call);
+}
+
+uint64_t kube_update(struct kube *kube, const struct kube_resource *resource,
+                     const char *ns, const char *name, json_t *object,
+                     kube_callback *callback, void *context)
+{
+    assert(*kube_resource_version(object));
+    struct call *call =
+        call_new(kube, resource, "PUT", kube_path(resource, ns, name), callback, context);
+    expect(call, ns, name);
     give_body(call, "application/json", object);
     return enqueue(call);
 }

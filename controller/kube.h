@@ -23,6 +23,7 @@ enum {
     KUBE_MAX_PARALLEL = 16,          /* requests under way at once, streams not counted */
     KUBE_TIMEOUT_MS = 65000,         /* of a request: the server's own is 60 s */
     KUBE_PROBE_TIMEOUT_MS = 20000,   /* of a probe */
+    KUBE_FENCED_TIMEOUT_MS = 5000,   /* of a write behind a fence */
     KUBE_MAX_OBJECT_BYTES = 4 << 20, /* of one object */
     KUBE_MAX_DEPTH = 512,            /* of one object */
 };
@@ -35,7 +36,7 @@ struct kube_resource {
 };
 
 extern const struct kube_resource kube_node, kube_pod, kube_service, kube_config_map,
-    kube_event, kube_job, kube_model_profile, kube_cluster_model_profile,
+    kube_event, kube_lease, kube_job, kube_model_profile, kube_cluster_model_profile,
     kube_priority_class;
 
 enum kube_outcome {
@@ -83,7 +84,15 @@ void kube_set_rate(struct kube *kube, double requests_per_s, int burst);
 /* Starts what the limiter or a Retry-After held back until `now_ms`. Call before polling.
  */
 void kube_step(struct kube *kube, int64_t now_ms);
-/* When kube_step has something to do next; INT64_MAX if nothing waits. */
+/* From now on a write (any request but GET) is only sent while `is_open` says so; it is
+ * asked each time, right before the sending. Until then the write waits; others do not
+ * wait for it. A write that is sent ends after KUBE_FENCED_TIMEOUT_MS, here and (query
+ * parameter `timeout`) in the server. */
+void kube_set_fence(struct kube *kube, bool (*is_open)(void *context), void *context);
+/* Writes that have been sent and not been answered. */
+size_t kube_writes_in_flight(const struct kube *kube);
+/* When kube_step has something to do next; INT64_MAX if nothing waits, or only for the
+ * fence. */
 int64_t kube_next_ms(const struct kube *kube);
 /* Requests started and not yet answered, streams not counted. */
 size_t kube_in_flight(const struct kube *kube);
@@ -106,6 +115,10 @@ uint64_t kube_list(struct kube *kube, const struct kube_resource *resource,
 uint64_t kube_create(struct kube *kube, const struct kube_resource *resource,
                      const char *ns, json_t *object, kube_callback *callback,
                      void *context);
+/* PUT of an object that was read before: metadata.resourceVersion is required (a.18). */
+uint64_t kube_update(struct kube *kube, const struct kube_resource *resource,
+                     const char *ns, const char *name, json_t *object,
+                     kube_callback *callback, void *context);
 /* Server-side apply with force under `field_manager`; `subresource` NULL or "status". */
 uint64_t kube_apply(struct kube *kube, const struct kube_resource *resource,
                     const char *ns, const char *name, const char *subresource,

@@ -9,6 +9,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,7 +26,12 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_BAD_INPUT = 2 };
 
 /* A signal is noticed after at most this: the loop's longest wait. */
-#define LONGEST_WAIT_MS ((int64_t)1000)
+#define LONGEST_WAIT_MS         ((int64_t)1000)
+/* To finish writes and give the lease back after a signal; all is over within 5 s. */
+#define STOP_MS                 ((int64_t)3000)
+/* Where the lease is when we are in no pod. */
+#define DEFAULT_LEASE_NAMESPACE "heterotrain-system"
+#define DEFAULT_LEASE           "heterotrain-controller"
 
 static const char help[] =
     "Usage: heterotrain-controller [OPTION]...\n"
@@ -45,6 +52,11 @@ static const char help[] =
     "  --hardware-configmap NAMESPACE/NAME\n"
     "                         the same in a ConfigMap, key hardware.json; followed while\n"
     "                         running, and it wins over --hardware while it is there\n"
+    "  --no-leader-elect      there are no other replicas (--leader-elect: there may be;\n"
+    "                         one decides, the others wait. The default)\n"
+    "  --lease-namespace NAME, --lease-name NAME\n"
+    "                         by which replicas elect (default: the pod's namespace, else\n"
+    "                         heterotrain-system; heterotrain-controller)\n"
     "  --hetplan PATH         the planner (default: hetplan beside this program)\n"
     "  --requests-per-second N, --burst N\n"
     "                         limits of requests to the API server (default 20 and 30)\n"
@@ -54,14 +66,15 @@ static const char help[] =
     "\n"
     "Logs go to standard error, one event a line, key=value.\n"
     "\n"
-    "Exit status: 0 ended by a signal; 1 the API server or the planner cannot be used;\n"
-    "2 bad option, kubeconfig, settings or hardware file.\n"
+    "Exit status: 0 ended by a signal; 1 the API server or the planner cannot be used, or\n"
+    "the lease was lost; 2 bad option, kubeconfig, settings or hardware file.\n"
     "\n"
     "\"heterotrain-controller simulate --help\" explains the what-if without a cluster.\n";
 
 struct options {
     const char *kubeconfig, *context, *ns, *config, *hardware, *hardware_map, *hetplan,
-        *log;
+        *log, *lease_ns, *lease;
+    bool is_alone; /* no election */
     double requests_per_s;
     int burst;
 };
@@ -95,6 +108,10 @@ enum {
     HARDWARE,
     MAP,
     HETPLAN,
+    ELECT,
+    NO_ELECT,
+    LEASE_NAMESPACE,
+    LEASE,
     RATE,
     BURST,
     LOG,
@@ -109,6 +126,10 @@ static const struct option long_options[] = {
     { "hardware", required_argument, NULL, HARDWARE },
     { "hardware-configmap", required_argument, NULL, MAP },
     { "hetplan", required_argument, NULL, HETPLAN },
+    { "leader-elect", no_argument, NULL, ELECT },
+    { "no-leader-elect", no_argument, NULL, NO_ELECT },
+    { "lease-namespace", required_argument, NULL, LEASE_NAMESPACE },
+    { "lease-name", required_argument, NULL, LEASE },
     { "requests-per-second", required_argument, NULL, RATE },
     { "burst", required_argument, NULL, BURST },
     { "log", required_argument, NULL, LOG },
@@ -155,6 +176,16 @@ static int read_options(int argc, char **argv, struct options *options,
             break;
         case HETPLAN:
             options->hetplan = optarg;
+            break;
+        case ELECT:
+        case NO_ELECT:
+            options->is_alone = option == NO_ELECT;
+            break;
+        case LEASE_NAMESPACE:
+            options->lease_ns = optarg;
+            break;
+        case LEASE:
+            options->lease = optarg;
             break;
         case RATE:
             if (read_number("requests-per-second", optarg, 0.1, 10000,
@@ -209,23 +240,43 @@ static void protect_memory(void)
     prctl(PR_SET_DUMPABLE, 0);
 }
 
-static void run(struct auth *auth, struct controller *controller)
+/* One turn of the loop, waiting at most `longest_ms`. Time goes on while the machine is
+ * suspended: who wakes up must not believe that the lease is still its own. */
+static void turn(struct auth *auth, struct controller *controller, int64_t longest_ms)
+{
+    int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
+    auth_step(auth, now_ms);
+    controller_step(controller, now_ms, clock_ms(CLOCK_REALTIME));
+    int64_t next_ms = controller_next_ms(controller), auth_ms = auth_next_ms(auth);
+    int64_t wait_ms = (next_ms < auth_ms ? next_ms : auth_ms) - now_ms;
+    controller_poll(controller, wait_ms < longest_ms ? wait_ms : longest_ms);
+}
+
+static void stop(struct auth *auth, struct controller *controller)
+{
+    int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + STOP_MS;
+    controller_stop(controller);
+    while (!controller_has_stopped(controller) && clock_ms(CLOCK_BOOTTIME) < end_ms)
+        turn(auth, controller, STOP_MS / 10);
+}
+
+/* Until a signal, or until another replica may have taken the lease: -1. */
+static int run(struct auth *auth, struct controller *controller)
 {
     bool was_synced = false;
-    while (!stop_signal) {
-        int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
-        auth_step(auth, now_ms);
-        controller_step(controller, now_ms, clock_ms(CLOCK_REALTIME));
+    while (!stop_signal && controller_lease(controller) != LEASE_LOST) {
+        turn(auth, controller, LONGEST_WAIT_MS);
         if (!was_synced && controller_is_synced(controller)) {
             was_synced = true;
             log_event(LOG_INFO, "main", "synced");
         }
-        int64_t next_ms = controller_next_ms(controller), auth_ms = auth_next_ms(auth);
-        int64_t wait_ms = (next_ms < auth_ms ? next_ms : auth_ms) - now_ms;
-        controller_poll(controller,
-                        wait_ms < LONGEST_WAIT_MS ? wait_ms : LONGEST_WAIT_MS);
     }
-    log_event(LOG_INFO, "main", "ending", LOG_STR("signal", strsignal(stop_signal)));
+    log_event(LOG_INFO, "main", "ending",
+              LOG_STR("why", stop_signal ? strsignal(stop_signal) : "lost the lease"));
+    if (!stop_signal)
+        return -1;
+    stop(auth, controller);
+    return 0;
 }
 
 static int read_hardware(const struct options *options, struct controller_config *config,
@@ -265,7 +316,8 @@ struct program {
     struct het_arena *arena;
     struct settings settings;
     json_t *hardware;
-    char *hardware_ns, *hetplan;
+    char *hardware_ns, *hetplan, *identity;
+    struct lease_config lease;
     struct auth *auth;
     struct transport *transport;
     struct controller *controller;
@@ -278,9 +330,46 @@ static void program_fini(struct program *program)
         transport_free(program->transport);
     auth_free(program->auth);
     free(program->hetplan);
+    free(program->identity);
     free(program->hardware_ns);
     json_decref(program->hardware);
     het_arena_free(program->arena);
+}
+
+static int64_t lease_clock_ms(void *context)
+{
+    (void)context;
+    return clock_ms(CLOCK_BOOTTIME);
+}
+
+/* Of this process alone: a pod that is started again keeps the name of its host. */
+static char *make_identity(void)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    uint32_t suffix = 0;
+    gethostname(host, sizeof host - 1);
+    if (getrandom(&suffix, sizeof suffix, 0) != sizeof suffix)
+        suffix = (uint32_t)clock_ms(CLOCK_REALTIME) ^ (uint32_t)getpid();
+    return xasprintf("%s_%08" PRIx32, host, suffix);
+}
+
+static void set_lease(struct program *program, const struct options *options,
+                      const struct auth_config *auth, struct controller_config *config)
+{
+    if (options->is_alone)
+        return;
+    bool in_pod = !auth->kubeconfig && auth->service_host;
+    program->identity = make_identity();
+    program->lease = (struct lease_config){
+        .ns = options->lease_ns ? options->lease_ns
+              : in_pod          ? auth_namespace(program->auth)
+                                : DEFAULT_LEASE_NAMESPACE,
+        .name = options->lease ? options->lease : DEFAULT_LEASE,
+        .identity = program->identity,
+        .seed = config->seed,
+        .clock_ms = lease_clock_ms,
+    };
+    config->lease = &program->lease;
 }
 
 static int program_init(struct program *program, const struct options *options,
@@ -322,6 +411,7 @@ static int program_init(struct program *program, const struct options *options,
     if (!program->transport)
         return -1;
     http_transport_on_unauthorized(program->transport, auth_unauthorized);
+    set_lease(program, options, &auth, &config);
     program->controller = controller_new(program->transport, &config, err);
     return program->controller ? 0 : -1;
 }
@@ -342,10 +432,11 @@ static int run_operator(const struct options *options)
               LOG_STR("server", auth_endpoint(program.auth)->server),
               LOG_STR("as", auth_description(program.auth)),
               LOG_STR("namespace", options->ns ? options->ns : "(all)"),
-              LOG_STR("planner", program.hetplan));
-    run(program.auth, program.controller);
+              LOG_STR("planner", program.hetplan),
+              LOG_STR("identity", program.identity ? program.identity : ""));
+    int failed = run(program.auth, program.controller);
     program_fini(&program);
-    return EXIT_DONE;
+    return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* ---- simulate ---- */

@@ -303,6 +303,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
         .job = job,
         .hardware = sources->hardware,
         .settings = sources->settings ? sources->settings : settings_default(),
+        .leader = sources->leader,
     };
     if (memory)
         snapshot.memory = *memory;

@@ -89,6 +89,7 @@ struct snapshot {
     const json_t *profile;  /* ModelProfile object; NULL: not there */
     const json_t *hardware; /* the admin's hardware file; NULL: built in only */
     const struct settings *settings;
+    const char *leader; /* "identity/transitions" of who decides; NULL: no election */
 
     const struct snapshot_plan *plans; /* newest first */
     size_t plan_count;
@@ -115,6 +116,7 @@ struct snapshot_sources {
     const json_t *hardware; /* may be NULL */
     uint64_t hardware_digest;
     const struct settings *settings; /* NULL: the default */
+    const char *leader; /* "identity/transitions"; NULL: there are no other replicas */
     int64_t now_ms, wall_ms;
 };
 

@@ -385,6 +385,97 @@ START_TEST(write_with_unknown_end_is_never_repeated)
 }
 END_TEST
 
+START_TEST(update_puts_what_was_read)
+{
+    json_auto_t *pod = make_object(&kube_pod, "ns", "a", "u1", 7, NULL);
+    kube_update(kube, &kube_pod, "ns", "a", pod, record, &last);
+    struct script_request *request =
+        script_expect(script, "PUT", "/api/v1/namespaces/ns/pods/a");
+    ck_assert_str_eq(request->content_type, "application/json");
+    ck_assert(strstr(request->body, "\"resourceVersion\":\"7\"") != NULL);
+    script_reply(request, 409, -1,
+                 "{\"kind\":\"Status\",\"code\":409,\"reason\":\"Conflict\"}");
+    assert_outcome(KUBE_CONFLICT);
+}
+END_TEST
+
+static bool fence_is_open(void *context)
+{
+    return *(bool *)context;
+}
+
+/* Each verb that changes something; the rest does not wait behind it. */
+static void start_write(int write)
+{
+    json_auto_t *pod = make_object(&kube_pod, "ns", "a", "u1", 7, NULL);
+    switch (write) {
+    case 0:
+        kube_create(kube, &kube_pod, "ns", pod, record, &last);
+        break;
+    case 1:
+        kube_apply(kube, &kube_pod, "ns", "a", NULL, "m", pod, record, &last);
+        break;
+    case 2:
+        kube_patch(kube, &kube_pod, "ns", "a", NULL, pod, record, &last);
+        break;
+    case 3:
+        kube_update(kube, &kube_pod, "ns", "a", pod, record, &last);
+        break;
+    case 4:
+        kube_delete(kube, &kube_pod, "ns", "a", "u1", -1, record, &last);
+        break;
+    }
+}
+
+static const char *const write_methods[] = { "POST", "PATCH", "PATCH", "PUT", "DELETE" };
+
+START_TEST(write_waits_while_the_fence_is_closed)
+{
+    bool is_open = false;
+    kube_set_fence(kube, fence_is_open, &is_open);
+    start_write(_i);
+    kube_get(kube, &kube_pod, "ns", "b", record, &last);
+    kube_list(kube, &kube_pod, "", "limit=1", record, &last);
+    script_reply(script_expect(script, "GET", "*/b"), 404, -1, "");
+    script_reply(script_expect(script, "GET", "*limit=1"), 404, -1, "");
+    kube_step(kube, 100000);
+    script_expect_nothing(script);
+    ck_assert_int_eq(kube_next_ms(kube), INT64_MAX);
+    ck_assert_uint_eq(kube_writes_in_flight(kube), 0);
+
+    is_open = true;
+    kube_step(kube, 100001);
+    struct script_request *request = script_expect(
+        script, write_methods[_i], _i == 1 ? "*&timeout=5s" : "*?timeout=5s");
+    ck_assert_int_eq(request->timeout_ms, KUBE_FENCED_TIMEOUT_MS);
+    ck_assert_uint_eq(kube_writes_in_flight(kube), 1);
+    /* Once more after a while, unless the fence has closed. */
+    is_open = false;
+    script_reply(request, 429, 1, "");
+    kube_step(kube, 100002);
+    kube_step(kube, 101002);
+    script_expect_nothing(script);
+    ck_assert_uint_eq(kube_writes_in_flight(kube), 0);
+}
+END_TEST
+
+/* The fence may close between two writes of one burst, or in an answer's callback. */
+static bool fence_closes_after(void *context)
+{
+    int *left = context;
+    return (*left)-- > 0;
+}
+
+START_TEST(fence_is_asked_before_each_write)
+{
+    int left = 3;
+    kube_set_fence(kube, fence_closes_after, &left);
+    for (int i = 0; i < 5; i++)
+        start_write(0);
+    ck_assert_uint_eq(script_open_count(script), 3);
+}
+END_TEST
+
 START_TEST(limiter_allows_30_at_once_and_20_a_second)
 {
     kube_set_rate(kube, 20, 30);
@@ -887,6 +978,9 @@ Suite *test_kube_suite(void)
     tcase_add_test(verbs, refused_connection_is_told_at_once);
     tcase_add_test(verbs, too_long_reply_is_not_asked_for_again);
     tcase_add_test(verbs, write_with_unknown_end_is_never_repeated);
+    tcase_add_test(verbs, update_puts_what_was_read);
+    tcase_add_loop_test(verbs, write_waits_while_the_fence_is_closed, 0, 5);
+    tcase_add_test(verbs, fence_is_asked_before_each_write);
     tcase_add_test(verbs, limiter_allows_30_at_once_and_20_a_second);
     tcase_add_test(verbs, sixteen_requests_run_at_once);
     tcase_add_test(verbs, clock_that_goes_back_gives_no_tokens);
