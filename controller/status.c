@@ -437,6 +437,8 @@ json_t *status_recount(const struct snapshot *snapshot)
 {
     json_t *status = json_deep_copy(json_object_get(snapshot->job, "status"));
     json_t *pods = json_object_get(status, "pods");
+    /* The spec may still be changed; it is seen, and nothing follows. */
+    set_integer(status, "observedGeneration", snapshot->spec.generation);
     /* What has ended stays counted when somebody tidies the pods away. */
     if (json_integer_value(json_object_get(pods, "pending")) ||
         json_integer_value(json_object_get(pods, "running")))

@@ -35,8 +35,8 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
  * node since. */
 void status_find_succeeded(const struct snapshot *snapshot,
                            const struct snapshot_plan *plan, bool *ret);
-/* The present status of a finished job with its pods counted anew: they end after it. A
- * new reference. */
+/* The present status of a finished job with its pods counted anew, as they end after it,
+ * and the spec's generation. A new reference. */
 json_t *status_recount(const struct snapshot *snapshot);
 /* Whether writing `status` over the job's present status would change anything. */
 bool status_differs(const json_t *job, const json_t *status);

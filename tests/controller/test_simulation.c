@@ -178,6 +178,16 @@ static int64_t planned_on(const json_t *map, const char *name)
     return gpus;
 }
 
+static json_t *job_of(const json_t *child)
+{
+    json_t *job = embedded_find(server, "heterotrainingjobs",
+                                object_text(child, "metadata.namespace"),
+                                label(child, LABEL_JOB_NAME));
+    return job && !strcmp(object_text(job, "metadata.uid"), label(child, LABEL_JOB_UID))
+               ? job
+               : NULL;
+}
+
 /* A pod of the new generation is created only when no older one can hold a GPU or run a
  * rank, and after the plan that it is of. */
 static void check_new_pod(const json_t *pod)
@@ -185,6 +195,8 @@ static void check_new_pod(const json_t *pod)
     const char *uid = label(pod, LABEL_JOB_UID);
     const char *name = object_text(pod, "metadata.name");
     int64_t generation = generation_of(pod);
+    if (is_late && !job_of(pod))
+        return; /* nobody told us that the job is gone; the pod goes with it */
     hold(find_plan(uid, generation) != NULL, "%s has no plan", name);
     hold(generation == newest_generation(uid), "%s is of an old plan", name);
     const json_t *term =
@@ -207,16 +219,6 @@ static void check_new_pod(const json_t *pod)
         hold(generation_of(other) == generation, "%s is created while %s is alive", name,
              object_text(other, "metadata.name"));
     }
-}
-
-static json_t *job_of(const json_t *child)
-{
-    json_t *job = embedded_find(server, "heterotrainingjobs",
-                                object_text(child, "metadata.namespace"),
-                                label(child, LABEL_JOB_NAME));
-    return job && !strcmp(object_text(job, "metadata.uid"), label(child, LABEL_JOB_UID))
-               ? job
-               : NULL;
 }
 
 static bool is_retired(const json_t *map)
@@ -345,6 +347,9 @@ static void check_status(const json_t *job)
     if (is_condition(job, "Running", "True"))
         hold(allocated == planned, "%s: %lld GPUs are allocated, %lld planned", name,
              (long long)allocated, (long long)planned);
+    if (is_condition(job, "Suspended", "True") && !snapshot_job_is_finished(job))
+        hold(allocated == 0 && !count_pods(job, "Running"),
+             "%s is suspended and holds %lld GPUs", name, (long long)allocated);
     /* Ranks may end one by one. The other way round need not be: a pod that runs on a
      * silent node is not ready. */
     if (is_condition(job, "Running", "True"))
@@ -736,6 +741,203 @@ START_TEST(job_made_again_under_its_name_is_another)
 }
 END_TEST
 
+/* ---- the life of a job ---- */
+
+START_TEST(suspended_job_leaves_its_gpus_to_others_and_comes_back)
+{
+    put_job("j", 8);
+    run_s(30);
+    put_job("waits", 8);
+    run_s(60);
+    auto_free char *before = nodes_of("waits");
+    ck_assert_str_eq(before, "v-0 v-1 ");
+    do_event("suspend job/j");
+    run_s(300);
+    check_condition("j", "Suspended", "True", "JobSuspended");
+    auto_free char *sleeping = nodes_of("j");
+    ck_assert_str_eq(sleeping, "");
+    auto_free char *moved = nodes_of("waits");
+    ck_assert_str_eq(moved, "a-0 a-1 "); /* twice as fast there */
+    check_quiet();
+    do_event("resume job/j");
+    run_s(60);
+    ck_assert(runs("j"));
+    check_condition("j", "Suspended", "False", "JobResumed");
+    ck_assert_str_eq(object_text(job("j"), "status.plan.trigger"), "Resumed");
+    ck_assert_int_eq(object_integer(job("j"), "status.restarts", 0), 0);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(job_that_is_suspended_when_it_is_made_waits_for_its_resume)
+{
+    put_job("j", 8);
+    do_event("suspend job/j"); /* before anybody has seen it */
+    run_s(60);
+    ck_assert_uint_eq(embedded_count(server, "configmaps"), 0);
+    check_condition("j", "PlanFeasible", "Unknown", "JobSuspended");
+    check_quiet();
+    do_event("resume job/j");
+    run_s(60);
+    ck_assert(runs("j"));
+    ck_assert_str_eq(object_text(job("j"), "status.plan.trigger"), "JobCreated");
+}
+END_TEST
+
+START_TEST(suspended_job_gives_up_pods_of_a_node_that_dies)
+{
+    put_job("j", 8);
+    run_s(30);
+    do_event("notready node/a-0");
+    do_event("suspend job/j");
+    run_s(600);
+    check_condition("j", "Suspended", "True", "JobSuspended");
+    ck_assert_uint_eq(embedded_count(server, "pods"), 0);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(evictions_and_final_exit_codes_go_by_their_rules)
+{
+    put_job("j", 8);
+    do_event("patch job/j {\"spec\": {\"failurePolicy\": {\"maxRestarts\": 0, "
+             "\"nonRetryableExitCodes\": [7]}}}");
+    run_s(30);
+    do_event("evict pod/j-1-1");
+    run_s(120);
+    ck_assert(runs("j"));
+    ck_assert_int_eq(object_integer(job("j"), "status.restarts", 0), 0);
+    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 2);
+    do_event("fail pod/j-2-1 7");
+    run_s(60);
+    check_condition("j", "Failed", "True", "NonRetryableExitCode");
+    check_quiet();
+}
+END_TEST
+
+START_TEST(healthy_time_makes_restarts_forgotten)
+{
+    put_job("j", 8);
+    do_event("patch job/j {\"spec\": {\"failurePolicy\": {\"maxRestarts\": 1, "
+             "\"resetAfterSeconds\": 1000}}}");
+    run_s(30);
+    for (int generation = 1; generation <= 3; generation++) {
+        run_s(1000);
+        auto_free char *event = xasprintf("fail pod/j-%d-0 3", generation);
+        do_event(event);
+        run_s(120);
+        ck_assert(runs("j"));
+        ck_assert_int_eq(object_integer(job("j"), "status.restarts", 0), 1);
+    }
+    do_event("fail pod/j-4-0 3");
+    run_s(60);
+    check_condition("j", "Failed", "True", "RestartLimitReached");
+}
+END_TEST
+
+START_TEST(deadline_and_time_to_live_end_a_job_to_the_second)
+{
+    put_job("j", 8);
+    do_event("patch job/j {\"spec\": {\"activeDeadlineSeconds\": 300, "
+             "\"ttlSecondsAfterFinished\": 100}}");
+    run_s(30);
+    int64_t started_ms, ended_ms;
+    ck_assert_int_eq(
+        timestamp_parse(object_text(job("j"), "status.startTime"), &started_ms), 0);
+    run_s(300);
+    check_condition("j", "Failed", "True", "DeadlineExceeded");
+    ck_assert_int_eq(
+        timestamp_parse(object_text(job("j"), "status.completionTime"), &ended_ms), 0);
+    ck_assert_int_eq(ended_ms - started_ms, 300000);
+    run_s((ended_ms - started_ms) / 1000 + 100 - 330 - 1);
+    ck_assert_ptr_nonnull(job("j"));
+    run_s(5);
+    ck_assert_ptr_null(job("j"));
+    run_s(60);
+    ck_assert_uint_eq(embedded_count(server, "configmaps"),
+                      0); /* the garbage collector */
+    ck_assert_uint_eq(embedded_count(server, "pods"), 0);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(rank_zero_ends_the_job_where_its_policy_says_so)
+{
+    put_job("j", 8);
+    do_event("patch job/j {\"spec\": {\"successPolicy\": \"RankZero\"}}");
+    run_s(30);
+    do_event("fail pod/j-1-0 0");
+    run_s(60);
+    check_condition("j", "Complete", "True", "RankZeroSucceeded");
+    for (size_t i = 0; i < embedded_count(server, "pods"); i++)
+        ck_assert(is_finished_pod(embedded_at(server, "pods", i)));
+    check_quiet();
+}
+END_TEST
+
+START_TEST(rank_that_succeeded_is_not_lost_with_its_node)
+{
+    put_job("j", 8);
+    run_s(30);
+    do_event("fail pod/j-1-1 0");
+    run_s(10);
+    do_event("delete node/a-1");
+    do_event("delete pod/j-1-1");
+    run_s(300);
+    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 1);
+    ck_assert_str_eq(object_text(job("j"), "status.pods.succeededIndexes"), "1");
+    do_event("fail pod/j-1-0 0");
+    run_s(30);
+    check_condition("j", "Complete", "True", "AllPodsSucceeded");
+    check_quiet();
+}
+END_TEST
+
+START_TEST(change_of_the_pods_replaces_them_under_the_same_plan)
+{
+    put_job("j", 8);
+    run_s(30);
+    auto_free char *hash = xstrdup(object_text(job("j"), "status.plan.hash"));
+    do_event("patch job/j {\"spec\": {\"runtime\": {\"masterPort\": 29501}}}");
+    run_s(60);
+    ck_assert(runs("j"));
+    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 2);
+    ck_assert_str_eq(object_text(job("j"), "status.plan.hash"), hash);
+    ck_assert_str_eq(object_text(job("j"), "status.plan.trigger"), "PodsChanged");
+    check_quiet();
+}
+END_TEST
+
+START_TEST(scale_is_followed_down_and_up)
+{
+    put_job("j", 8);
+    run_s(30);
+    ck_assert_int_eq(object_integer(job("j"), "status.allocatedGPUs", 0), 8);
+    do_event("patch job/j {\"spec\": {\"resources\": {\"maxGPUs\": 4}}}");
+    run_s(60);
+    ck_assert(runs("j"));
+    ck_assert_int_eq(object_integer(job("j"), "status.allocatedGPUs", 0), 4);
+    do_event("patch job/j {\"spec\": {\"resources\": {\"maxGPUs\": 8}}}");
+    run_s(300);
+    ck_assert(runs("j"));
+    ck_assert_int_eq(object_integer(job("j"), "status.allocatedGPUs", 0), 8);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(job_of_another_manager_is_left_alone)
+{
+    put_job("j", 8);
+    /* The schema forbids the change; here it stands for a job that was made so. */
+    do_event("patch job/j {\"spec\": {\"managedBy\": \"example.com/other\", "
+             "\"ttlSecondsAfterFinished\": 0}}");
+    uint64_t writes = embedded_statistics(server).writes;
+    run_s(60);
+    ck_assert_uint_eq(embedded_statistics(server).writes, writes);
+    ck_assert_ptr_null(json_object_get(job("j"), "status"));
+}
+END_TEST
+
 START_TEST(work_for_a_plan_is_bounded)
 {
     put_job("j", 14);
@@ -801,15 +1003,50 @@ static uint64_t live_through(struct one_fault *one)
     return writes;
 }
 
+/* A job from a pause over a change of its pods to the end of its time to live. */
+static uint64_t live_with_pauses(struct one_fault *one)
+{
+    begin(one->at, false);
+    embedded_set_faults(server, strike, one);
+    simulation_before_round(simulation, die_once, one);
+    put_job("j", 8);
+    run_s(60);
+    do_event("suspend job/j");
+    run_s(120);
+    hold(!embedded_count(server, "pods") && is_condition(job("j"), "Suspended", "True"),
+         "write %llu, fault %d: the job does not sleep", (unsigned long long)one->at,
+         one->fault);
+    do_event("resume job/j");
+    run_s(60);
+    do_event("patch job/j {\"spec\": {\"runtime\": {\"masterPort\": 29501}, "
+             "\"ttlSecondsAfterFinished\": 10}}");
+    run_s(120);
+    hold(runs("j") && object_integer(job("j"), "status.restarts", 0) == 0,
+         "write %llu, fault %d: the job does not run again", (unsigned long long)one->at,
+         one->fault);
+    check_rest();
+    do_event("succeed job/j");
+    run_s(120);
+    hold(!job("j"), "write %llu, fault %d: the job is kept", (unsigned long long)one->at,
+         one->fault);
+    check_no_orphans();
+    uint64_t writes = embedded_statistics(server).writes;
+    teardown();
+    return writes;
+}
+
 /* Each write with SEEDS=n; without it every third, another third for each fault. */
 static void strike_each_write(enum embedded_fault fault, bool dies)
 {
-    struct one_fault none = { 0 };
-    uint64_t writes = live_through(&none);
+    uint64_t (*const lives[])(struct one_fault *) = { live_through, live_with_pauses };
     uint64_t step = getenv("SEEDS") ? 1 : 3;
-    for (uint64_t at = 1 + fault % step; at <= writes; at += step) {
-        struct one_fault one = { .at = at, .fault = fault, .dies = dies };
-        live_through(&one);
+    for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
+        struct one_fault none = { 0 };
+        uint64_t writes = lives[i](&none);
+        for (uint64_t at = 1 + fault % step; at <= writes; at += step) {
+            struct one_fault one = { .at = at, .fault = fault, .dies = dies };
+            lives[i](&one);
+        }
     }
 }
 
@@ -888,7 +1125,7 @@ static void random_event(struct shaker *shaker)
     static const char *const jobs[] = { "j", "k" };
     const char *name = jobs[draw(shaker, 2)];
     auto_free char *event = NULL;
-    switch (draw(shaker, 10)) {
+    switch (draw(shaker, 11)) {
     case 0:
         if (job(name))
             event = xasprintf("delete job/%s", name);
@@ -906,6 +1143,9 @@ static void random_event(struct shaker *shaker)
     case 2:
         if (draw(shaker, 4) == 0)
             event = xasprintf("succeed job/%s", name);
+        break;
+    case 3:
+        event = xasprintf("%s job/%s", draw(shaker, 2) ? "suspend" : "resume", name);
         break;
     default:
         event = xasprintf("%s node/%s", verbs[draw(shaker, 7)], nodes[draw(shaker, 4)]);
@@ -982,6 +1222,8 @@ static void shake(uint64_t with_seed, unsigned faults, unsigned restarts)
     embedded_set_random_faults(server, seed, 0, 0);
     simulation_before_round(simulation, NULL, NULL);
     heal();
+    try_event("resume job/j"); /* if it is there, as k below */
+    try_event("resume job/k");
     run_s(1200); /* restart back-offs, cooldowns, planner back-offs */
     check_rest();
     check_all_is_done();
@@ -1063,6 +1305,21 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, job_made_again_under_its_name_is_another);
     tcase_add_test(scenarios, work_for_a_plan_is_bounded);
     suite_add_tcase(suite, scenarios);
+    TCase *lives = tcase_create("lives");
+    tcase_set_timeout(lives, 60);
+    tcase_add_checked_fixture(lives, setup, teardown);
+    tcase_add_test(lives, suspended_job_leaves_its_gpus_to_others_and_comes_back);
+    tcase_add_test(lives, job_that_is_suspended_when_it_is_made_waits_for_its_resume);
+    tcase_add_test(lives, suspended_job_gives_up_pods_of_a_node_that_dies);
+    tcase_add_test(lives, evictions_and_final_exit_codes_go_by_their_rules);
+    tcase_add_test(lives, healthy_time_makes_restarts_forgotten);
+    tcase_add_test(lives, deadline_and_time_to_live_end_a_job_to_the_second);
+    tcase_add_test(lives, rank_zero_ends_the_job_where_its_policy_says_so);
+    tcase_add_test(lives, rank_that_succeeded_is_not_lost_with_its_node);
+    tcase_add_test(lives, change_of_the_pods_replaces_them_under_the_same_plan);
+    tcase_add_test(lives, scale_is_followed_down_and_up);
+    tcase_add_test(lives, job_of_another_manager_is_left_alone);
+    suite_add_tcase(suite, lives);
     TCase *writes = tcase_create("writes");
     tcase_set_timeout(writes, 300);
     tcase_add_test(writes, controller_dies_before_a_write);
