@@ -597,6 +597,7 @@ static void set_answer(struct job *job, enum answer_kind kind, uint64_t digest,
         .kind = kind,
         .digest = digest,
         .spec_digest = job->memory.planning_spec_digest,
+        .parts = job->memory.planning_parts,
         .asked_ms = job->memory.planning_asked_ms,
         .text = new_text,
         .message = new_message,
@@ -729,6 +730,7 @@ static void keep_question(struct controller *controller, struct job *job,
         job->memory.is_planning = true;
         job->memory.planning_digest = action->digest;
         job->memory.planning_spec_digest = action->spec_digest;
+        job->memory.planning_parts = action->parts;
         job->memory.planning_asked_ms = controller->now_ms;
         workqueue_add(controller->questions, job->key);
     }

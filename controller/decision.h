@@ -35,6 +35,7 @@ struct action {
     int64_t grace_s;   /* ACTION_DELETE: -1 the object's own */
     json_t *object;    /* owned by the decision; not of DELETE and REFRESH */
     uint64_t digest, spec_digest; /* ACTION_PLAN: of the question */
+    struct change_input parts;    /* ACTION_PLAN: of what it asks about */
     int64_t timeout_ms;           /* ACTION_PLAN */
 };
 

@@ -74,13 +74,23 @@ static json_t *job_part(const struct job_spec *spec)
     return job;
 }
 
-/* The plan that runs, so that the planner prices it with the present input; NULL: none.
- */
-static json_t *running_plan(const struct snapshot *snapshot)
+/* The newest plan, so that the planner prices it with the present input, and moves little
+ * of what its nodes hold, even if it was stopped; NULL: none. */
+static json_t *last_plan(const struct snapshot *snapshot)
 {
-    if (!snapshot->plan_count || *snapshot->plans[0].retired || !snapshot->plans[0].plan)
+    if (!snapshot->plan_count || !snapshot->plans[0].plan)
         return NULL;
     return het_codec_plan_json(snapshot->plans[0].plan);
+}
+
+/* How much slower a plan may be that moves less; whatever it costs, where a checkpoint
+ * can be loaded by few plans. */
+static json_t *migration_part(const struct job_spec *spec)
+{
+    return PACK("{s:I}", "stablePercent",
+                spec->resharding == RESHARDING_ANY
+                    ? (json_int_t)spec->min_improvement_percent
+                    : (json_int_t)1000000);
 }
 
 json_t *desired_question(const struct snapshot *snapshot)
@@ -90,9 +100,12 @@ json_t *desired_question(const struct snapshot *snapshot)
         return NULL;
     json_t *question = PACK("{s:{s:O}, s:O, s:o}", "cluster", "nodes", nodes, "profile",
                             snapshot->profile, "job", job_part(&snapshot->spec));
-    json_t *from = running_plan(snapshot);
-    if (from)
-        json_object_set_new(json_object_get(question, "job"), "from", from);
+    json_t *from = last_plan(snapshot);
+    if (from) {
+        json_t *job = json_object_get(question, "job");
+        json_object_set_new(job, "from", from);
+        json_object_set_new(job, "migration", migration_part(&snapshot->spec));
+    }
     if (snapshot->hardware)
         json_object_set(question, "hardware", (json_t *)(uintptr_t)snapshot->hardware);
     return question;
@@ -162,6 +175,20 @@ static struct het_render_job render_job(const struct snapshot *snapshot,
 
 /* ---- plan ConfigMap ---- */
 
+/* What it was made for, and how often plans were made of late. */
+static void note_planning(json_t *annotations,
+                          const struct desired_generation *generation)
+{
+    json_object_set_new(annotations, ANNOTATION_INPUT_PARTS,
+                        json_string(generation->input_parts));
+    if (*generation->replan_times)
+        json_object_set_new(annotations, ANNOTATION_REPLAN_TIMES,
+                            json_string(generation->replan_times));
+    if (generation->planner_ms >= 0)
+        json_object_set_new(annotations, ANNOTATION_PLANNER_MS,
+                            json_sprintf("%" PRId64, generation->planner_ms));
+}
+
 int desired_config_map(const struct snapshot *snapshot,
                        const struct desired_generation *generation, json_t **ret,
                        struct het_error *err)
@@ -197,6 +224,7 @@ int desired_config_map(const struct snapshot *snapshot,
                  ANNOTATION_REPLANS, json_sprintf("%" PRId64, generation->replans),
                  ANNOTATION_COMPUTED_AT, computed_at, ANNOTATION_PLAN_HASH, hash,
                  ANNOTATION_LEADER, snapshot->leader));
+        note_planning(json_object_get(metadata, "annotations"), generation);
         *ret = PACK("{s:s, s:s, s:o, s:b, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind",
                     "ConfigMap", "metadata", metadata, "immutable", 1, "data",
                     "plan.json", plan_text, "rankmap.json", rank_text, "hostfile",

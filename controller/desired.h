@@ -12,6 +12,9 @@ struct desired_generation {
     const struct het_plan *plan; /* unbound */
     const char *trigger;         /* "JobCreated", "NodeLost", ... */
     uint64_t input_digest;
+    const char *input_parts;  /* change.h */
+    const char *replan_times; /* ANNOTATION_REPLAN_TIMES; "": none */
+    int64_t planner_ms;       /* -1: no search led to this generation */
     int64_t restarts, replans;
 };
 

@@ -146,6 +146,11 @@ static const struct choice replan_modes[] = {
     { "Manual", "Manual" },
     { "Never", "Never" },
 };
+static const struct choice reshardings[] = {
+    { "Reshardable", "Reshardable" },
+    { "SamePipeline", "SamePipeline" },
+    { "SamePlan", "SamePlan" },
+};
 /* Work budgets of the search (hetplan --effort). */
 static const struct choice efforts[] = {
     { "Normal", "1000000" },
@@ -352,6 +357,26 @@ static void read_planner(struct reader *reader, struct job_spec *spec)
         read_integer(reader, "planner.constraints.memoryHeadroomPercent", 8, 0, 90);
 }
 
+/* The set of changes that may lead to a new plan; all if the list is left out. */
+static unsigned read_triggers(struct reader *reader)
+{
+    const json_t *list = find(reader->spec, "replanPolicy.triggers");
+    if (!list)
+        return CHANGE_ALL;
+    unsigned set = 0;
+    bool good = json_is_array(list) && json_array_size(list) <= CHANGE_COUNT;
+    for (size_t i = 0; good && i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        unsigned bit = name ? change_parse(name) : 0;
+        good = bit != 0;
+        set |= bit;
+    }
+    if (!good)
+        refuse(reader, "InvalidSpec",
+               "spec.replanPolicy.triggers: must be a list of names that the schema has");
+    return good && set ? set : CHANGE_ALL;
+}
+
 static void read_replan_policy(struct reader *reader, struct job_spec *spec)
 {
     const char *mode = READ_CHOICE(reader, "replanPolicy.mode", replan_modes);
@@ -367,10 +392,21 @@ static void read_replan_policy(struct reader *reader, struct job_spec *spec)
                             NODE_FAILURE_GRACE_MS / 1000, 0, 3600);
     spec->min_improvement_percent =
         read_integer(reader, "replanPolicy.minImprovementPercent", 15, 0, 1000);
+    spec->amortization_ms =
+        1000 * read_integer(reader, "replanPolicy.amortizationSeconds", 3600, 1, 2592000);
+    spec->max_replans_per_hour =
+        read_integer(reader, "replanPolicy.maxReplansPerHour", 6, 1, 3600);
+    spec->replan_triggers = read_triggers(reader);
 }
 
 static void read_runtime(struct reader *reader, struct job_spec *spec)
 {
+    const char *resharding = READ_CHOICE(reader, "checkpoint.resharding", reshardings);
+    spec->resharding = !strcmp(resharding, "SamePlan")       ? RESHARDING_SAME_PLAN
+                       : !strcmp(resharding, "SamePipeline") ? RESHARDING_SAME_PIPELINE
+                                                             : RESHARDING_ANY;
+    spec->checkpoint_interval_ms =
+        1000 * read_integer(reader, "checkpoint.intervalSeconds", 0, 1, 604800);
     spec->checkpoint_uri = read_text(reader, "checkpoint.storageURI", NULL, 1024);
     spec->runtime = READ_CHOICE(reader, "runtime.type", runtimes);
     spec->container_name = read_text(reader, "runtime.containerName", NULL, 63);
@@ -460,6 +496,11 @@ int job_spec_parse(struct het_arena *arena, const json_t *job, struct job_spec *
     read_runtime(&reader, &spec);
     read_failure_policy(&reader, &spec);
     read_life(&reader, &spec);
+    const json_t *annotations = find(job, "metadata.annotations");
+    spec.approved_hash =
+        text_or_empty(json_object_get(annotations, ANNOTATION_APPROVE_PLAN));
+    spec.is_dry_run =
+        !strcmp(text_or_empty(json_object_get(annotations, ANNOTATION_DRY_RUN)), "true");
     refuse_unsupported(&reader);
     if (reader.reason) {
         *ret_reason = reader.reason;

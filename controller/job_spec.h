@@ -5,6 +5,7 @@
 #ifndef CONTROLLER_JOB_SPEC_H
 #define CONTROLLER_JOB_SPEC_H
 
+#include "controller/change.h"
 #include "planner/hetplan.h"
 
 #include <jansson.h>
@@ -38,7 +39,21 @@
 #define ANNOTATION_RETIRED      "heterotrain.io/retired"
 #define ANNOTATION_RETIRED_AT   "heterotrain.io/retired-at"
 
+/* The milliseconds that the search took. */
+#define ANNOTATION_PLANNER_MS   "heterotrain.io/planner-milliseconds"
+/* What the plan was made for, by parts (change.h). */
+#define ANNOTATION_INPUT_PARTS  "heterotrain.io/input-parts"
+/* Seconds since 1970 of the voluntary re-plans of the last hour, up to this one. */
+#define ANNOTATION_REPLAN_TIMES "heterotrain.io/replan-times"
+
+/* Annotations of a job, by its owner. */
+#define ANNOTATION_APPROVE_PLAN "heterotrain.io/approve-plan" /* hash of a candidate */
+#define ANNOTATION_DRY_RUN      "heterotrain.io/dry-run"      /* "true" */
+
 enum replan_mode { REPLAN_AUTOMATIC, REPLAN_MANUAL, REPLAN_NEVER };
+
+/* Which plans can load a checkpoint of another plan. */
+enum resharding { RESHARDING_ANY, RESHARDING_SAME_PIPELINE, RESHARDING_SAME_PLAN };
 
 struct job_gpu_type {
     const char *name;
@@ -69,11 +84,16 @@ struct job_spec {
 
     enum replan_mode replan_mode;
     int64_t debounce_ms, cooldown_ms, node_failure_grace_ms;
-    int64_t min_improvement_percent;
+    int64_t min_improvement_percent, amortization_ms, max_replans_per_hour;
+    unsigned replan_triggers;  /* bits of enum change (change.h) */
+    const char *approved_hash; /* ANNOTATION_APPROVE_PLAN; "": none */
+    bool is_dry_run;
 
     const char *checkpoint_uri; /* NULL: none */
-    const char *runtime;        /* "torchrun", "custom" */
-    const char *container_name; /* NULL: the first container */
+    enum resharding resharding;
+    int64_t checkpoint_interval_ms; /* 0: not known */
+    const char *runtime;            /* "torchrun", "custom" */
+    const char *container_name;     /* NULL: the first container */
     int64_t master_port;
     const char *plan_mount_path;
     const json_t *pod_template; /* object with "spec" */

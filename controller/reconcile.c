@@ -180,7 +180,9 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
         run_current(&pass);
     } else if (pass.can_plan) {
         generation_fence_older(&pass, 0);
-        if (!life_is_past_deadline(&pass) && !planning_wait_for_refused(&pass))
+        if (snapshot->spec.is_dry_run)
+            planning_preview(&pass);
+        else if (!life_is_past_deadline(&pass) && !planning_wait_for_refused(&pass))
             planning_seek(&pass, "JobCreated", 0, 0, "PlanComputed");
     } else {
         ret->summary = "not accepted";

@@ -1,5 +1,9 @@
 #include "controller/replan_rule.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #define HOUR_MS ((int64_t)3600000)
 
 struct replan_rule_verdict replan_rule_judge(const struct replan_rule_input *input)
@@ -35,6 +39,47 @@ double replan_rule_lost_work_s(bool acknowledges, bool is_asked, double interval
     else if (!acknowledges && !is_asked)
         lost_s = running_s;
     return lost_s < running_s ? lost_s : running_s;
+}
+
+size_t replan_rule_read_times(struct het_arena *arena, const char *text,
+                              int64_t **ret_times_ms)
+{
+    size_t most = 1, count = 0;
+    for (const char *c = text; *c; c++)
+        most += *c == ' ';
+    if (most > REPLAN_RULE_MAX_TIMES)
+        most = REPLAN_RULE_MAX_TIMES;
+    int64_t *times = HET_ARENA_ARRAY(arena, int64_t, most);
+    while (count < most) {
+        char *end;
+        long long seconds = strtoll(text, &end, 10);
+        if (end == text || seconds < 0 || seconds > INT32_MAX * 100LL)
+            break; /* somebody else's hand */
+        times[count++] = seconds * 1000;
+        text = end;
+    }
+    *ret_times_ms = times;
+    return count;
+}
+
+const char *replan_rule_add_time(struct het_arena *arena, const char *text,
+                                 int64_t now_ms, bool is_new)
+{
+    int64_t *times;
+    size_t count = replan_rule_read_times(arena, text, &times);
+    const size_t digits = 24; /* of an int64_t, a blank, and some */
+    char *result = het_arena_alloc(arena, (count + 1) * digits);
+    size_t length = 0;
+    result[0] = '\0';
+    for (size_t i = 0; i <= count; i++) {
+        bool keeps = i < count ? times[i] > now_ms - HOUR_MS && times[i] <= now_ms
+                               : is_new;
+        int64_t seconds = (i < count ? times[i] : now_ms) / 1000;
+        if (keeps)
+            length += (size_t)snprintf(result + length, digits, "%s%" PRId64,
+                                       length ? " " : "", seconds);
+    }
+    return result;
 }
 
 int64_t replan_rule_allowed_ms(const int64_t *times_ms, size_t count, int64_t most,

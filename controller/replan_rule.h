@@ -13,6 +13,8 @@
 #ifndef CONTROLLER_REPLAN_RULE_H
 #define CONTROLLER_REPLAN_RULE_H
 
+#include "planner/hetplan.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +22,8 @@
 /* From the decision to all pods ready, where no generation of the job has been measured:
  * an image that is on the node, a process group, a checkpoint read. Our estimate. */
 #define REPLAN_RULE_RESTART_S 60.0
+
+#define REPLAN_RULE_MAX_TIMES ((size_t)3600) /* the largest maxReplansPerHour */
 
 struct replan_rule_input {
     double current_s, candidate_s; /* of an iteration */
@@ -48,6 +52,15 @@ struct replan_rule_verdict replan_rule_judge(const struct replan_rule_input *inp
  * most `running_s`, since when it runs. */
 double replan_rule_lost_work_s(bool acknowledges, bool is_asked, double interval_s,
                                double running_s);
+
+/* The times in `text`, "1767225600 1767225900": seconds since 1970, as ms in
+ * `ret_times_ms` (in `arena`), at most REPLAN_RULE_MAX_TIMES of them. */
+size_t replan_rule_read_times(struct het_arena *arena, const char *text,
+                              int64_t **ret_times_ms);
+/* `text` without what is more than an hour before `now_ms` or after it, and with `now_ms`
+ * if it `is_new`; in `arena`. */
+const char *replan_rule_add_time(struct het_arena *arena, const char *text,
+                                 int64_t now_ms, bool is_new);
 
 /* When one more voluntary re-plan is allowed, by the times of the last ones (ms since
  * 1970, ascending; those after `now_ms` are of a clock that was wrong): at most `most` in

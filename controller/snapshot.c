@@ -217,6 +217,8 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
             .hash = kube_annotation(objects[i], ANNOTATION_PLAN_HASH),
             .retired = kube_annotation(objects[i], ANNOTATION_RETIRED),
             .generation = number_of(kube_label(objects[i], LABEL_PLAN_GENERATION)),
+            .input_parts = kube_annotation(objects[i], ANNOTATION_INPUT_PARTS),
+            .replan_times = kube_annotation(objects[i], ANNOTATION_REPLAN_TIMES),
             .restarts = number_of(kube_annotation(objects[i], ANNOTATION_RESTARTS)),
             .replans = number_of(kube_annotation(objects[i], ANNOTATION_REPLANS)),
             .input_digest =
@@ -251,6 +253,25 @@ static uint64_t digest_spec(const struct snapshot *snapshot, uint64_t hardware_d
     for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
         digest = digest_json(digest, json_object_get(spec, planning_parts[i]));
     return digest_json(digest, json_object_get(snapshot->profile, "spec"));
+}
+
+/* The same, so that it can be said what changed. */
+static struct change_input read_parts(const struct snapshot *snapshot,
+                                      uint64_t hardware_digest)
+{
+    struct change_input parts = { 0 };
+    const json_t *spec = json_object_get(snapshot->job, "spec");
+    for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
+        parts.spec = digest_json(parts.spec, json_object_get(spec, planning_parts[i]));
+    parts.profile = snapshot_digest(0, &hardware_digest, sizeof hardware_digest);
+    parts.profile =
+        digest_json(parts.profile, json_object_get(snapshot->profile, "spec"));
+    for (size_t i = 0; i < snapshot->node_count; i++) {
+        const struct capacity_node *node = &snapshot->nodes[i];
+        change_add_node(&parts, node->name, node->unusable, node->allocatable,
+                        node->free);
+    }
+    return parts;
 }
 
 static uint64_t digest_nodes(const struct snapshot *snapshot, uint64_t digest)
@@ -331,6 +352,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
                                         &nodes);
     snapshot.nodes = nodes;
     snapshot.spec_digest = digest_spec(&snapshot, sources->hardware_digest);
+    snapshot.input_parts = read_parts(&snapshot, sources->hardware_digest);
     snapshot.input_digest = digest_nodes(&snapshot, snapshot.spec_digest);
     *ret = snapshot;
     return true;

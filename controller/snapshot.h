@@ -19,8 +19,9 @@ enum answer_kind {
 };
 struct planner_answer {
     enum answer_kind kind;
-    uint64_t digest;      /* of the question */
-    uint64_t spec_digest; /* of its part that is not about nodes */
+    uint64_t digest;           /* of the question */
+    uint64_t spec_digest;      /* of its part that is not about nodes */
+    struct change_input parts; /* of what was asked about */
     int64_t asked_ms;
     const char *text;    /* the plan (canonical JSON), or "" */
     const char *message; /* why there is none */
@@ -37,9 +38,12 @@ struct job_memory {
     /* When the present generation was first seen unable to run as planned; 0: it can. */
     int64_t lost_since_ms;
     struct planner_answer answer;
-    uint64_t considered_digest; /* of the answer that a decision was made on last */
-    bool is_planning;           /* a child works on planning_digest */
+    /* Of the answer that a decision was made on last; metadata.generation then. */
+    uint64_t considered_digest;
+    int64_t considered_generation;
+    bool is_planning; /* a child works on planning_digest */
     uint64_t planning_digest, planning_spec_digest;
+    struct change_input planning_parts;
     int64_t planning_asked_ms;
     int planner_failures; /* in a row */
     int64_t planner_failed_ms;
@@ -72,6 +76,8 @@ struct snapshot_plan {
     int64_t created_wall_ms;
     uint64_t input_digest;
     int64_t restarts, replans;
+    const char *input_parts;     /* change.h; "": not known */
+    const char *replan_times;    /* ANNOTATION_REPLAN_TIMES */
     const struct het_plan *plan; /* NULL if plan.json cannot be read */
     struct het_rank_node *rank_nodes;
     size_t rank_node_count;
@@ -104,6 +110,7 @@ struct snapshot {
     /* Of what the spec says about pods besides the plan; fields left out count as their
      * defaults. 0: the spec is refused. */
     uint64_t pod_digest;
+    struct change_input input_parts;
     struct job_memory memory;
     const char
         *blocked_by; /* older job that has not been answered yet ("ns/name"), NULL */

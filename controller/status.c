@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_MEMORY_PERCENT 1000  /* of status.plan.predicted.peakMemoryPercent */
-#define MAX_STAGES         64    /* the schema's bound of status.plan.stages */
-#define MAX_MESSAGE        32768 /* the schema's bound of a condition's message */
+#define MAX_MEMORY_PERCENT  1000    /* of status.plan.predicted.peakMemoryPercent */
+#define MAX_GAIN_PERCENT    1000000 /* of status.lastReplanDecision.gainPercent */
+#define MAX_CANDIDATE_BYTES ((size_t)64 << 10) /* of status.candidate.plan */
+#define MAX_STAGES          64    /* the schema's bound of status.plan.stages */
+#define MAX_MESSAGE         32768 /* the schema's bound of a condition's message */
 
 void status_set(struct status_facts *facts, const char *type, const char *status,
                 const char *reason, const char *message)
@@ -216,6 +218,10 @@ static json_t *plan_json(struct het_arena *arena, const struct snapshot_plan *pl
     json_object_set_new(
         json, "trigger",
         json_string(kube_annotation(plan->config_map, ANNOTATION_TRIGGER)));
+    const char *took = kube_annotation(plan->config_map, ANNOTATION_PLANNER_MS);
+    if (*took >= '0' && *took <= '9')
+        set_integer(json, "plannerMilliseconds",
+                    bounded(strtod(took, NULL), (int64_t)1 << 53));
     if (!plan->plan)
         return json;
     json_object_set_new(json, "algorithm", json_string(plan->plan->algorithm));
@@ -355,28 +361,107 @@ static void set_time_once(json_t *status, const json_t *present, const char *key
         json_object_set_new(status, key, time_json(wall_ms));
 }
 
+/* Without the time; a new reference. */
+static json_t *decision_json(const struct status_decision *decision)
+{
+    json_t *json = json_pack("{s:s, s:s, s:s}", "trigger", decision->trigger, "result",
+                             decision->result, "reason", decision->reason);
+    if (!decision->candidate_hash)
+        return json;
+    const int64_t most_s = (int64_t)1 << 31;
+    double percent = floor(decision->gain * 100);
+    json_object_set_new(json, "candidateHash", json_string(decision->candidate_hash));
+    set_integer(json, "currentIterationMilliseconds", milliseconds(decision->current_s));
+    set_integer(json, "candidateIterationMilliseconds",
+                milliseconds(decision->candidate_s));
+    set_integer(json, "gainPercent",
+                percent >= -100 ? bounded(percent, MAX_GAIN_PERCENT) : -100);
+    set_integer(json, "costSeconds", bounded(ceil(decision->cost_s), most_s));
+    set_integer(json, "benefitSeconds",
+                decision->benefit_s > 0 ? bounded(decision->benefit_s, most_s) : 0);
+    set_integer(json, "horizonSeconds", bounded(decision->horizon_s, most_s));
+    return json;
+}
+
+bool status_decision_is_new(const json_t *job, const struct status_decision *decision)
+{
+    json_auto_t *json = decision_json(decision);
+    json_auto_t *before =
+        json_copy(json_object_get(json_object_get(job, "status"), "lastReplanDecision"));
+    json_object_del(before, "time");
+    return !before || !json_equal(before, json);
+}
+
 static void set_decision(json_t *status, const json_t *present,
                          const struct snapshot *snapshot,
                          const struct status_facts *facts)
 {
     json_t *before = json_object_get(present, "lastReplanDecision");
-    if (!facts->decision_trigger) {
+    if (!facts->decision.trigger) {
         if (before)
             json_object_set(status, "lastReplanDecision", before);
         return;
     }
-    json_t *decision = json_pack("{s:s, s:s, s:s, s:I}", "trigger",
-                                 facts->decision_trigger, "result",
-                                 facts->decision_result, "reason", facts->decision_reason,
-                                 "gainPercent", (json_int_t)facts->decision_gain_percent);
-    json_auto_t *time = time_json(snapshot->wall_ms);
-    json_auto_t *before_timeless = json_copy(before);
-    json_object_del(before_timeless, "time");
-    if (before && json_equal(before_timeless, decision))
-        json_object_set(decision, "time", json_object_get(before, "time"));
+    json_t *decision = decision_json(&facts->decision);
+    if (status_decision_is_new(snapshot->job, &facts->decision))
+        json_object_set_new(decision, "time", time_json(snapshot->wall_ms));
     else
-        json_object_set(decision, "time", time);
+        json_object_set(decision, "time", json_object_get(before, "time"));
     json_object_set_new(status, "lastReplanDecision", decision);
+}
+
+/* ---- a plan that is shown only ---- */
+
+static json_t *candidate_json(struct het_arena *arena, const struct snapshot *snapshot,
+                              const struct het_plan *plan, const char *hash)
+{
+    json_auto_t *body = het_codec_plan_json(plan);
+    auto_free char *text = het_json_canonical(body);
+    json_t *json = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "hash", hash, "algorithm",
+                             plan->algorithm, "summary", het_render_summary(arena, plan),
+                             "parallelism", parallelism_json(plan), "predicted",
+                             predicted_json(&plan->predicted), "computedAt",
+                             time_json(snapshot->wall_ms));
+    if (strlen(text) <= MAX_CANDIDATE_BYTES)
+        json_object_set_new(json, "plan", json_string(text));
+    return json;
+}
+
+static void set_candidate(struct het_arena *arena, json_t *status, const json_t *present,
+                          const struct snapshot *snapshot,
+                          const struct status_facts *facts)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    json_t *before = json_object_get(present, "candidate");
+    if (facts->candidate_is_dropped ||
+        (!spec->is_dry_run && spec->replan_mode != REPLAN_MANUAL))
+        return;
+    const char *hash = facts->candidate ? het_codec_plan_hash(arena, facts->candidate)
+                                        : NULL;
+    if (hash && strcmp(text_of(before, "hash"), hash))
+        json_object_set_new(status, "candidate",
+                            candidate_json(arena, snapshot, facts->candidate, hash));
+    else if (before &&
+             (!facts->plan || strcmp(text_of(before, "hash"), facts->plan->hash)))
+        json_object_set(status, "candidate", before);
+}
+
+/* How long the last generation took from its decision until all its pods were ready. */
+static void set_last_start(json_t *status, const json_t *present,
+                           const struct snapshot *snapshot,
+                           const struct status_facts *facts)
+{
+    json_t *before = json_object_get(present, "lastStart");
+    int64_t measured = json_integer_value(json_object_get(before, "generation"));
+    const struct snapshot_plan *plan = facts->plan;
+    int64_t took_ms = plan ? snapshot->wall_ms - plan->created_wall_ms : -1;
+    if (plan && is_set(facts, "Running") && measured != plan->generation && took_ms >= 0)
+        json_object_set_new(
+            status, "lastStart",
+            json_pack("{s:I, s:I}", "generation", (json_int_t)plan->generation, "seconds",
+                      (json_int_t)bounded((double)took_ms / 1000, INT32_MAX)));
+    else if (before)
+        json_object_set(status, "lastStart", before);
 }
 
 /* When the last counted restart was decided: with its plan. */
@@ -410,6 +495,8 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
                   is_set(facts, "Complete") || is_set(facts, "Failed"),
                   snapshot->wall_ms);
     set_decision(status, present, snapshot, facts);
+    set_candidate(arena, status, present, snapshot, facts);
+    set_last_start(status, present, snapshot, facts);
 
     int64_t gpus = 0;
     if (plan) {

@@ -14,14 +14,24 @@ struct status_condition {
 
 #define STATUS_MAX_CONDITIONS 16
 
+/* A new plan weighed against the running one (replan_rule.h). */
+struct status_decision {
+    const char *trigger, *result, *reason;
+    const char *candidate_hash; /* NULL: there was no plan, and there are no numbers */
+    double current_s, candidate_s, gain, cost_s, benefit_s, horizon_s;
+};
+
 /* What reconcile found out; status_build turns it into JSON. */
 struct status_facts {
     struct status_condition conditions[STATUS_MAX_CONDITIONS];
     size_t condition_count;
     const struct snapshot_plan *plan; /* the newest generation; NULL: none yet */
     bool holds_gpus;                  /* its GPUs are held, or about to be */
-    const char *decision_trigger, *decision_result, *decision_reason; /* NULL: keep */
-    int64_t decision_gain_percent;
+    struct status_decision decision;  /* trigger NULL: the last one stands */
+    /* A plan that is shown and not carried out; NULL: the one shown stands, while its job
+     * is one of those that show any (Manual mode, dry run). */
+    const struct het_plan *candidate;
+    bool candidate_is_dropped;
 };
 
 void status_set(struct status_facts *facts, const char *type, const char *status,
@@ -38,6 +48,8 @@ void status_find_succeeded(const struct snapshot *snapshot,
 /* The present status of a finished job with its pods counted anew, as they end after it,
  * and the spec's generation. A new reference. */
 json_t *status_recount(const struct snapshot *snapshot);
+/* Whether the job shows another decision than `decision`, or none. */
+bool status_decision_is_new(const json_t *job, const struct status_decision *decision);
 /* Whether writing `status` over the job's present status would change anything. */
 bool status_differs(const json_t *job, const json_t *status);
 

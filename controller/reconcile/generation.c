@@ -1,5 +1,6 @@
 #include "controller/reconcile/generation.h"
 
+#include "controller/replan_rule.h"
 #include "controller/timestamp.h"
 
 #include <inttypes.h>
@@ -21,6 +22,30 @@ static int64_t next_generation(const struct pass *pass)
     return newest + 1;
 }
 
+/* What the input of `digest` was: that of the answer, or that of the plan that goes on.
+ */
+static const char *input_parts(struct pass *pass, uint64_t digest)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct planner_answer *answer = &snapshot->memory.answer;
+    char text[CHANGE_TEXT_SIZE];
+    if (pass->current && digest == pass->current->input_digest)
+        return pass->current->input_parts;
+    change_format(answer->kind != ANSWER_NONE && answer->digest == digest
+                      ? &answer->parts
+                      : &snapshot->input_parts,
+                  text);
+    return het_arena_strdup(pass->arena, text);
+}
+
+/* Times of the voluntary re-plans of the last hour; this one's too, if it is one. */
+static const char *replan_times(struct pass *pass)
+{
+    const char *before = pass->current ? pass->current->replan_times : "";
+    return replan_rule_add_time(pass->arena, before, pass->snapshot->wall_ms,
+                                pass->is_voluntary);
+}
+
 /* Decides a new generation: its ConfigMap is the decision, and the reservation of its
  * GPUs. What follows from it, the next pass does. `digest` is of the input that the plan
  * was made for. False if the plan cannot be written. */
@@ -34,6 +59,12 @@ bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t 
         .plan = plan,
         .trigger = trigger,
         .input_digest = digest,
+        .input_parts = input_parts(pass, digest),
+        .replan_times = replan_times(pass),
+        .planner_ms = snapshot->memory.answer.digest == digest &&
+                              (!pass->current || plan != pass->current->plan)
+                          ? snapshot->memory.answer.planner_ms
+                          : -1,
         .restarts = restarts,
         .replans = replans,
     };

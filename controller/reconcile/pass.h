@@ -21,6 +21,10 @@ struct pass {
     bool is_suspect;          /* a node of it is unusable, and may yet come back */
     bool is_replaced;         /* a new generation was decided in this pass */
     bool can_plan;            /* there is a profile to plan with */
+    bool is_unloadable;       /* the plan offered cannot load the checkpoint there is */
+    /* A plan was found, and may not be carried out by itself; NULL: not so. */
+    const char *approval_reason, *approval_message;
+    bool is_voluntary; /* the generation that is decided could go on */
 };
 
 /* Phases of the actions (struct action). */

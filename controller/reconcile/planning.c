@@ -1,7 +1,9 @@
 #include "controller/reconcile/planning.h"
 
+#include "controller/reconcile/candidate.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/places.h"
+#include "controller/reconcile/resharding.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -73,22 +75,62 @@ bool planning_ask(struct pass *pass)
     action->object = question;
     action->digest = snapshot->input_digest;
     action->spec_digest = snapshot->spec_digest;
+    action->parts = snapshot->input_parts;
     pass->decision->memory.input_unsettled_ms = 0;
     action->timeout_ms = snapshot->spec.planner_timeout_ms;
     return false;
 }
 
-static const struct het_plan *read_answer(struct pass *pass)
+/* A plan of an answer, with what its prediction says of the move; false if it cannot be
+ * used: it does not fit, or cannot load the job's checkpoint. */
+static bool read_offer(struct pass *pass, const json_t *json, struct planning_offer *ret)
 {
-    const struct planner_answer *answer = &pass->snapshot->memory.answer;
+    const json_t *migration =
+        json_object_get(json_object_get(json, "predicted"), "migration");
+    struct planning_offer offer = {
+        .migration_s = json_number_value(json_object_get(migration, "seconds")),
+        .state_bytes = json_number_value(
+            json_object_get(json_object_get(migration, "bytes"), "state")),
+    };
+    if (het_codec_plan(pass->arena, json, &offer.plan, NULL) < 0 ||
+        !places_fit(pass, offer.plan))
+        return false;
+    pass->is_unloadable = !resharding_allows(pass, offer.plan);
+    if (!pass->is_unloadable)
+        *ret = offer;
+    return !pass->is_unloadable;
+}
+
+/* Whether the last answer speaks of the present input, or nearly so. */
+static bool is_answer_current(const struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct planner_answer *answer = &snapshot->memory.answer;
+    if (answer->kind != ANSWER_PLAN || answer->spec_digest != snapshot->spec_digest)
+        return false;
+    return planning_is_answered(pass) ||
+           (!snapshot->memory.is_planning &&
+            snapshot->now_ms - answer->asked_ms <= STALE_ANSWER_MS &&
+            answer->digest != snapshot->memory.considered_digest &&
+            answer->asked_ms >= snapshot->memory.lost_since_ms);
+}
+
+size_t planning_offers(struct pass *pass, struct planning_offer ret[2])
+{
+    const char *text = pass->snapshot->memory.answer.text;
     json_t *json = NULL;
-    const struct het_plan *plan = NULL;
-    struct het_error err;
-    if (het_json_decode(answer->text, strlen(answer->text), "plan", &json, &err) < 0 ||
-        het_codec_plan(pass->arena, json, &plan, &err) < 0)
-        plan = NULL;
+    size_t count = 0;
+    pass->is_unloadable = false;
+    if (!is_answer_current(pass) ||
+        het_json_decode(text, strlen(text), "plan", &json, NULL) < 0)
+        return 0;
+    const json_t *stable = json_object_get(json_object_get(json, "predicted"), "stable");
+    if (stable && read_offer(pass, stable, &ret[count]))
+        count++;
+    if (read_offer(pass, json, &ret[count]))
+        count++;
     json_decref(json);
-    return plan;
+    return count;
 }
 
 /* The plan of the last answer, if it can be used now: it is for the present input; or the
@@ -96,18 +138,8 @@ static const struct het_plan *read_answer(struct pass *pass)
  * end), but the plan still fits. NULL otherwise. */
 const struct het_plan *planning_answer(struct pass *pass)
 {
-    const struct snapshot *snapshot = pass->snapshot;
-    const struct planner_answer *answer = &snapshot->memory.answer;
-    if (answer->kind != ANSWER_PLAN || answer->spec_digest != snapshot->spec_digest)
-        return NULL;
-    if (!planning_is_answered(pass) &&
-        (snapshot->memory.is_planning ||
-         snapshot->now_ms - answer->asked_ms > STALE_ANSWER_MS ||
-         answer->digest == snapshot->memory.considered_digest ||
-         answer->asked_ms < snapshot->memory.lost_since_ms))
-        return NULL;
-    const struct het_plan *plan = read_answer(pass);
-    return plan && places_fit(pass, plan) ? plan : NULL;
+    struct planning_offer offers[2];
+    return planning_offers(pass, offers) ? offers[0].plan : NULL;
 }
 
 /* ---- waiting for a plan ---- */
@@ -218,6 +250,8 @@ static void explain_no_plan(struct pass *pass)
         planning_wait(pass, "InputRefused", message);
     } else if (answer->kind == ANSWER_NO_PLAN) {
         planning_wait(pass, "NoPlanFits", message);
+    } else if (pass->is_unloadable) {
+        planning_wait(pass, "CheckpointNotLoadable", resharding_message(pass));
     } else {
         planning_wait(
             pass, "PlannerFailed",
@@ -225,8 +259,73 @@ static void explain_no_plan(struct pass *pass)
     }
 }
 
-/* The job has no generation that could run: gets a plan and decides on it. `trigger` and
- * the counters are those of the new generation. True if it was decided. */
+/* Only the same plan may follow: it moves to equal nodes, or waits for some. */
+static const struct het_plan *move_plan(struct pass *pass)
+{
+    const struct het_plan *plan = resharding_move(pass);
+    pass->decision->is_unanswered = false;
+    if (!plan)
+        planning_wait(pass, "CheckpointNotLoadable",
+                      pass_text(pass, "%s; there are not enough nodes like its own free",
+                                resharding_message(pass)));
+    return plan;
+}
+
+/* A plan for the present input, and the digest of what it was made for; NULL if there is
+ * none yet, which the conditions explain. */
+static const struct het_plan *find_plan(struct pass *pass, uint64_t *ret_digest)
+{
+    const struct het_plan *plan = candidate_find_approved(pass);
+    *ret_digest = pass->snapshot->input_digest;
+    if (plan)
+        return plan;
+    if (resharding_is_fixed(pass))
+        return move_plan(pass);
+    plan = planning_answer(pass);
+    *ret_digest = pass->snapshot->memory.answer.digest;
+    if (!plan)
+        explain_no_plan(pass);
+    else
+        pass->decision->memory.considered_digest = *ret_digest;
+    return plan;
+}
+
+/* A job of which only the plan is wanted. */
+static void show_plan(struct pass *pass, const struct het_plan *plan)
+{
+    candidate_show(pass, plan);
+    pass_set(pass, "PlanFeasible", "True", "DryRun",
+             het_render_summary(pass->arena, plan));
+    pass_set(pass, "Placed", "False", "DryRun", "dry run: no pod is created");
+    pass_set(pass, "Running", "False", "DryRun", "dry run: nothing runs");
+    pass->decision->summary = "dry run: planned";
+}
+
+/* Whether a plan that is shown already may be looked at for a while longer, however the
+ * cluster changes. */
+static bool is_shown_long_enough(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const json_t *status = json_object_get(snapshot->job, "status");
+    int64_t due = pass->decision->memory.input_changed_ms + snapshot->spec.debounce_ms;
+    if (!json_object_get(status, "candidate") || planning_is_answered(pass) ||
+        snapshot->now_ms >= due)
+        return true;
+    pass_requeue_at(pass, due);
+    return false;
+}
+
+void planning_preview(struct pass *pass)
+{
+    uint64_t digest;
+    if (is_shown_long_enough(pass)) {
+        const struct het_plan *plan = find_plan(pass, &digest);
+        if (plan)
+            show_plan(pass, plan);
+    }
+    pass->decision->is_unanswered = false; /* it takes no GPUs */
+}
+
 bool planning_seek(struct pass *pass, const char *trigger, int64_t restarts,
                    int64_t replans, const char *event)
 {
@@ -242,18 +341,20 @@ bool planning_seek(struct pass *pass, const char *trigger, int64_t restarts,
             pass, pass_text(pass, "older job %s is planned first", snapshot->blocked_by));
         return false;
     }
-    const struct het_plan *plan = planning_answer(pass);
-    if (!plan) {
-        explain_no_plan(pass);
+    uint64_t digest;
+    const struct het_plan *plan = find_plan(pass, &digest);
+    if (!plan)
+        return false;
+    pass->decision->is_unanswered = false;
+    if (pass->lost_pods_still_run && !het_plan_compare(plan, pass->current->plan))
+        return false; /* there is nothing better than what runs */
+    const char *why = pass_text(pass, "a plan for %s", trigger);
+    if (!candidate_may_follow(pass, plan, why)) {
+        planning_wait(pass, pass->approval_reason, pass->approval_message);
         return false;
     }
-    pass->decision->is_unanswered = false;
-    pass->decision->memory.considered_digest = snapshot->memory.answer.digest;
-    if (pass->lost_pods_still_run &&
-        !strcmp(het_codec_plan_hash(pass->arena, plan), pass->current->hash))
-        return false; /* there is nothing better than what runs */
     if (!generation_commit(
-            pass, plan, snapshot->memory.answer.digest, trigger, restarts, replans, event,
+            pass, plan, digest, trigger, restarts, replans, event,
             pass_text(pass, "%s (%s)", het_render_summary(pass->arena, plan), trigger)))
         return false;
     pass->decision->is_unanswered = true; /* until it is written */

@@ -21,6 +21,16 @@ bool planning_ask(struct pass *pass);
  * end), but the plan still fits. NULL otherwise. */
 const struct het_plan *planning_answer(struct pass *pass);
 
+/* The same with what it takes to get there. */
+struct planning_offer {
+    const struct het_plan *plan;
+    double migration_s, state_bytes; /* 0: the planner did not say */
+};
+/* All that the last answer offers and that can be used now, into `ret`: of plans that are
+ * good enough the one that moves least, then the fastest one if it is another. Returns
+ * how many; 0 as planning_answer's NULL. */
+size_t planning_offers(struct pass *pass, struct planning_offer ret[2]);
+
 /* Conditions of a job that has no plan, or whose planner is at work. */
 void planning_wait(struct pass *pass, const char *reason, const char *message);
 void planning_wait_for_planner(struct pass *pass, const char *message);
@@ -30,6 +40,9 @@ void planning_report_refusal(struct pass *pass);
  * holds no GPUs meanwhile, and tries again after a back-off, or when its spec changes.
  * True if it has to wait now. */
 bool planning_wait_for_refused(struct pass *pass);
+
+/* Of a job with a dry run: computes the plan and shows it, and nothing else. */
+void planning_preview(struct pass *pass);
 
 /* The job has no generation that could run: gets a plan and decides on it. `trigger` and
  * the counters are those of the new generation. True if it was decided. */

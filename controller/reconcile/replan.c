@@ -1,21 +1,204 @@
 #include "controller/reconcile/replan.h"
 
+#include "controller/reconcile/candidate.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/planning.h"
+#include "controller/reconcile/resharding.h"
+#include "controller/replan_rule.h"
+#include "controller/timestamp.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-static void record(struct pass *pass, const char *result, const char *reason, double gain)
+/* ---- why, and when ---- */
+
+/* What has changed since the plan was made; all of it if that is not known. */
+static unsigned changes(const struct pass *pass)
 {
-    pass->facts.decision_trigger = "CapacityChanged";
-    pass->facts.decision_result = result;
-    pass->facts.decision_reason = reason;
-    double percent = floor(gain * 100);
-    pass->facts.decision_gain_percent = percent > 1e6     ? 1000000
-                                        : percent >= -100 ? (int64_t)percent
-                                                          : -100; /* or no number */
+    struct change_input before;
+    if (!change_read(pass->current->input_parts, &before))
+        return CHANGE_ALL;
+    return change_between(&before, &pass->snapshot->input_parts);
+}
+
+/* The first of a set; more would be hard to read. */
+static const char *name_of(unsigned set)
+{
+    for (unsigned i = 0; i < CHANGE_COUNT; i++)
+        if (set & (1u << i) && set != CHANGE_ALL)
+            return change_name((enum change)i);
+    return "CapacityChanged";
+}
+
+/* Whether the job wants a better plan to be looked for at all; says why not. */
+static bool is_wanted(struct pass *pass, unsigned changed)
+{
+    const struct job_spec *spec = &pass->snapshot->spec;
+    if (spec->replan_mode == REPLAN_NEVER) {
+        pass_set(pass, "PlanOutdated", "Unknown", "ModeIsNever",
+                 "replanPolicy.mode is Never: no better plan is looked for");
+        return false;
+    }
+    if (resharding_is_fixed(pass)) {
+        pass_set(pass, "PlanOutdated", "False", "CheckpointNotLoadable",
+                 resharding_message(pass));
+        return false;
+    }
+    if (spec->replan_triggers != CHANGE_ALL && !(spec->replan_triggers & changed)) {
+        pass_set(pass, "PlanOutdated", "Unknown", "TriggerNotListed",
+                 pass_text(pass,
+                           "what changed (%s) is not among replanPolicy.triggers: no "
+                           "better plan is looked for",
+                           name_of(changed)));
+        return false;
+    }
+    return true;
+}
+
+/* Monotonic time of `wall_ms`, which is at most `most_ms` away: a clock that was set back
+ * does not keep the job from moving for years. */
+static int64_t monotonic(const struct snapshot *snapshot, int64_t wall_ms,
+                         int64_t most_ms)
+{
+    int64_t wait_ms = wall_ms - snapshot->wall_ms;
+    return snapshot->now_ms + (wait_ms < most_ms ? wait_ms : most_ms);
+}
+
+static void say_later(struct pass *pass, const char *reason, int64_t wall_ms)
+{
+    char when[TIMESTAMP_SIZE];
+    timestamp_format(wall_ms, when);
+    pass_set(pass, "PlanOutdated", "Unknown", reason,
+             pass_text(pass,
+                       "%s since the plan was made; a better one is looked for at %s",
+                       name_of(changes(pass)), when));
+}
+
+/* Whether it is too early, and until when the pass waits then: debounce, cool-down, the
+ * cap of an hour. */
+static bool is_too_early(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct job_spec *spec = &snapshot->spec;
+    const struct job_memory *memory = &pass->decision->memory;
+    int64_t due = memory->input_changed_ms + spec->debounce_ms;
+    int64_t latest = memory->input_unsettled_ms + DEBOUNCES_AT_MOST * spec->debounce_ms;
+    if (memory->input_unsettled_ms && due > latest)
+        due = latest;
+    if (spec->replan_mode == REPLAN_AUTOMATIC) {
+        int64_t cool_wall_ms = pass->current->created_wall_ms + spec->cooldown_ms;
+        int64_t cool_ms = monotonic(snapshot, cool_wall_ms, spec->cooldown_ms);
+        int64_t *times;
+        size_t count =
+            replan_rule_read_times(pass->arena, pass->current->replan_times, &times);
+        int64_t cap_wall_ms = replan_rule_allowed_ms(
+            times, count, spec->max_replans_per_hour, snapshot->wall_ms);
+        int64_t cap_ms = monotonic(snapshot, cap_wall_ms, 3600000);
+        if (cap_wall_ms && cap_ms > cool_ms && cap_ms > snapshot->now_ms)
+            say_later(pass, "HourlyLimit", cap_wall_ms);
+        else if (cool_ms > snapshot->now_ms)
+            say_later(pass, "CoolingDown", cool_wall_ms);
+        due = cool_ms > due ? cool_ms : due;
+        due = cap_wall_ms && cap_ms > due ? cap_ms : due;
+    }
+    if (snapshot->now_ms < due)
+        pass_requeue_at(pass, due);
+    return snapshot->now_ms < due;
+}
+
+/* ---- what it would cost ---- */
+
+/* Seconds until the job's deadline; HUGE_VAL: it has none. */
+static double remaining_s(const struct snapshot *snapshot)
+{
+    const json_t *status = json_object_get(snapshot->job, "status");
+    int64_t start_ms;
+    if (!snapshot->spec.deadline_ms ||
+        timestamp_parse(json_string_value(json_object_get(status, "startTime")),
+                        &start_ms) < 0)
+        return HUGE_VAL;
+    return (double)(start_ms + snapshot->spec.deadline_ms - snapshot->wall_ms) / 1000;
+}
+
+/* Seconds that the last start took, or what one is reckoned with. */
+static double restart_s(const struct snapshot *snapshot)
+{
+    const json_t *start =
+        json_object_get(json_object_get(snapshot->job, "status"), "lastStart");
+    const json_t *seconds = json_object_get(start, "seconds");
+    return seconds ? json_number_value(seconds) : REPLAN_RULE_RESTART_S;
+}
+
+/* Since when the present plan's pods run. */
+static double running_s(const struct snapshot *snapshot)
+{
+    const json_t *running = snapshot_find_condition(snapshot->job, "Running");
+    int64_t since_ms;
+    if (strcmp(snapshot_condition(snapshot->job, "Running"), "True") ||
+        timestamp_parse(json_string_value(json_object_get(running, "lastTransitionTime")),
+                        &since_ms) < 0 ||
+        since_ms > snapshot->wall_ms)
+        return 0;
+    return (double)(snapshot->wall_ms - since_ms) / 1000;
+}
+
+static struct replan_rule_verdict judge(const struct pass *pass,
+                                        const struct planning_offer *offer)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct job_spec *spec = &snapshot->spec;
+    const struct het_prediction *predicted = &offer->plan->predicted;
+    const json_t *hook = json_object_get(
+        json_object_get(json_object_get(snapshot->job, "spec"), "checkpoint"),
+        "onDisruption");
+    const char *method = json_string_value(json_object_get(hook, "method"));
+    const json_t *timeout = json_object_get(hook, "timeoutSeconds");
+    bool acknowledges = method && !strcmp(method, "HTTP");
+    bool is_asked = !method || strcmp(method, "None");
+    double write_s = offer->state_bytes / HET_MIGRATE_CLOUD_BYTES_PER_S;
+    double most_s = timeout ? json_number_value(timeout) : 120;
+    struct replan_rule_input input = {
+        /* Both with the present profile and hardware, where the running plan can be
+         * priced. */
+        .current_s = predicted->from_iteration_s > 0
+                         ? predicted->from_iteration_s
+                         : pass->current->plan->predicted.iteration_s,
+        .candidate_s = predicted->iteration_s,
+        .min_improvement = (double)spec->min_improvement_percent / 100,
+        .amortization_s = (double)spec->amortization_ms / 1000,
+        .remaining_s = remaining_s(snapshot),
+        .checkpoint_s = !is_asked          ? 0
+                        : write_s < most_s ? write_s
+                                           : most_s,
+        .restart_s = restart_s(snapshot),
+        .migration_s = offer->migration_s,
+        .lost_work_s = replan_rule_lost_work_s(
+            acknowledges, is_asked, (double)spec->checkpoint_interval_ms / 1000,
+            running_s(snapshot)),
+    };
+    return replan_rule_judge(&input);
+}
+
+/* ---- what comes of it ---- */
+
+static void record(struct pass *pass, const char *result,
+                   const struct replan_rule_verdict *verdict, const char *hash,
+                   const struct planning_offer *offer)
+{
+    const struct het_prediction *predicted = &offer->plan->predicted;
+    pass->facts.decision = (struct status_decision){
+        .trigger = name_of(changes(pass)),
+        .result = result,
+        .reason = verdict->reason,
+        .candidate_hash = hash,
+        .current_s = predicted->iteration_s * (1 + verdict->gain),
+        .candidate_s = predicted->iteration_s,
+        .gain = verdict->gain,
+        .cost_s = verdict->cost_s,
+        .benefit_s = verdict->benefit_s,
+        .horizon_s = verdict->horizon_s,
+    };
 }
 
 /* Asks, or says what the planner said, when there is no plan to compare with. */
@@ -26,69 +209,143 @@ static void explain_no_better_plan(struct pass *pass)
         planning_ask(pass);
     } else if (answer->kind == ANSWER_REFUSED) {
         planning_report_refusal(pass);
+    } else if (pass->is_unloadable) {
+        pass_set(pass, "PlanOutdated", "False", "CheckpointNotLoadable",
+                 resharding_message(pass));
     } else if (answer->kind == ANSWER_NO_PLAN) {
         pass_set(pass, "PlanOutdated", "False", "NoBetterPlan",
                  pass_text(pass, "no other plan: %s", answer->message));
-        record(pass, "Rejected", "NoBetterPlan", 0);
+        pass->facts.decision = (struct status_decision){
+            .trigger = name_of(changes(pass)),
+            .result = "Rejected",
+            .reason = "NoBetterPlan",
+        };
     }
 }
 
-/* The input changed under a job that runs well: is there a plan that is better by the
- * job's threshold? Throughput gain is old step time / new step time - 1. */
+/* Whether this very candidate was weighed before, with this result, for the same input
+ * and spec: the numbers of then stand, though the clock goes on. */
+static bool was_weighed(const struct pass *pass, const char *hash, const char *result)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const json_t *decision =
+        json_object_get(json_object_get(snapshot->job, "status"), "lastReplanDecision");
+    const char *last = json_string_value(json_object_get(decision, "result"));
+    const char *before = json_string_value(json_object_get(decision, "candidateHash"));
+    return last && before && !strcmp(last, result) && !strcmp(before, hash) &&
+           snapshot->memory.considered_digest == snapshot->memory.answer.digest &&
+           snapshot->memory.considered_generation == snapshot->spec.generation;
+}
+
+/* An approval of something else may have come since. */
+static void stay_rejected(struct pass *pass)
+{
+    const char *stale = candidate_stale_approval(pass, NULL);
+    const char *reason =
+        json_string_value(json_object_get(pass_present(pass, "PlanOutdated"), "reason"));
+    if (*stale && reason)
+        pass_set(pass, "PlanOutdated", "False", reason,
+                 pass_text(pass, "no better plan is known%s", stale));
+}
+
+static void reject(struct pass *pass, const struct replan_rule_verdict *verdict,
+                   const char *hash, const struct planning_offer *offer,
+                   const char *message)
+{
+    record(pass, "Rejected", verdict, hash, offer);
+    pass_set(pass, "PlanOutdated", "False", verdict->reason,
+             pass_text(pass, "%s%s", message, candidate_stale_approval(pass, NULL)));
+    candidate_drop(pass);
+    if (status_decision_is_new(pass->snapshot->job, &pass->facts.decision))
+        pass_event(pass, PHASE_EVENTS, false, "ReplanSuppressed", "Plan", message);
+}
+
+/* Weighs what the planner offers against the running plan. */
+static void weigh(struct pass *pass, const struct planning_offer *offer)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct snapshot_plan *current = pass->current;
+    const char *hash = het_codec_plan_hash(pass->arena, offer->plan);
+    if (was_weighed(pass, hash, "Rejected")) {
+        stay_rejected(pass);
+        return;
+    }
+    struct replan_rule_verdict verdict = judge(pass, offer);
+    const char *message = pass_text(
+        pass,
+        "%s would be %+.1f %% in throughput: %.0f s gained in %.0f s, for a restart of "
+        "%.0f s; the threshold is %" PRId64 " %%",
+        het_render_summary(pass->arena, offer->plan), verdict.gain * 100,
+        verdict.benefit_s, verdict.horizon_s, verdict.cost_s,
+        snapshot->spec.min_improvement_percent);
+    const char *why =
+        pass_text(pass, "a plan with %+.1f %% in throughput", verdict.gain * 100);
+    pass->decision->memory.considered_generation = snapshot->spec.generation;
+    if (!verdict.is_worth_it) {
+        reject(pass, &verdict, hash, offer, message);
+    } else if (!candidate_may_follow(pass, offer->plan, why)) {
+        if (!was_weighed(pass, hash, "Reported"))
+            record(pass, "Reported", &verdict, hash, offer);
+    } else if (!snapshot->blocked_by) {
+        record(pass, "Accepted", &verdict, hash, offer);
+        pass->is_voluntary = true;
+        generation_commit(pass, offer->plan, snapshot->memory.answer.digest, "BetterPlan",
+                          current->restarts, current->replans + 1, "ReplanTriggered",
+                          message);
+    }
+}
+
+/* The owner has approved the candidate. True if it is carried out. */
+static bool take_approved(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct snapshot_plan *current = pass->current;
+    if (snapshot->spec.replan_mode != REPLAN_MANUAL || snapshot->blocked_by)
+        return false;
+    const struct het_plan *plan = candidate_find_approved(pass);
+    if (!plan || !het_plan_compare(plan, current->plan))
+        return false;
+    /* Of an answer to the present input it is known that there is nothing to add. */
+    const struct planner_answer *answer = &snapshot->memory.answer;
+    uint64_t digest =
+        answer->kind == ANSWER_PLAN && planning_is_answered(pass) ? answer->digest : 0;
+    return generation_commit(
+        pass, plan, digest, "Approved", current->restarts, current->replans + 1,
+        "ReplanTriggered",
+        pass_text(pass, "%s was approved", het_render_summary(pass->arena, plan)));
+}
+
+static void say_up_to_date(struct pass *pass, const char *message)
+{
+    candidate_drop(pass);
+    pass_set(pass, "PlanOutdated", "False", "UpToDate",
+             pass_text(pass, "%s%s", message, candidate_stale_approval(pass, NULL)));
+}
+
 void replan_consider(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
-    const struct job_spec *spec = &snapshot->spec;
     const struct snapshot_plan *current = pass->current;
-    if (snapshot->input_digest == current->input_digest || !current->plan) {
-        pass_set(pass, "PlanOutdated", "False", "UpToDate",
-                 "the plan is for the GPUs there are");
+    if (!current->plan || take_approved(pass))
+        return;
+    if (snapshot->input_digest == current->input_digest) {
+        say_up_to_date(pass, "the plan is for the GPUs there are");
         return;
     }
-    if (!pass->can_plan)
+    if (!pass->can_plan || !is_wanted(pass, changes(pass)) || is_too_early(pass))
         return;
-    const struct job_memory *memory = &pass->decision->memory;
-    int64_t quiet = memory->input_changed_ms + spec->debounce_ms;
-    int64_t latest = memory->input_unsettled_ms + DEBOUNCES_AT_MOST * spec->debounce_ms;
-    if (memory->input_unsettled_ms && quiet > latest)
-        quiet = latest;
-    int64_t cool = snapshot->now_ms +
-                   (current->created_wall_ms + spec->cooldown_ms - snapshot->wall_ms);
-    int64_t due = quiet > cool ? quiet : cool;
-    if (snapshot->now_ms < due) {
-        pass_requeue_at(pass, due);
-        return;
-    }
-    const struct het_plan *plan = planning_answer(pass);
-    if (!plan) {
+    struct planning_offer offers[2];
+    size_t count = planning_offers(pass, offers);
+    if (!count) {
         explain_no_better_plan(pass);
         return;
     }
     pass->decision->memory.considered_digest = snapshot->memory.answer.digest;
-    if (!strcmp(het_codec_plan_hash(pass->arena, plan), current->hash)) {
-        pass_set(pass, "PlanOutdated", "False", "UpToDate",
-                 "planning again gives the same plan");
-        return;
-    }
-    /* Both with the present profile and hardware, where the running plan can be priced.
-     */
-    double now_s = plan->predicted.from_iteration_s > 0
-                       ? plan->predicted.from_iteration_s
-                       : current->plan->predicted.iteration_s;
-    double gain = now_s / plan->predicted.iteration_s - 1;
-    const char *message = pass_text(
-        pass, "%s would be %+.1f %% in throughput, the threshold is %" PRId64 " %%",
-        het_render_summary(pass->arena, plan), gain * 100, spec->min_improvement_percent);
-    if (!(gain > 0) || gain * 100 < (double)spec->min_improvement_percent) {
-        pass_set(pass, "PlanOutdated", "False", "BelowThreshold", message);
-        record(pass, "Rejected", "BelowThreshold", gain);
-    } else if (spec->replan_mode != REPLAN_AUTOMATIC) {
-        pass_set(pass, "PlanOutdated", "True", "BetterPlan", message);
-        record(pass, "Reported", "ModeIsNotAutomatic", gain);
-    } else if (!snapshot->blocked_by) {
-        record(pass, "Accepted", "BetterPlan", gain);
-        generation_commit(pass, plan, snapshot->memory.answer.digest, "BetterPlan",
-                          current->restarts, current->replans + 1, "ReplanTriggered",
-                          message);
-    }
+    size_t chosen = 0; /* the present plan is no news, but what is better than it is */
+    if (!het_plan_compare(offers[0].plan, current->plan) && count > 1)
+        chosen = 1;
+    if (!het_plan_compare(offers[chosen].plan, current->plan))
+        say_up_to_date(pass, "planning again gives the same plan");
+    else
+        weigh(pass, &offers[chosen]);
 }

@@ -127,7 +127,7 @@ void restart_generation(struct pass *pass, const char *trigger, const char *mess
             generation_stop(pass, trigger);
         return;
     }
-    if (pass->snapshot->spec.replan_mode != REPLAN_AUTOMATIC) {
+    if (pass->snapshot->spec.replan_mode == REPLAN_NEVER) {
         generation_stop(pass, trigger);
         pass_set(pass, "PlanOutdated", "True", trigger, message);
         planning_wait(pass, "PlanLost",
@@ -263,6 +263,25 @@ bool restart_broken(struct pass *pass)
     return missing > 0;
 }
 
+/* What made a node refuse new pods, as a set of changes; all of them if it is nothing
+ * that triggers can leave out. */
+static unsigned lost_change(const struct pass *pass)
+{
+    struct change_input after = { 0 };
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        const struct capacity_node *node =
+            pass_find_node(pass->snapshot, pass->current->rank_nodes[i].node_name);
+        if (node && node->unusable)
+            change_add_node(&after, node->name, node->unusable, 0, 0);
+    }
+    if (!strcmp(pass->lost_trigger, "GPUUnhealthy"))
+        return 1u << CHANGE_GPU_UNHEALTHY;
+    if (strcmp(pass->lost_trigger, "NodeUnusable") || !(after.cordoned + after.tainted))
+        return CHANGE_ALL;
+    return (after.cordoned ? 1u << CHANGE_NODE_CORDONED : 0) |
+           (after.tainted ? 1u << CHANGE_NODE_TAINTED : 0);
+}
+
 /* The plan cannot run as it is, and its pods have not failed (yet). */
 void restart_lost(struct pass *pass)
 {
@@ -290,12 +309,16 @@ void restart_lost(struct pass *pass)
         return;
     }
     /* The pods run on; they are moved if there is a place to move to. */
-    if (spec->replan_mode != REPLAN_AUTOMATIC)
+    if (spec->replan_mode == REPLAN_NEVER || !(spec->replan_triggers & lost_change(pass)))
         return;
     struct status_facts before = pass->facts;
     if (!planning_seek(pass, pass->lost_trigger, pass->current->restarts,
                        pass->current->replans + 1, "ReplanTriggered")) {
+        before.candidate = pass->facts.candidate;
         pass->facts = before;
+        if (pass->approval_message)
+            pass_set(pass, "PlanOutdated", "True", pass->approval_reason,
+                     pass->approval_message);
         pass->decision->is_unanswered = false; /* it has GPUs; nobody waits for it */
     }
 }

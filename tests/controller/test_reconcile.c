@@ -257,7 +257,7 @@ START_TEST(manual_mode_reports_a_better_plan_and_does_nothing)
     answer("a:4 b:4 d:4", 1.0);
     world_settle(world);
     ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
-    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "BetterPlan");
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "ApprovalNeeded");
 }
 END_TEST
 

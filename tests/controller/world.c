@@ -195,6 +195,7 @@ static void set_answer(struct world *world, enum answer_kind kind, const char *t
         .kind = kind,
         .digest = world->memory.planning_digest,
         .spec_digest = world->memory.planning_spec_digest,
+        .parts = world->memory.planning_parts,
         .asked_ms = world->memory.planning_asked_ms,
         .text = world->answer,
         .message = world->answer + strlen(text) + 1,
@@ -279,6 +280,7 @@ static void perform(struct world *world, const struct action *action)
         world->memory.is_planning = true;
         world->memory.planning_digest = action->digest;
         world->memory.planning_spec_digest = action->spec_digest;
+        world->memory.planning_parts = action->parts;
         world->memory.planning_asked_ms = world->now_ms;
         break;
     }

@@ -1,0 +1,82 @@
+#include "controller/reconcile/candidate.h"
+
+#include "controller/reconcile/places.h"
+#include "controller/reconcile/resharding.h"
+
+#include <string.h>
+
+void candidate_show(struct pass *pass, const struct het_plan *plan)
+{
+    pass->facts.candidate = plan;
+    pass->facts.candidate_is_dropped = false;
+}
+
+void candidate_drop(struct pass *pass)
+{
+    pass->facts.candidate = NULL;
+    pass->facts.candidate_is_dropped = true;
+}
+
+/* The plan in status.candidate; NULL if there is none, or it was too long to be kept. */
+static const struct het_plan *shown_plan(struct pass *pass)
+{
+    const json_t *shown =
+        json_object_get(json_object_get(pass->snapshot->job, "status"), "candidate");
+    const char *text = json_string_value(json_object_get(shown, "plan"));
+    const struct het_plan *plan = NULL;
+    json_t *json = NULL;
+    if (!text || het_json_decode(text, strlen(text), "status.candidate", &json, NULL) < 0)
+        return NULL;
+    if (het_codec_plan(pass->arena, json, &plan, NULL) < 0)
+        plan = NULL;
+    json_decref(json);
+    return plan;
+}
+
+const struct het_plan *candidate_find_approved(struct pass *pass)
+{
+    const struct job_spec *spec = &pass->snapshot->spec;
+    if (!*spec->approved_hash || spec->is_dry_run)
+        return NULL;
+    const struct het_plan *plan = shown_plan(pass);
+    return plan && !strcmp(het_codec_plan_hash(pass->arena, plan), spec->approved_hash) &&
+                   places_fit(pass, plan) && resharding_allows(pass, plan)
+               ? plan
+               : NULL;
+}
+
+const char *candidate_stale_approval(struct pass *pass, const char *hash)
+{
+    const char *approved = pass->snapshot->spec.approved_hash;
+    if (!*approved || (hash && !strcmp(approved, hash)) ||
+        (pass->current && !strcmp(approved, pass->current->hash)))
+        return "";
+    return pass_text(pass,
+                     "; the approval of %.80s is for another plan, or for one that "
+                     "fits no more: it is passed over",
+                     approved);
+}
+
+bool candidate_may_follow(struct pass *pass, const struct het_plan *plan, const char *why)
+{
+    const struct job_spec *spec = &pass->snapshot->spec;
+    if (!spec->is_dry_run && (spec->replan_mode != REPLAN_MANUAL || !pass->current))
+        return true;
+    const char *hash = het_codec_plan_hash(pass->arena, plan);
+    if (!spec->is_dry_run && !strcmp(spec->approved_hash, hash))
+        return true;
+    candidate_show(pass, plan);
+    const char *stale = candidate_stale_approval(pass, hash);
+    pass->approval_reason = spec->is_dry_run ? "DryRun"
+                            : *stale         ? "ApprovalStale"
+                                             : "ApprovalNeeded";
+    pass->approval_message =
+        spec->is_dry_run
+            ? pass_text(pass, "%s: %s; dry run: nothing is changed", why,
+                        het_render_summary(pass->arena, plan))
+            : pass_text(pass, "%s: %s; approve it by the annotation %s: %s%s", why,
+                        het_render_summary(pass->arena, plan), ANNOTATION_APPROVE_PLAN,
+                        hash, stale);
+    pass_set(pass, "PlanOutdated", "True", pass->approval_reason, pass->approval_message);
+    return false;
+}
