@@ -145,10 +145,46 @@ static void on_created(void *context, const struct kube_result *result)
     }
 }
 
+/* Whose object a step writes; NULL: of whoever has the name. */
+static const char *uid_of(const struct step *step)
+{
+    const char *uid = step->uid ? step->uid : kube_uid(step->object);
+    return *uid ? uid : NULL;
+}
+
+/* The object as it is after a write of unknown outcome: the next pass decides on it. */
+static void on_state_read_back(void *context, const struct kube_result *result)
+{
+    struct step *step = context;
+    const struct apply_callbacks *callbacks = &step->run->apply->callbacks;
+    const char *uid = uid_of(step);
+    bool is_another = result->outcome == KUBE_OK && uid &&
+                      strcmp(kube_uid(result->object), uid) != 0;
+    if (uid && (is_another || result->outcome == KUBE_NOT_FOUND))
+        callbacks->on_object(callbacks->context, step->resource, step->ns, step->name,
+                             uid, NULL);
+    else if (result->outcome == KUBE_OK)
+        hand_on(step, result->object);
+    fail(step->run, step, HET_IO, "whether the write was done is not known", -1);
+    end_step(step, false);
+}
+
+/* Whether `result` leaves it open what became of the write; then it is read back. */
+static bool must_read_back(struct step *step, const struct kube_result *result)
+{
+    if (result->outcome != KUBE_UNKNOWN)
+        return false;
+    kube_get(step->run->apply->kube, step->resource, step->ns, step->name,
+             on_state_read_back, step);
+    return true;
+}
+
 static void on_applied(void *context, const struct kube_result *result)
 {
     struct step *step = context;
     bool is_gone = step->kind == ACTION_STATUS && result->outcome == KUBE_NOT_FOUND;
+    if (must_read_back(step, result))
+        return;
     if (result->outcome == KUBE_OK) {
         log_event(step->kind == ACTION_STATUS ? LOG_DEBUG : LOG_INFO, "apply", "applied",
                   LOG_STR("kind", step->resource->kind), LOG_STR("namespace", step->ns),
@@ -164,6 +200,8 @@ static void on_deleted(void *context, const struct kube_result *result)
 {
     struct step *step = context;
     const char *kind = json_string_value(json_object_get(result->object, "kind"));
+    if (must_read_back(step, result))
+        return;
     if (result->outcome == KUBE_OK) {
         log_event(LOG_INFO, "apply", "deleted", LOG_STR("kind", step->resource->kind),
                   LOG_STR("namespace", step->ns), LOG_STR("name", step->name));
@@ -182,29 +220,11 @@ static void on_deleted(void *context, const struct kube_result *result)
     end_step(step, result->outcome == KUBE_OK);
 }
 
-/* The object as it is after a patch of unknown outcome: the next pass decides on it. */
-static void on_patch_read_back(void *context, const struct kube_result *result)
-{
-    struct step *step = context;
-    bool is_gone =
-        result->outcome == KUBE_NOT_FOUND ||
-        (result->outcome == KUBE_OK && strcmp(kube_uid(result->object), step->uid) != 0);
-    if (is_gone)
-        hand_on(step, NULL);
-    else if (result->outcome == KUBE_OK)
-        hand_on(step, result->object);
-    fail(step->run, step, HET_IO, "whether the patch was done is not known", -1);
-    end_step(step, false);
-}
-
 static void on_patched(void *context, const struct kube_result *result)
 {
     struct step *step = context;
-    if (result->outcome == KUBE_UNKNOWN) {
-        kube_get(step->run->apply->kube, step->resource, step->ns, step->name,
-                 on_patch_read_back, step);
+    if (must_read_back(step, result))
         return;
-    }
     if (result->outcome == KUBE_OK)
         log_event(LOG_INFO, "apply", "patched", LOG_STR("kind", step->resource->kind),
                   LOG_STR("namespace", step->ns), LOG_STR("name", step->name));

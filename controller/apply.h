@@ -4,8 +4,8 @@
  * failure ends the run: the next pass starts again from what is there. Nothing blocks.
  *
  * Every object that comes back is handed on at once, so that the next decision sees our
- * own writes before the watch does. After an unknown outcome of a creation or a patch the
- * object is read back before anything else. */
+ * own writes before the watch does. After an unknown outcome the object is read back
+ * before anything else. */
 #ifndef CONTROLLER_APPLY_H
 #define CONTROLLER_APPLY_H
 

@@ -28,6 +28,9 @@ static void keep_service(struct pass *pass)
         pass_create(pass, PHASE_SERVICE, &kube_service, service);
         return;
     }
+    /* Never one that somebody made under its name meanwhile. */
+    json_object_set_new(json_object_get(service, "metadata"), "uid",
+                        json_string(kube_uid(snapshot->service)));
     struct action *action = pass_add(pass, ACTION_APPLY, PHASE_SERVICE);
     action->resource = &kube_service;
     action->name = snapshot->spec.name;

@@ -224,11 +224,18 @@ START_TEST(a_patch_is_sent_by_its_kind_and_what_is_gone_is_left_alone)
 }
 END_TEST
 
-START_TEST(a_patch_of_unknown_outcome_is_read_back_and_decided_on_anew)
+START_TEST(a_change_of_unknown_outcome_is_read_back_and_decided_on_anew)
 {
-    struct action action = pod_action(ACTION_PATCH, 0, "a");
+    static const struct {
+        enum action_kind kind;
+        const char *method;
+    } changes[] = { { ACTION_PATCH, "PATCH" },
+                    { ACTION_APPLY, "PATCH" },
+                    { ACTION_STATUS, "PATCH" },
+                    { ACTION_DELETE, "DELETE" } };
+    struct action action = pod_action(changes[_i].kind, 0, "a");
     start(&action, 1);
-    script_fail(script_expect(script, "PATCH", "*/pods/a"), true);
+    script_fail(script_expect(script, changes[_i].method, "*/pods/a*"), true);
     reply_object(script_expect(script, "GET", "*/pods/a"), 200, "a", "owner");
     ck_assert_int_eq(seen, 1);
     ck_assert_int_eq(done, 1);
@@ -280,7 +287,8 @@ Suite *test_apply_suite(void)
     tcase_add_test(cases, deletion_names_the_uid_and_tolerates_what_is_gone);
     tcase_add_test(cases, event_that_cannot_be_written_fails_nothing);
     tcase_add_test(cases, a_patch_is_sent_by_its_kind_and_what_is_gone_is_left_alone);
-    tcase_add_test(cases, a_patch_of_unknown_outcome_is_read_back_and_decided_on_anew);
+    tcase_add_loop_test(
+        cases, a_change_of_unknown_outcome_is_read_back_and_decided_on_anew, 0, 4);
     tcase_add_test(cases, a_refresh_takes_what_the_server_holds_now);
     tcase_add_test(cases, nothing_to_write_is_done_at_once);
     suite_add_tcase(suite, cases);
