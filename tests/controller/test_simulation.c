@@ -421,12 +421,13 @@ static void do_event(const char *text)
     ck_assert_msg(try_event(text) == 0, "%s", text);
 }
 
-static void begin(uint64_t with_seed, bool heartbeats)
+static void begin_with(uint64_t with_seed, bool heartbeats, size_t replicas)
 {
     seed = with_seed;
     is_late = false;
     struct simulation_config config = { .planner = hetplan(),
                                         .seed = seed,
+                                        .replicas = replicas,
                                         .cluster = embedded_cluster_defaults };
     config.cluster.heartbeat_ms = heartbeats ? 10000 : 0;
     struct het_error err = { 0 };
@@ -440,6 +441,11 @@ static void begin(uint64_t with_seed, bool heartbeats)
     put_node("v-0", "Tesla-V100-SXM2-16GB", 4);
     put_node("v-1", "Tesla-V100-SXM2-16GB", 2);
     put_profile();
+}
+
+static void begin(uint64_t with_seed, bool heartbeats)
+{
+    begin_with(with_seed, heartbeats, 1);
 }
 
 static void setup(void)
@@ -1092,6 +1098,119 @@ START_TEST(server_is_too_busy_for_a_write)
 }
 END_TEST
 
+/* ---- two replicas ---- */
+
+/* The leader is stopped when the write `at`, the lease's not counted, has been sent. */
+struct freeze {
+    uint64_t at, writes;
+    size_t frozen; /* SIMULATION_MAX_REPLICAS: nobody yet */
+    int64_t at_ms;
+};
+
+static enum embedded_fault count_write(void *context, const struct embedded_call *call)
+{
+    struct freeze *freeze = context;
+    freeze->writes += call->write_ordinal && !strstr(call->path, "/leases");
+    return EMBEDDED_NO_FAULT;
+}
+
+static void freeze_once(void *context, struct simulation *at)
+{
+    struct freeze *freeze = context;
+    if (freeze->frozen < SIMULATION_MAX_REPLICAS || !freeze->at ||
+        freeze->writes < freeze->at)
+        return;
+    freeze->frozen = simulation_leader(at);
+    freeze->at_ms = simulation_now_ms(at);
+    simulation_freeze(at, freeze->frozen);
+}
+
+/* It goes on after 20 s or more, with the answers that came meanwhile; the other one
+ * stands still for that moment, so that what is written is its. */
+static void thaw(struct freeze *freeze)
+{
+    int64_t left_ms = freeze->at_ms + 20000 - simulation_now_ms(simulation);
+    if (left_ms > 0)
+        run_s((left_ms + 999) / 1000);
+    size_t other = 1 - freeze->frozen;
+    hold(simulation_leader(simulation) == other, "write %llu: nobody took over",
+         (unsigned long long)freeze->at);
+    uint64_t writes = freeze->writes;
+    simulation_freeze(simulation, other);
+    simulation_thaw(simulation, freeze->frozen);
+    run_s(0);
+    hold(freeze->writes == writes, "write %llu: %llu writes of who lost the lease",
+         (unsigned long long)freeze->at, (unsigned long long)(freeze->writes - writes));
+    hold(simulation_losses(simulation) == 1, "write %llu: it goes on",
+         (unsigned long long)freeze->at);
+    simulation_thaw(simulation, other);
+}
+
+/* As live_through, with two replicas; returns the number of writes. */
+static uint64_t live_through_freeze(struct freeze *freeze)
+{
+    freeze->frozen = SIMULATION_MAX_REPLICAS;
+    begin_with(freeze->at, false, 2);
+    embedded_set_faults(server, count_write, freeze);
+    simulation_before_round(simulation, freeze_once, freeze);
+    put_job("j", 8);
+    run_s(60);
+    do_event("delete node/a-1");
+    run_s(60);
+    if (freeze->at)
+        thaw(freeze);
+    run_s(200);
+    hold(runs("j"), "write %llu: the job does not run", (unsigned long long)freeze->at);
+    check_rest();
+    uint64_t writes = freeze->writes;
+    run_s(120);
+    hold(freeze->writes == writes, "write %llu: not quiet",
+         (unsigned long long)freeze->at);
+    teardown();
+    return writes;
+}
+
+START_TEST(stopped_leader_writes_nothing_when_it_goes_on)
+{
+    struct freeze none = { 0 };
+    uint64_t writes = live_through_freeze(&none);
+    ck_assert_uint_ge(writes, 10);
+    uint64_t step = getenv("SEEDS") ? 1 : 3;
+    for (uint64_t at = 1; at <= writes; at += step) {
+        struct freeze freeze = { .at = at };
+        live_through_freeze(&freeze);
+    }
+}
+END_TEST
+
+START_TEST(replica_takes_over_when_the_leader_dies)
+{
+    struct freeze none = { 0 };
+    begin_with(1, false, 2);
+    embedded_set_faults(server, count_write, &none);
+    put_job("j", 8);
+    run_s(30);
+    ck_assert(runs("j"));
+    size_t leader = simulation_leader(simulation);
+    ck_assert_uint_lt(leader, 2);
+    simulation_freeze(simulation, leader); /* for ever */
+    uint64_t writes = none.writes;
+    do_event("delete node/a-1");
+    run_s(10);
+    ck_assert_uint_eq(none.writes, writes); /* the lease may still be held */
+    run_s(110);
+    ck_assert_uint_eq(simulation_leader(simulation), 1 - leader);
+    ck_assert(runs("j"));
+    auto_free char *nodes = nodes_of("j");
+    ck_assert_ptr_null(strstr(nodes, "a-1"));
+    const json_t *map = find_plan(object_text(job("j"), "metadata.uid"), 2);
+    auto_free char *by = xasprintf("replica-%zu_1/1", 1 - leader);
+    ck_assert_str_eq(kube_annotation(map, ANNOTATION_LEADER), by);
+    check_rest();
+    teardown();
+}
+END_TEST
+
 /* ---- any order of things ---- */
 
 struct shaker {
@@ -1330,6 +1449,11 @@ Suite *test_simulation_suite(void)
     tcase_add_test(writes, server_fails_at_a_write);
     tcase_add_test(writes, server_is_too_busy_for_a_write);
     suite_add_tcase(suite, writes);
+    TCase *replicas = tcase_create("replicas");
+    tcase_set_timeout(replicas, 300);
+    tcase_add_test(replicas, replica_takes_over_when_the_leader_dies);
+    tcase_add_test(replicas, stopped_leader_writes_nothing_when_it_goes_on);
+    suite_add_tcase(suite, replicas);
     /* CK_RUN_CASE=faults SEED=17 runs one of them again. */
     add_shaken(suite, "events", whatever_happens_to_the_cluster_jobs_come_to_rest);
     add_shaken(suite, "deaths", controller_may_die_at_any_moment);
