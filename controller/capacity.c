@@ -794,8 +794,8 @@ json_t *capacity_trim_pod(json_t *object)
     bool is_ours = owner_job(object) != NULL;
     static const char *const foreign_spec[] = { "nodeName", "overhead", "resources",
                                                 NULL };
-    static const char *const our_spec[] = { "nodeName", "overhead", "resources",
-                                            "affinity", NULL };
+    static const char *const our_spec[] = { "nodeName", "overhead",        "resources",
+                                            "affinity", "schedulingGates", NULL };
     static const char *const foreign_status[] = { "phase", "nominatedNodeName", NULL };
     static const char *const our_status[] = { "phase",      "nominatedNodeName",
                                               "reason",     "message",

@@ -4,6 +4,7 @@
 #include "controller/log.h"
 #include "controller/planner_child.h"
 #include "controller/precedence.h"
+#include "controller/queues.h"
 #include "controller/strmap.h"
 #include "controller/timestamp.h"
 #include "controller/watch.h"
@@ -22,6 +23,7 @@ struct job {
     struct precedence precedence;
     int64_t generation; /* metadata.generation */
     bool wants_gpus;    /* ours, not finished, not being deleted */
+    bool is_queued;     /* names a queue of Kueue */
     /* Nobody has told it yet whether it gets GPUs: jobs after it wait for it, each at
      * most as long as its planner may take. */
     bool is_unanswered;
@@ -65,6 +67,8 @@ struct controller {
     struct transport *transport;
     struct store *store;
     struct watch *watches[WATCHES];
+    struct queues *queues; /* of Kueue */
+    enum kueue_presence kueue;
     struct workqueue *queue;
     struct workqueue *questions; /* jobs whose question waits for a planner */
     const struct settings *settings;
@@ -338,7 +342,8 @@ static json_t *trim(const struct kube_resource *resource, json_t *object)
     for (size_t i = 0; i < WATCHES; i++)
         if (watched[i].resource == resource)
             return watched[i].trim(object);
-    return json_incref(object);
+    json_t *(*queue_trim)(json_t * object) = queues_trim(resource);
+    return queue_trim ? queue_trim(object) : json_incref(object);
 }
 
 /* ---- events ---- */
@@ -423,6 +428,7 @@ static void on_job(struct controller *controller, const struct event *event)
         enqueue_blocked(controller);
     }
     bool wanted = job->wants_gpus;
+    job->is_queued = kueue_queue_of(object) != NULL;
     job->wants_gpus = is_alive && job_spec_is_ours(object) && !kube_is_deleting(object);
     job->generation = json_integer_value(
         json_object_get(json_object_get(object, "metadata"), "generation"));
@@ -443,6 +449,14 @@ static void on_priority_class(struct controller *controller)
             workqueue_add(controller->queue, key);
     }
     enqueue_blocked(controller);
+}
+
+/* Jobs that wait in a queue of Kueue: what one may have depends on what others hold. */
+static void enqueue_queued(struct controller *controller)
+{
+    for (size_t i = 0; i < controller->job_count; i++)
+        if (controller->jobs[i]->is_queued)
+            workqueue_add(controller->queue, controller->jobs[i]->key);
 }
 
 /* Tells capacity and queue what happened. */
@@ -469,6 +483,8 @@ static void take_event(struct controller *controller, const struct event *event)
             xasprintf("%s/%s", kube_namespace(object), kube_name(object));
         if (find_job(controller, key))
             workqueue_add(controller->queue, key);
+    } else if (queues_trim(resource)) {
+        enqueue_queued(controller);
     } else {
         changed = true; /* a profile: any job may be waiting for it */
     }
@@ -802,6 +818,7 @@ static bool decide(struct controller *controller, const char *key)
         .hardware_digest = controller->hardware_digest,
         .settings = controller->settings,
         .leader = controller->lease ? lease_holder(controller->lease) : NULL,
+        .kueue = controller->kueue,
         .now_ms = controller->now_ms,
         .wall_ms = controller->wall_ms,
     };
@@ -856,6 +873,9 @@ static void make_watches(struct controller *controller)
         controller->watches[i] = watch_new(controller->kube, controller->store, &config,
                                            controller->seed + i, add_event, controller);
     }
+    controller->queues = queues_new(controller->kube, controller->store, controller->ns,
+                                    controller->seed + 2 * WATCHES, add_event,
+                                    controller);
 }
 
 static void make_hardware_watch(struct controller *controller,
@@ -936,6 +956,7 @@ void controller_free(struct controller *controller)
     watch_free(controller->hardware_watch);
     for (size_t i = 0; i < WATCHES; i++)
         watch_free(controller->watches[i]);
+    queues_free(controller->queues);
     planner_free(controller->planner);
     lease_free(controller->lease);
     kube_free(controller->lease_kube);
@@ -965,7 +986,16 @@ bool controller_is_synced(const struct controller *controller)
                   watch_is_synced(controller->hardware_watch);
     for (size_t i = 0; i < WATCHES; i++)
         synced = synced && watch_is_synced(controller->watches[i]);
-    return synced;
+    return synced && queues_is_known(controller->queues);
+}
+
+static void step_queues(struct controller *controller)
+{
+    queues_step(controller->queues, controller->now_ms);
+    enum kueue_presence presence = queues_presence(controller->queues);
+    if (presence != controller->kueue)
+        enqueue_queued(controller);
+    controller->kueue = presence;
 }
 
 void controller_step(struct controller *controller, int64_t now_ms, int64_t wall_ms)
@@ -977,6 +1007,7 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     kube_step(controller->kube, now_ms);
     for (size_t i = 0; i < WATCHES; i++)
         watch_step(controller->watches[i], now_ms);
+    step_queues(controller);
     if (controller->hardware_watch)
         watch_step(controller->hardware_watch, now_ms);
     take_events(controller);
@@ -994,6 +1025,7 @@ int64_t controller_next_ms(const struct controller *controller)
         least(kube_next_ms(controller->kube), planner_next_ms(controller->planner));
     for (size_t i = 0; i < WATCHES; i++)
         next_ms = least(next_ms, watch_next_ms(controller->watches[i]));
+    next_ms = least(next_ms, queues_next_ms(controller->queues));
     if (controller->hardware_watch)
         next_ms = least(next_ms, watch_next_ms(controller->hardware_watch));
     if (controller->lease) {

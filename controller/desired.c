@@ -474,6 +474,14 @@ static json_t *pod_metadata(const struct snapshot *snapshot,
     return metadata;
 }
 
+static const json_t *find_node_object(const struct snapshot *snapshot, const char *name)
+{
+    for (size_t i = 0; snapshot->quota.nodes && i < snapshot->node_count; i++)
+        if (!strcmp(snapshot->nodes[i].name, name))
+            return snapshot->quota.nodes[i];
+    return NULL;
+}
+
 int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *plan,
                 size_t index, json_t **ret, struct het_error *err)
 {
@@ -506,6 +514,10 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
     json_t *pod = PACK("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod",
                        "metadata", pod_metadata(snapshot, plan, index, name), "spec",
                        pod_spec);
+    kueue_decorate_pod(&snapshot->quota, snapshot->job,
+                       find_node_object(snapshot, place->node_name),
+                       kueue_group(arena, spec->name, plan->generation),
+                       plan->rank_node_count, place->type_name, place->gpu_count, pod);
     if (result < 0)
         json_decref(pod);
     else

@@ -36,6 +36,15 @@ const struct kube_resource kube_priority_class = { "scheduling.k8s.io/v1",
                                                    "priorityclasses", "PriorityClass",
                                                    false };
 
+#define KUEUE "kueue.x-k8s.io/v1beta2"
+const struct kube_resource kube_local_queue = { KUEUE, "localqueues", "LocalQueue",
+                                                true };
+const struct kube_resource kube_cluster_queue = { KUEUE, "clusterqueues", "ClusterQueue",
+                                                  false };
+const struct kube_resource kube_resource_flavor = { KUEUE, "resourceflavors",
+                                                    "ResourceFlavor", false };
+const struct kube_resource kube_workload = { KUEUE, "workloads", "Workload", true };
+
 /* ---- reading objects ---- */
 
 /* A string without NUL inside; "" for anything else. A C string would end at the NUL and
@@ -1025,6 +1034,18 @@ uint64_t kube_probe(struct kube *kube, const struct kube_resource *resource,
     call->form = REPLY_RAW;
     call->is_probe = true;
     return start_at_once(call);
+}
+
+uint64_t kube_discover(struct kube *kube, const struct kube_resource *resource,
+                       kube_callback *callback, void *context)
+{
+    const char *version = resource->group_version;
+    struct call *call =
+        call_new(kube, resource, "GET",
+                 xasprintf("/%s/%s", strchr(version, '/') ? "apis" : "api", version),
+                 callback, context);
+    call->form = REPLY_RAW;
+    return enqueue(call);
 }
 
 uint64_t kube_watch(struct kube *kube, const struct kube_resource *resource,

@@ -38,6 +38,9 @@ struct kube_resource {
 extern const struct kube_resource kube_node, kube_pod, kube_service, kube_config_map,
     kube_event, kube_lease, kube_job, kube_model_profile, kube_cluster_model_profile,
     kube_priority_class;
+/* Of Kueue, where it is installed. */
+extern const struct kube_resource kube_local_queue, kube_cluster_queue,
+    kube_resource_flavor, kube_workload;
 
 enum kube_outcome {
     KUBE_OK,
@@ -133,6 +136,10 @@ uint64_t kube_patch(struct kube *kube, const struct kube_resource *resource,
 uint64_t kube_delete(struct kube *kube, const struct kube_resource *resource,
                      const char *ns, const char *name, const char *uid, int64_t grace_s,
                      kube_callback *callback, void *context);
+/* Whether the server serves the group and version of `resource`: KUBE_OK, or
+ * KUBE_NOT_FOUND. */
+uint64_t kube_discover(struct kube *kube, const struct kube_resource *resource,
+                       kube_callback *callback, void *context);
 /* A GET that stays open: `on_data` gets the pieces of its 2xx body as they come,
  * `callback` the end, with KUBE_OK if the server closed it properly. Neither waits nor
  * repeats: a 429 is told at once. `query` as for kube_list, with "watch=1" in it. */

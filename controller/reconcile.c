@@ -5,6 +5,7 @@
 #include "controller/reconcile/life.h"
 #include "controller/reconcile/places.h"
 #include "controller/reconcile/planning.h"
+#include "controller/reconcile/quota.h"
 #include "controller/reconcile/replan.h"
 #include "controller/reconcile/restart.h"
 
@@ -50,7 +51,7 @@ static void run_current(struct pass *pass)
         pass->decision->memory.lost_since_ms = 0;
     if (pass_missing_pods(pass) && planning_wait_for_refused(pass))
         return;
-    if (restart_broken(pass))
+    if (quota_evicted(pass) || restart_broken(pass))
         return;
     if (*current->retired) {
         restart_retired(pass);
@@ -165,6 +166,8 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
     }
     if (snapshot_job_is_finished(snapshot->job)) {
         life_clean_finished(&pass);
+        quota_release(&pass, 0);
+        decision_sort(ret);
         return;
     }
     set_known_conditions(&pass);
@@ -187,6 +190,9 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
     } else {
         ret->summary = "not accepted";
     }
+    quota_release(&pass,
+                  pass.current && !*pass.current->retired ? pass.current->generation : 0);
+    quota_report(&pass);
     pass_write_status(&pass, PHASE_EVENTS);
     decision_sort(ret);
 }

@@ -240,6 +240,52 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
     snapshot->plan_count = kept;
 }
 
+/* ---- quota ---- */
+
+/* Whether one of the job's pods owns `workload`, and it is not only called like ours. */
+static bool owns_workload(const struct snapshot *snapshot, const json_t *workload)
+{
+    const json_t *owners =
+        json_object_get(json_object_get(workload, "metadata"), "ownerReferences");
+    for (size_t i = 0; i < json_array_size(owners); i++) {
+        const char *uid =
+            json_string_value(json_object_get(json_array_get(owners, i), "uid"));
+        for (size_t k = 0; uid && k < snapshot->pod_count; k++)
+            if (!strcmp(snapshot->pods[k].uid, uid))
+                return true;
+    }
+    return false;
+}
+
+/* The quota of the job's queue, if it waits in one; its nodes are limited to that. */
+static void take_quota(struct het_arena *arena, const struct snapshot_sources *sources,
+                       struct snapshot *snapshot, struct capacity_node *nodes)
+{
+    const json_t **workloads =
+        HET_ARENA_ARRAY(arena, const json_t *, snapshot->pod_count + 1);
+    size_t count = 0;
+    int64_t last = -1; /* pods are in the order of their generations */
+    for (size_t i = 0; i < snapshot->pod_count; i++) {
+        if (sources->kueue != KUEUE_PRESENT || snapshot->pods[i].generation == last)
+            continue;
+        last = snapshot->pods[i].generation;
+        const json_t *workload =
+            store_find(sources->store, &kube_workload, snapshot->spec.ns,
+                       kueue_group(arena, snapshot->spec.name, last));
+        if (workload && owns_workload(snapshot, workload))
+            workloads[count++] = workload;
+    }
+    kueue_read_quota(arena, sources->store, sources->kueue, snapshot->job, workloads,
+                     count, &snapshot->quota);
+    if (!snapshot->quota.queue)
+        return;
+    const struct snapshot_plan *kept =
+        snapshot->plan_count && !*snapshot->plans->retired ? snapshot->plans : NULL;
+    kueue_limit_nodes(arena, sources->store, &snapshot->quota,
+                      kept ? kept->rank_nodes : NULL, kept ? kept->rank_node_count : 0,
+                      nodes, snapshot->node_count);
+}
+
 /* ---- the whole ---- */
 
 /* Parts of the spec that the planner's answer depends on. */
@@ -350,6 +396,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
     snapshot.node_count = capacity_view(sources->capacity, arena, key,
                                         spec->node_selector, template_tolerations(spec),
                                         &nodes);
+    take_quota(arena, sources, &snapshot, nodes);
     snapshot.nodes = nodes;
     snapshot.spec_digest = digest_spec(&snapshot, sources->hardware_digest);
     snapshot.input_parts = read_parts(&snapshot, sources->hardware_digest);

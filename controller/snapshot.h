@@ -6,6 +6,7 @@
 
 #include "controller/capacity.h"
 #include "controller/job_spec.h"
+#include "controller/kueue.h"
 #include "controller/settings.h"
 #include "controller/store.h"
 
@@ -101,9 +102,10 @@ struct snapshot {
     size_t plan_count;
     const struct snapshot_pod *pods; /* all our pods, by (generation, index) */
     size_t pod_count;
-    const json_t *service; /* NULL: not there; may be somebody else's */
-    const struct capacity_node *nodes;
+    const json_t *service;             /* NULL: not there; may be somebody else's */
+    const struct capacity_node *nodes; /* of their GPUs, what the quota allows */
     size_t node_count;
+    struct kueue_quota quota;
 
     uint64_t input_digest; /* of all that the planner's answer depends on */
     uint64_t spec_digest;  /* of that without the nodes */
@@ -124,6 +126,7 @@ struct snapshot_sources {
     uint64_t hardware_digest;
     const struct settings *settings; /* NULL: the default */
     const char *leader; /* "identity/transitions"; NULL: there are no other replicas */
+    enum kueue_presence kueue;
     int64_t now_ms, wall_ms;
 };
 

@@ -292,6 +292,7 @@ size_t world_step(struct world *world)
     struct het_arena *arena = het_arena_new();
     struct snapshot_sources sources = { .store = world->store,
                                         .capacity = world->capacity,
+                                        .kueue = world->kueue,
                                         .now_ms = world->now_ms,
                                         .wall_ms = WALL_ZERO_MS + world->now_ms };
     struct snapshot snapshot;

@@ -9,6 +9,7 @@ struct world {
     struct store *store;
     struct capacity *capacity;
     int64_t now_ms;
+    enum kueue_presence kueue;
     struct job_memory memory; /* of the one job under test */
     char *answer;             /* text that memory.answer points at */
     uint64_t next_uid, next_version;

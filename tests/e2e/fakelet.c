@@ -513,6 +513,14 @@ static void pod_start(struct fakelet *fakelet, struct node *node, const char *ke
                patch, pod_written, errand_new(fakelet, node, key));
 }
 
+/* How the containers ended is told before the pod is let go of: whose finalizer keeps it
+ * sees that (143: SIGTERM). */
+static bool has_finalizers(const json_t *pod)
+{
+    return json_array_size(
+               json_object_get(json_object_get(pod, "metadata"), "finalizers")) > 0;
+}
+
 static void pod_act(struct fakelet *fakelet, const char *key)
 {
     auto_free char *ns = xstrdup(key);
@@ -520,6 +528,13 @@ static void pod_act(struct fakelet *fakelet, const char *key)
     *name++ = '\0';
     json_t *pod = store_find(fakelet->store, &kube_pod, ns, name);
     struct node *node = pod ? pod_node(fakelet, pod) : NULL;
+    if (node && kube_is_deleting(pod) && has_finalizers(pod) && !pod_is_over(pod)) {
+        json_auto_t *patch =
+            json_pack("{s:o}", "status", status_ended(fakelet, pod, 143));
+        kube_patch(fakelet->kube, &kube_pod, ns, name, "status", patch, pod_written,
+                   errand_new(fakelet, NULL, key));
+        return;
+    }
     if (node && kube_is_deleting(pod)) {
         kube_delete(fakelet->kube, &kube_pod, ns, name, kube_uid(pod), 0, pod_written,
                     errand_new(fakelet, NULL, key));
