@@ -155,9 +155,19 @@ static int64_t available(const struct store *store, const json_t *cluster_queue,
     return larger(0, larger(0, share.guaranteed - share.used) + left);
 }
 
-bool kueue_workload_is(const json_t *workload, const char *condition)
+static bool is_true(const json_t *object, const char *condition)
 {
-    return !strcmp(text_at(find_condition(workload, condition), "status"), "True");
+    return !strcmp(text_at(find_condition(object, condition), "status"), "True");
+}
+
+bool kueue_workload_is_finished(const json_t *workload)
+{
+    return is_true(workload, "Finished");
+}
+
+bool kueue_workload_has_quota(const json_t *workload)
+{
+    return is_true(workload, "QuotaReserved");
 }
 
 /* What the job's own Workloads hold of one resource in one flavor. What is evicted goes
@@ -168,9 +178,8 @@ static int64_t held(const struct kueue_quota *quota, const char *flavor,
     int64_t sum = 0;
     for (size_t i = 0; i < quota->workload_count; i++) {
         const json_t *workload = quota->workloads[i];
-        if (!kueue_workload_is(workload, "QuotaReserved") ||
-            kueue_workload_is(workload, "Evicted") ||
-            kueue_workload_is(workload, "Finished"))
+        if (!kueue_workload_has_quota(workload) || is_true(workload, "Evicted") ||
+            kueue_workload_is_finished(workload))
             continue;
         const json_t *admission = json_object_get(status_of(workload), "admission");
         const json_t *sets = json_object_get(admission, "podSetAssignments");
@@ -482,7 +491,7 @@ enum kueue_admission kueue_pod_admission(const json_t *pod)
 bool kueue_pod_is_evicted(const json_t *pod)
 {
     return kueue_pod_admission(pod) != KUEUE_UNMANAGED &&
-           !strcmp(text_at(find_condition(pod, "TerminationTarget"), "status"), "True");
+           is_true(pod, "TerminationTarget");
 }
 
 bool kueue_pod_is_stuck(const json_t *pod)
@@ -504,16 +513,22 @@ const json_t *kueue_find_workload(const struct kueue_quota *quota, const char *g
     return NULL;
 }
 
-const char *kueue_message(const json_t *workload, const char *condition)
+const char *kueue_pending_message(const json_t *workload)
 {
-    return text_at(find_condition(workload, condition), "message");
+    return text_at(find_condition(workload, "QuotaReserved"), "message");
 }
 
 const char *kueue_eviction_reason(const json_t *workload)
 {
-    const json_t *evicted = find_condition(workload, "Evicted");
-    const char *reason = text_at(evicted, "reason");
-    return !strcmp(text_at(evicted, "status"), "True") && *reason ? reason : "Evicted";
+    const char *reason = text_at(find_condition(workload, "Evicted"), "reason");
+    return is_true(workload, "Evicted") && *reason ? reason : "Evicted";
+}
+
+const char *kueue_eviction_message(const json_t *workload, const json_t *pod)
+{
+    const char *message = text_at(find_condition(workload, "Evicted"), "message");
+    return *message ? message
+                    : text_at(find_condition(pod, "TerminationTarget"), "message");
 }
 
 /* ---- what the store keeps ---- */

@@ -108,13 +108,15 @@ bool kueue_pod_is_stuck(const json_t *pod);
 
 /* The Workload of a generation among those of the job; NULL: there is none. */
 const json_t *kueue_find_workload(const struct kueue_quota *quota, const char *group);
-/* Whether a Workload with `condition` True. */
-bool kueue_workload_is(const json_t *workload, const char *condition);
+bool kueue_workload_is_finished(const json_t *workload);
+bool kueue_workload_has_quota(const json_t *workload);
+/* Why `workload` (may be NULL) has no quota, in Kueue's words; "" if it does not say. */
+const char *kueue_pending_message(const json_t *workload);
 /* Why Kueue evicted the pods of `workload` (may be NULL): its own word ("Preempted",
  * "InactiveWorkload", ...), or "Evicted". */
 const char *kueue_eviction_reason(const json_t *workload);
-/* Message of a condition of `workload`; "" if it has none. */
-const char *kueue_message(const json_t *workload, const char *condition);
+/* The same in a sentence, by `workload` or else by its `pod`; "" if neither says. */
+const char *kueue_eviction_message(const json_t *workload, const json_t *pod);
 
 /* What to keep of Kueue's objects in the store (watch.h's trim). New references. */
 json_t *kueue_trim_workload(json_t *workload);

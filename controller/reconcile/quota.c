@@ -45,12 +45,9 @@ static const struct snapshot_pod *find_evicted_pod(const struct pass *pass)
 static void report_eviction(struct pass *pass, const struct snapshot_pod *pod)
 {
     const json_t *workload = current_workload(pass);
-    const char *message = kueue_message(workload, "Evicted");
-    if (!*message)
-        message = json_string_value(json_object_get(
-            snapshot_find_condition(pod->object, "TerminationTarget"), "message"));
-    message = pass_text(pass, "generation %" PRId64 " was stopped by Kueue: %s",
-                        pass->current->generation, message ? message : "");
+    const char *message = pass_text(
+        pass, "generation %" PRId64 " was stopped by Kueue: %s",
+        pass->current->generation, kueue_eviction_message(workload, pod->object));
     pass_set(pass, "QuotaReserved", "False", kueue_eviction_reason(workload), message);
     pass_set(pass, "Placed", "False", EVICTED, message);
     pass_set(pass, "Running", "False", EVICTED, message);
@@ -121,7 +118,7 @@ void quota_release(struct pass *pass, int64_t live)
         const json_t *workload = kueue_find_workload(
             &snapshot->quota, kueue_group(pass->arena, snapshot->spec.name, generation));
         if (workload && !kube_is_deleting(workload) &&
-            !kueue_workload_is(workload, "Finished") && is_stuck(snapshot, generation))
+            !kueue_workload_is_finished(workload) && is_stuck(snapshot, generation))
             pass_delete(pass, PHASE_DELETE, &kube_workload, kube_name(workload),
                         kube_uid(workload), -1);
     }
@@ -173,7 +170,7 @@ static void report_generation(struct pass *pass)
                       "integration there, then delete the pods, which are made "
                       "again",
                       pass->snapshot->spec.ns));
-    } else if (kueue_workload_is(workload, "QuotaReserved")) {
+    } else if (kueue_workload_has_quota(workload)) {
         pass_set(pass, "QuotaReserved", "True", "QuotaReserved",
                  "the quota is reserved; admission checks are to follow");
     } else if (count_roles(pass) > KUEUE_MAX_ROLES) {
@@ -185,7 +182,7 @@ static void report_generation(struct pass *pass)
                       "spec.resources.maxGPUs or name fewer gpuTypes",
                       KUEUE_MAX_ROLES));
     } else {
-        const char *message = kueue_message(workload, "QuotaReserved");
+        const char *message = kueue_pending_message(workload);
         set_waiting(pass, "Pending",
                     *message ? message : "Kueue has not admitted it yet");
     }
