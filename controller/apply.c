@@ -196,6 +196,12 @@ static void on_applied(void *context, const struct kube_result *result)
     end_step(step, result->outcome == KUBE_OK);
 }
 
+static bool has_finalizers(const json_t *object)
+{
+    return json_array_size(
+               json_object_get(json_object_get(object, "metadata"), "finalizers")) > 0;
+}
+
 static void on_deleted(void *context, const struct kube_result *result)
 {
     struct step *step = context;
@@ -205,10 +211,11 @@ static void on_deleted(void *context, const struct kube_result *result)
     if (result->outcome == KUBE_OK) {
         log_event(LOG_INFO, "apply", "deleted", LOG_STR("kind", step->resource->kind),
                   LOG_STR("namespace", step->ns), LOG_STR("name", step->name));
-        /* A pod that ends gracefully comes back as it is now; what is gone, as a Status.
-         * With no grace the object is gone although the server shows it once more. */
+        /* A pod that ends gracefully, or that a finalizer holds, comes back as it is now;
+         * what is gone, as a Status. With no grace the object is gone although the server
+         * shows it once more. */
         bool is_ending = kind && !strcmp(kind, step->resource->kind) &&
-                         step->grace_s != 0;
+                         (step->grace_s != 0 || has_finalizers(result->object));
         hand_on(step,
                 is_ending && kube_is_deleting(result->object) ? result->object : NULL);
     } else if (result->outcome == KUBE_NOT_FOUND) {

@@ -96,7 +96,10 @@ void generation_delete_pod(struct pass *pass, const struct snapshot_pod *pod)
             pass_requeue_at(pass, until);
     }
     /* Nobody will confirm the end of a pod on a dead node: without grace, and again if a
-     * graceful deletion is on its way already. */
+     * graceful deletion is on its way already. More than that nobody can do: what is left
+     * then waits for somebody's finalizer. */
+    if (kueue_pod_is_stuck(pod->object))
+        return;
     if (is_dead)
         pass_delete(pass, PHASE_DELETE, &kube_pod, pod->name, pod->uid, 0);
     else if (!pod->is_deleting)

@@ -190,6 +190,28 @@ START_TEST(deletion_names_the_uid_and_tolerates_what_is_gone)
 }
 END_TEST
 
+START_TEST(what_a_finalizer_holds_is_not_gone_whatever_the_grace)
+{
+    for (int held = 0; held < 2; held++) {
+        struct action action = pod_action(ACTION_DELETE, 0, "a");
+        action.uid = "u1";
+        action.grace_s = 0;
+        start(&action, 1);
+        json_auto_t *pod = make_object(&kube_pod, "ns", "a", "u1", 7, NULL);
+        json_t *metadata = json_object_get(pod, "metadata");
+        json_object_set_new(metadata, "deletionTimestamp",
+                            json_string("2026-01-01T00:00:00Z"));
+        json_object_set_new(metadata, "finalizers",
+                            json_pack(held ? "[s]" : "[]", "kueue.x-k8s.io/managed"));
+        auto_free char *text = json_dumps(pod, 0);
+        script_reply(script_expect(script, "DELETE", "*/pods/a"), 200, -1, text);
+        ck_assert_int_eq(seen, held);
+        ck_assert_int_eq(gone, 1);
+        ck_assert(!failed);
+    }
+}
+END_TEST
+
 START_TEST(event_that_cannot_be_written_fails_nothing)
 {
     struct action action = pod_action(ACTION_EVENT, 0, "e");
@@ -285,6 +307,7 @@ Suite *test_apply_suite(void)
     tcase_add_test(cases, existing_object_of_somebody_else_is_never_adopted);
     tcase_add_test(cases, unknown_outcome_is_read_back);
     tcase_add_test(cases, deletion_names_the_uid_and_tolerates_what_is_gone);
+    tcase_add_test(cases, what_a_finalizer_holds_is_not_gone_whatever_the_grace);
     tcase_add_test(cases, event_that_cannot_be_written_fails_nothing);
     tcase_add_test(cases, a_patch_is_sent_by_its_kind_and_what_is_gone_is_left_alone);
     tcase_add_loop_test(
