@@ -417,7 +417,10 @@ static const char *place_of(const json_t *pod, bool is_ours)
     const char *nominated = text_of(json_object_get(pod, "status"), "nominatedNodeName");
     if (*nominated)
         return nominated;
-    return is_ours ? pinned_node(pod) : NULL;
+    /* A gated pod holds nothing: its plan does. */
+    bool is_gated =
+        json_array_size(json_object_get(json_object_get(pod, "spec"), "schedulingGates"));
+    return is_ours && !is_gated ? pinned_node(pod) : NULL;
 }
 
 static bool is_over(const json_t *pod)

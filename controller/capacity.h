@@ -6,10 +6,10 @@
  *   reserved(k, n) = live pods of k's older generations on n
  *                  + max(live pods of k's newest generation on n, its plan's GPUs on n)
  *
- * A pod is live from its creation (bound, nominated, or pinned by us) until it is gone or
- * Succeeded or Failed; terminating pods count. A plan counts from the creation of its
- * ConfigMap until it is retired, or its job is finished or gone: it is the reservation
- * that keeps two jobs from planning the same GPU. */
+ * A pod is live once it is bound, nominated, or pinned by us and free of scheduling
+ * gates, until it is gone or Succeeded or Failed; terminating pods count. A plan counts
+ * from the creation of its ConfigMap until it is retired, or its job is finished or gone:
+ * it is the reservation that keeps two jobs from planning the same GPU. */
 #ifndef CONTROLLER_CAPACITY_H
 #define CONTROLLER_CAPACITY_H
 

@@ -98,6 +98,10 @@ struct controller {
     uint64_t hardware_digest;
     struct het_arena *hardware_arena;
 
+    /* What the server can do; asked for at the start. */
+    bool is_version_known, is_version_asked, server_has_gates;
+    int64_t version_due_ms;
+
     struct controller_statistics statistics;
 };
 
@@ -222,6 +226,46 @@ static void set_unanswered(struct controller *controller, struct job *job, bool 
     job->is_unanswered = value;
     if (unblocks)
         enqueue_blocked(controller);
+}
+
+/* ---- the server's version ---- */
+
+/* Pods may have scheduling gates since Kubernetes 1.27. */
+#define GATES_MINOR      27
+#define VERSION_RETRY_MS 5000
+
+static void on_version(void *context, const struct kube_result *result)
+{
+    struct controller *controller = context;
+    struct het_error err;
+    json_auto_t *version = result->outcome == KUBE_OK
+                               ? kube_decode(result->body, result->body_length, &err)
+                               : NULL;
+    const char *major = json_string_value(json_object_get(version, "major"));
+    const char *minor = json_string_value(json_object_get(version, "minor"));
+    controller->is_version_asked = false;
+    controller->is_version_known = major && minor;
+    if (!controller->is_version_known) {
+        controller->version_due_ms = controller->now_ms + VERSION_RETRY_MS;
+        log_event(LOG_WARNING, "controller", "version unknown",
+                  LOG_STR("error", result->message));
+        return;
+    }
+    /* "27", or "27+" of some vendors. */
+    controller->server_has_gates = strtol(major, NULL, 10) > 1 ||
+                                   strtol(minor, NULL, 10) >= GATES_MINOR;
+    log_event(LOG_INFO, "controller", "server", LOG_STR("major", major),
+              LOG_STR("minor", minor),
+              LOG_BOOL("scheduling_gates", controller->server_has_gates));
+}
+
+static void ask_version(struct controller *controller)
+{
+    if (controller->is_version_known || controller->is_version_asked ||
+        controller->now_ms < controller->version_due_ms)
+        return;
+    controller->is_version_asked = true;
+    kube_get_version(controller->kube, on_version, controller);
 }
 
 /* ---- hardware ---- */
@@ -574,6 +618,8 @@ static void take_outcome(struct controller *controller, const struct outcome *ou
         enqueue_blocked(controller);
     }
     note_refusal(controller, job, outcome);
+    if (outcome->has_failed) /* what was to be read anew may not have been */
+        job->memory.checked_generation = 0;
     if (!outcome->has_failed) {
         workqueue_forget(controller->queue, outcome->key);
         return;
@@ -819,6 +865,7 @@ static bool decide(struct controller *controller, const char *key)
         .settings = controller->settings,
         .leader = controller->lease ? lease_holder(controller->lease) : NULL,
         .kueue = controller->kueue,
+        .server_has_gates = controller->server_has_gates,
         .now_ms = controller->now_ms,
         .wall_ms = controller->wall_ms,
     };
@@ -982,8 +1029,9 @@ void controller_free(struct controller *controller)
 
 bool controller_is_synced(const struct controller *controller)
 {
-    bool synced = !controller->hardware_watch ||
-                  watch_is_synced(controller->hardware_watch);
+    bool synced =
+        controller->is_version_known &&
+        (!controller->hardware_watch || watch_is_synced(controller->hardware_watch));
     for (size_t i = 0; i < WATCHES; i++)
         synced = synced && watch_is_synced(controller->watches[i]);
     return synced && queues_is_known(controller->queues);
@@ -1005,6 +1053,7 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     log_set_time(wall_ms);
     step_lease(controller);
     kube_step(controller->kube, now_ms);
+    ask_version(controller);
     for (size_t i = 0; i < WATCHES; i++)
         watch_step(controller->watches[i], now_ms);
     step_queues(controller);
@@ -1032,6 +1081,8 @@ int64_t controller_next_ms(const struct controller *controller)
         next_ms = least(next_ms, kube_next_ms(controller->lease_kube));
         next_ms = least(next_ms, lease_next_ms(controller->lease));
     }
+    if (!controller->is_version_known && !controller->is_version_asked)
+        next_ms = least(next_ms, controller->version_due_ms);
     if (may_decide(controller))
         next_ms = least(next_ms, workqueue_next_ms(controller->queue));
     return next_ms;

@@ -482,6 +482,11 @@ static const json_t *find_node_object(const struct snapshot *snapshot, const cha
     return NULL;
 }
 
+bool desired_has_gates(const struct snapshot *snapshot)
+{
+    return snapshot->server_has_gates && snapshot->spec.gang_has_gates;
+}
+
 int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *plan,
                 size_t index, json_t **ret, struct het_error *err)
 {
@@ -511,6 +516,9 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
     if (spec->scheduler_name)
         json_object_set_new(pod_spec, "schedulerName", json_string(spec->scheduler_name));
 
+    if (desired_has_gates(snapshot))
+        json_object_set_new(pod_spec, "schedulingGates",
+                            PACK("[{s:s}]", "name", SCHEDULING_GATE));
     json_t *pod = PACK("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod",
                        "metadata", pod_metadata(snapshot, plan, index, name), "spec",
                        pod_spec);

@@ -35,6 +35,8 @@ int desired_config_map(const struct snapshot *snapshot,
                        struct het_error *err);
 /* Headless Service of the job, selecting the pods of `generation`. */
 json_t *desired_service(const struct snapshot *snapshot, int64_t generation);
+/* Whether pods are created with our scheduling gate: the job wants it, the server can. */
+bool desired_has_gates(const struct snapshot *snapshot);
 /* Pod `index` of a generation. Errors: HET_BAD_INPUT, when the template clashes with what
  * we must set (reserved environment names, no such container, ...). A new reference. */
 int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *plan,

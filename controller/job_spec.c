@@ -161,6 +161,10 @@ static const struct choice success_policies[] = {
     { "AllPods", "AllPods" },
     { "RankZero", "RankZero" },
 };
+static const struct choice gangs[] = {
+    { "Gate", "gate" },
+    { "None", "none" },
+};
 static const struct choice profile_kinds[] = {
     { "ModelProfile", "namespaced" },
     { "ClusterModelProfile", "cluster" },
@@ -177,7 +181,6 @@ static const struct {
     { "resources.spotPolicy", "Allow" },
     { "resources.sharedGPUPolicy", "Forbid" },
     { "planner.objective", "MaxThroughput" },
-    { "scheduling.gang", "Gate" },
     { "runtime.argsPolicy", "EnvOnly" },
     { "checkpoint.onDisruption.signal", "SIGTERM" },
 };
@@ -422,6 +425,9 @@ static void read_runtime(struct reader *reader, struct job_spec *spec)
     spec->per_gpu_resources = read_object(reader, "perGPUResources");
     spec->priority_class = read_text(reader, "scheduling.priorityClassName", NULL, 253);
     spec->scheduler_name = read_text(reader, "scheduling.schedulerName", NULL, 253);
+    spec->gang_has_gates = !strcmp(READ_CHOICE(reader, "scheduling.gang", gangs), "gate");
+    spec->gang_timeout_ms =
+        1000 * read_integer(reader, "scheduling.gangTimeoutSeconds", 300, 10, 86400);
 }
 
 static void read_exit_codes(struct reader *reader, struct job_spec *spec)

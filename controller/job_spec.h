@@ -24,6 +24,9 @@
 #define LABEL_MANAGED_BY      "app.kubernetes.io/managed-by"
 #define MANAGED_BY            "heterotrain"
 
+/* Gate of our pods: they are scheduled when the whole plan fits, all together. */
+#define SCHEDULING_GATE "heterotrain.io/placement"
+
 /* Annotations of a plan ConfigMap: why this generation exists. */
 #define ANNOTATION_TRIGGER      "heterotrain.io/trigger"
 #define ANNOTATION_INPUT_DIGEST "heterotrain.io/input-digest"
@@ -33,6 +36,12 @@
 #define ANNOTATION_PLAN_HASH    "heterotrain.io/plan-hash"
 /* "identity/transitions" of the replica that decided on the plan. */
 #define ANNOTATION_LEADER       "heterotrain.io/leader"
+/* When the scheduling gates of the generation were lifted first. */
+#define ANNOTATION_RELEASED     "heterotrain.io/released-at"
+/* Nodes (with commas) that could not take the generation's pods, and until when they are
+ * not planned on again. */
+#define ANNOTATION_AVOID        "heterotrain.io/avoid-nodes"
+#define ANNOTATION_AVOID_UNTIL  "heterotrain.io/avoid-until"
 /* Of what the generation's pods were made from, besides the plan. */
 #define ANNOTATION_POD_DIGEST   "heterotrain.io/pod-digest"
 /* Set when a generation was stopped for good: why, and when. It never starts again. */
@@ -99,6 +108,8 @@ struct job_spec {
     const json_t *pod_template; /* object with "spec" */
     const json_t *per_gpu_resources;
     const char *priority_class, *scheduler_name; /* NULL: not set */
+    bool gang_has_gates;                         /* spec.scheduling.gang is Gate */
+    int64_t gang_timeout_ms;
 
     bool is_suspended;
     bool rank_zero_decides; /* successPolicy RankZero; else all pods must succeed */

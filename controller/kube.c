@@ -1025,6 +1025,15 @@ uint64_t kube_list(struct kube *kube, const struct kube_resource *resource,
     return enqueue(call);
 }
 
+uint64_t kube_get_version(struct kube *kube, kube_callback *callback, void *context)
+{
+    static const struct kube_resource version = { "", "version", "Info", false };
+    struct call *call =
+        call_new(kube, &version, "GET", xstrdup("/version"), callback, context);
+    call->form = REPLY_RAW;
+    return enqueue(call);
+}
+
 uint64_t kube_probe(struct kube *kube, const struct kube_resource *resource,
                     const char *ns, const char *query, kube_callback *callback,
                     void *context)

@@ -108,6 +108,8 @@ char *kube_path(const struct kube_resource *resource, const char *ns, const char
 /* `text` as one value of a query or segment of a path; the caller frees. */
 char *kube_escape(const char *text);
 
+/* GET /version: the body tells the server's major and minor version. */
+uint64_t kube_get_version(struct kube *kube, kube_callback *callback, void *context);
 uint64_t kube_get(struct kube *kube, const struct kube_resource *resource, const char *ns,
                   const char *name, kube_callback *callback, void *context);
 /* The collection raw, for item-wise decoding (kube_split_list); `query` like

@@ -173,6 +173,9 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
     set_known_conditions(&pass);
     life_note_resumed(&pass);
     pass.current = snapshot->plan_count ? &snapshot->plans[0] : NULL;
+    if (snapshot->avoided_until_wall_ms)
+        pass_requeue_at(&pass, snapshot->now_ms + snapshot->avoided_until_wall_ms -
+                                   snapshot->wall_ms);
     bool accepted = is_spec_accepted(&pass);
     pass.can_plan = accepted && is_profile_accepted(&pass);
     if (snapshot->spec.is_suspended) {

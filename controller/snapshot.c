@@ -98,6 +98,18 @@ static int64_t exit_code_of(const json_t *pod, const char *name)
     return -1;
 }
 
+static void read_gates(const json_t *object, struct snapshot_pod *pod)
+{
+    const json_t *gates =
+        json_object_get(json_object_get(object, "spec"), "schedulingGates");
+    for (size_t i = 0; i < json_array_size(gates); i++) {
+        const char *name =
+            json_string_value(json_object_get(json_array_get(gates, i), "name"));
+        bool is_ours = name && !strcmp(name, SCHEDULING_GATE);
+        *(is_ours ? &pod->is_gated : &pod->has_other_gates) = true;
+    }
+}
+
 static void read_pod(const json_t *object, const struct capacity *capacity,
                      const char *container, struct snapshot_pod *ret)
 {
@@ -126,6 +138,7 @@ static void read_pod(const json_t *object, const struct capacity *capacity,
     else if (phase && !strcmp(phase, "Failed"))
         ret->phase = POD_FAILED;
 
+    read_gates(object, ret);
     bool node_is_gone = ret->is_scheduled && !capacity_has_node(capacity, ret->node);
     ret->is_on_lost_node =
         node_is_gone ||
@@ -230,6 +243,8 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
                         &plan->retired_wall_ms);
         timestamp_parse(kube_annotation(objects[i], ANNOTATION_COMPUTED_AT),
                         &plan->created_wall_ms);
+        timestamp_parse(kube_annotation(objects[i], ANNOTATION_RELEASED),
+                        &plan->released_wall_ms);
         if (plan->generation > 0 && !kube_is_deleting(objects[i]))
             kept++;
     }
@@ -238,6 +253,43 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
         read_plan_body(arena, &plans[0]);
     snapshot->plans = plans;
     snapshot->plan_count = kept;
+}
+
+/* ---- nodes ---- */
+
+/* Whether `list` ("a,b,c") names `node`. */
+static bool names_node(const char *list, const char *node)
+{
+    size_t length = strlen(node);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (!strncmp(at, node, length) && (!at[length] || at[length] == ','))
+            return true;
+    }
+    return false;
+}
+
+/* Nodes that a generation of the job waited for in vain are left out for a while. */
+static void avoid_nodes(struct snapshot *snapshot, struct capacity_node *nodes)
+{
+    for (size_t i = 0; i < snapshot->plan_count; i++) {
+        const json_t *map = snapshot->plans[i].config_map;
+        const char *list = kube_annotation(map, ANNOTATION_AVOID);
+        int64_t until = 0;
+        if (!*list ||
+            timestamp_parse(kube_annotation(map, ANNOTATION_AVOID_UNTIL), &until) < 0 ||
+            until <= snapshot->wall_ms)
+            continue;
+        for (size_t n = 0; n < snapshot->node_count; n++) {
+            if (nodes[n].unusable || !names_node(list, nodes[n].name))
+                continue;
+            nodes[n].unusable = "Avoided (GangTimeout)";
+            nodes[n].unusable_since_ms = snapshot->now_ms;
+            nodes[n].free = 0;
+        }
+        if (!snapshot->avoided_until_wall_ms || until < snapshot->avoided_until_wall_ms)
+            snapshot->avoided_until_wall_ms = until;
+    }
 }
 
 /* ---- quota ---- */
@@ -369,6 +421,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
         .wall_ms = sources->wall_ms,
         .job = job,
         .hardware = sources->hardware,
+        .server_has_gates = sources->server_has_gates,
         .settings = sources->settings ? sources->settings : settings_default(),
         .leader = sources->leader,
     };
@@ -396,6 +449,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
     snapshot.node_count = capacity_view(sources->capacity, arena, key,
                                         spec->node_selector, template_tolerations(spec),
                                         &nodes);
+    avoid_nodes(&snapshot, nodes);
     take_quota(arena, sources, &snapshot, nodes);
     snapshot.nodes = nodes;
     snapshot.spec_digest = digest_spec(&snapshot, sources->hardware_digest);

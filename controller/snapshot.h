@@ -42,6 +42,8 @@ struct job_memory {
     /* Of the answer that a decision was made on last; metadata.generation then. */
     uint64_t considered_digest;
     int64_t considered_generation;
+    /* The nodes of this generation were read anew, to see whether it fits. */
+    int64_t checked_generation, checked_ms;
     bool is_planning; /* a child works on planning_digest */
     uint64_t planning_digest, planning_spec_digest;
     struct change_input planning_parts;
@@ -61,6 +63,8 @@ struct snapshot_pod {
     int64_t generation, index;
     enum { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED } phase;
     bool is_ready, is_scheduled, is_deleting;
+    bool is_gated;        /* has our scheduling gate */
+    bool has_other_gates; /* has one of somebody else (quota) */
     bool is_gone; /* can neither hold a GPU nor run a rank (kubernetes-api.md, Gone) */
     bool is_disrupted; /* failed or lost by infrastructure: not counted as a restart */
     bool is_on_lost_node;
@@ -75,6 +79,7 @@ struct snapshot_plan {
     uint64_t pod_digest;     /* of what its pods were made from; 0: not known */
     int64_t generation;
     int64_t created_wall_ms;
+    int64_t released_wall_ms; /* the gates of its pods were lifted; 0: not yet */
     uint64_t input_digest;
     int64_t restarts, replans;
     const char *input_parts;     /* change.h; "": not known */
@@ -106,6 +111,8 @@ struct snapshot {
     const struct capacity_node *nodes; /* of their GPUs, what the quota allows */
     size_t node_count;
     struct kueue_quota quota;
+    int64_t avoided_until_wall_ms; /* some nodes are left out until then; 0: none is */
+    bool server_has_gates;         /* pods may have scheduling gates (Kubernetes 1.27) */
 
     uint64_t input_digest; /* of all that the planner's answer depends on */
     uint64_t spec_digest;  /* of that without the nodes */
@@ -127,6 +134,7 @@ struct snapshot_sources {
     const struct settings *settings; /* NULL: the default */
     const char *leader; /* "identity/transitions"; NULL: there are no other replicas */
     enum kueue_presence kueue;
+    bool server_has_gates;
     int64_t now_ms, wall_ms;
 };
 

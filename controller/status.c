@@ -323,13 +323,16 @@ static json_t *pods_json(const struct snapshot *snapshot,
     for (size_t i = 0; i < places; i++)
         succeeded += marks[i];
     const char *indexes = format_indexes(arena, marks, places);
-    int64_t counts[POD_FAILED + 1] = { 0 };
-    for (size_t i = 0; i < snapshot->pod_count; i++)
-        if (plan && snapshot->pods[i].generation == plan->generation)
-            counts[snapshot->pods[i].phase]++;
+    int64_t counts[POD_FAILED + 1] = { 0 }, gated = 0;
+    for (size_t i = 0; i < snapshot->pod_count; i++) {
+        const struct snapshot_pod *pod = &snapshot->pods[i];
+        if (!plan || pod->generation != plan->generation)
+            continue;
+        *(pod->is_gated || pod->has_other_gates ? &gated : &counts[pod->phase]) += 1;
+    }
     json_t *json = json_object();
     set_integer(json, "desired", plan ? (int64_t)plan->rank_node_count : 0);
-    set_integer(json, "gated", 0);
+    set_integer(json, "gated", gated);
     set_integer(json, "pending", counts[POD_PENDING]);
     set_integer(json, "running", counts[POD_RUNNING]);
     set_integer(json, "succeeded", (int64_t)succeeded);

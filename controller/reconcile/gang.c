@@ -1,6 +1,7 @@
 #include "controller/reconcile/gang.h"
 
 #include "controller/reconcile/generation.h"
+#include "controller/timestamp.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -92,27 +93,216 @@ void gang_report(struct pass *pass)
                                         pass->current->generation, ready, total);
 }
 
+/* ---- the fit check ---- */
+
+static void refresh(struct pass *pass, const char *query)
+{
+    struct action *action = pass_add(pass, ACTION_REFRESH, PHASE_PODS);
+    action->resource = &kube_pod;
+    action->ns = "";
+    action->name = "";
+    action->query = query;
+}
+
+/* Whether what we know of the plan's nodes is fresh; if not, asks for it, and the next
+ * pass sees whether the plan still fits (places_check). */
+static bool is_fit_fresh(struct pass *pass)
+{
+    const struct snapshot_plan *current = pass->current;
+    struct job_memory *memory = &pass->decision->memory;
+    int64_t now_ms = pass->snapshot->now_ms;
+    if (memory->checked_generation == current->generation &&
+        now_ms - memory->checked_ms <= GANG_FRESH_MS)
+        return true;
+    memory->checked_generation = current->generation;
+    memory->checked_ms = now_ms;
+    pass_requeue_at(pass, now_ms);
+    if (current->rank_node_count > GANG_NODE_READS)
+        refresh(pass, "fieldSelector=spec.nodeName%21%3D");
+    else
+        for (size_t i = 0; i < current->rank_node_count; i++)
+            refresh(pass, pass_text(pass, "fieldSelector=spec.nodeName%%3D%s",
+                                    current->rank_nodes[i].node_name));
+    return false;
+}
+
+/* ---- the gates ---- */
+
+/* Pods of the generation that have our gate; somebody else's. */
+static size_t count_gated(const struct pass *pass, size_t *ret_others)
+{
+    size_t gated = 0;
+    *ret_others = 0;
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        gated += pass->pods[i] && pass->pods[i]->is_gated;
+        *ret_others += pass->pods[i] && pass->pods[i]->has_other_gates;
+    }
+    return gated;
+}
+
+/* Removes our gate, if the pod is still the one we see and has it where we see it. */
+static json_t *lifting_patch(const struct snapshot_pod *pod)
+{
+    const json_t *gates =
+        json_object_get(json_object_get(pod->object, "spec"), "schedulingGates");
+    size_t at = 0;
+    while (strcmp(json_string_value(json_object_get(json_array_get(gates, at), "name")),
+                  SCHEDULING_GATE) != 0)
+        at++;
+    json_t *patch = json_array();
+    json_array_append_new(patch, json_pack("{s:s, s:s, s:s}", "op", "test", "path",
+                                           "/metadata/uid", "value", pod->uid));
+    json_array_append_new(patch,
+                          json_pack("{s:s, s:o, s:s}", "op", "test", "path",
+                                    json_sprintf("/spec/schedulingGates/%zu/name", at),
+                                    "value", SCHEDULING_GATE));
+    json_array_append_new(patch,
+                          json_pack("{s:s, s:o}", "op", "remove", "path",
+                                    json_sprintf("/spec/schedulingGates/%zu", at)));
+    return patch;
+}
+
+/* The time is written first: whoever goes on after a crash knows since when pods wait. */
+static void mark_released(struct pass *pass)
+{
+    char now[TIMESTAMP_SIZE];
+    if (pass->current->released_wall_ms)
+        return;
+    timestamp_format(pass->snapshot->wall_ms, now);
+    pass_annotate(pass, PHASE_RETIRE, &kube_config_map, pass->current->config_map,
+                  ANNOTATION_RELEASED, now);
+}
+
+static void lift_gates(struct pass *pass)
+{
+    mark_released(pass);
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        const struct snapshot_pod *pod = pass->pods[i];
+        if (!pod || !pod->is_gated)
+            continue;
+        struct action *action = pass_add(pass, ACTION_PATCH, PHASE_PODS);
+        action->resource = &kube_pod;
+        action->name = pod->name;
+        action->uid = pod->uid;
+        action->object = lifting_patch(pod);
+    }
+}
+
+/* ---- the time-out ---- */
+
+/* Nodes of pods that are not bound, with commas. */
+static const char *blocking_nodes(struct pass *pass)
+{
+    const char *list = "";
+    for (size_t i = 0; i < pass->current->rank_node_count; i++)
+        if (!pass->has_succeeded[i] && (!pass->pods[i] || !pod_is_placed(pass->pods[i])))
+            list = pass_text(pass, "%s%s%s", list, *list ? "," : "",
+                             pass->current->rank_nodes[i].node_name);
+    return list;
+}
+
+static void give_up(struct pass *pass, size_t placed)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const json_t *map = pass->current->config_map;
+    const char *nodes = blocking_nodes(pass);
+    const char *message = pass_text(
+        pass, "%zu of %zu pods were bound within %" PRId64 " s (%s); left out now: %s",
+        placed, pass->current->rank_node_count, snapshot->spec.gang_timeout_ms / 1000,
+        pending_message(pass, placed), nodes);
+    char until[TIMESTAMP_SIZE];
+    timestamp_format(snapshot->wall_ms + GANG_AVOID_MS, until);
+    generation_stop(pass, "GangTimeout");
+    pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_AVOID, nodes);
+    pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_AVOID_UNTIL,
+                  until);
+    pass_event(pass, PHASE_EVENTS, true, "GangTimeout", "Place", message);
+    pass_set(pass, "Placed", "False", "GangTimeout", message);
+    pass_set(pass, "Running", "False", "GangTimeout", message);
+    pass->decision->summary = message;
+}
+
+/* True if the pods of the generation have waited for their nodes too long. */
+static bool is_out_of_time(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    size_t placed = pass_count_pods(pass, pod_is_placed);
+    if (placed == pass->current->rank_node_count || !pass->current->released_wall_ms ||
+        pass_was_placed(pass))
+        return false;
+    int64_t left = pass->current->released_wall_ms + snapshot->spec.gang_timeout_ms -
+                   snapshot->wall_ms;
+    if (left > 0) {
+        pass_requeue_at(pass, snapshot->now_ms + left);
+        return false;
+    }
+    give_up(pass, placed);
+    return true;
+}
+
+/* ---- the order of it ---- */
+
+static bool wait_for(struct pass *pass, const char *reason, const char *message)
+{
+    pass_set(pass, "Placed", "False", reason, message);
+    pass_set(pass, "Running", "False", reason, message);
+    pass->decision->summary = message;
+    return false;
+}
+
+/* The pods are there and gated, and nothing older is. */
+static bool release(struct pass *pass, size_t gated, size_t others)
+{
+    if (others)
+        return wait_for(pass, "WaitingForAdmission",
+                        pass_text(pass,
+                                  "%zu pods have the scheduling gate of a quota "
+                                  "controller",
+                                  others));
+    if (pass->is_suspect)
+        return wait_for(pass, "WaitingForNode", "a node of the plan is not ready");
+    if (!is_fit_fresh(pass))
+        return wait_for(pass, "CheckingFit", "the nodes of the plan are read anew");
+    keep_service(pass);
+    lift_gates(pass);
+    return wait_for(pass, "PodsPending",
+                    pass_text(pass, "the gates of %zu pods are lifted", gated));
+}
+
 bool gang_form(struct pass *pass)
 {
-    if (service_is_foreign(pass)) {
-        pass_set(pass, "Placed", "False", "NameConflict",
-                 pass_text(pass,
-                           "Service %s/%s belongs to somebody else; rename it or the job",
-                           pass->snapshot->spec.ns, pass->snapshot->spec.name));
-        pass->decision->summary = "name conflict";
-        return false;
-    }
+    if (service_is_foreign(pass))
+        return wait_for(pass, "NameConflict",
+                        pass_text(pass,
+                                  "Service %s/%s belongs to somebody else; rename it or "
+                                  "the job",
+                                  pass->snapshot->spec.ns, pass->snapshot->spec.name));
+    bool has_gates = desired_has_gates(pass->snapshot);
+    size_t missing = pass_missing_pods(pass);
     size_t older = generation_fence_older(pass, pass->current->generation);
-    if (older) {
-        pass_set(pass, "Placed", "False", "WaitingForOldPods",
-                 pass_text(pass, "%zu pods of older generations are still there", older));
-        pass_set(pass, "Running", "False", "WaitingForOldPods", "older pods end first");
-        pass->decision->summary = pass_text(pass, "waiting for %zu old pods", older);
+    if (has_gates && missing && !create_pods(pass))
         return false;
-    }
+    if (older)
+        return wait_for(
+            pass, "WaitingForOldPods",
+            pass_text(pass, "%zu pods of older generations are still there", older));
+    if (has_gates && missing)
+        return wait_for(pass, "PodsPending",
+                        pass_text(pass, "%zu pods are created", missing));
+    if (missing && !is_fit_fresh(pass))
+        return wait_for(pass, "CheckingFit", "the nodes of the plan are read anew");
+    size_t others, gated = count_gated(pass, &others);
+    if (gated)
+        return release(pass, gated, others);
     keep_service(pass);
-    if (!create_pods(pass))
+    if (missing) {
+        mark_released(pass);
+        return create_pods(pass) &&
+               wait_for(pass, "PodsPending",
+                        pass_text(pass, "%zu pods are created", missing));
+    }
+    if (is_out_of_time(pass))
         return false;
     gang_report(pass);
-    return !pass_missing_pods(pass);
+    return true;
 }

@@ -4,10 +4,26 @@
 
 #include "controller/reconcile/pass.h"
 
-/* Makes what the current generation needs: older pods end, the Service turns to it, its
- * pods are created. Returns true once all pods are there. */
+/* Brings the current generation to its nodes (kubernetes-api.md 4, Gate protocol):
+ *
+ *   1. its pods are created, gated: they hold no GPU
+ *   2. older pods end
+ *   3. the pods of its nodes are read anew; the plan must still fit them
+ *   4. the Service turns to it, and all gates are lifted in one burst
+ *   5. all pods are bound within gangTimeoutSeconds, or the generation is given up, and
+ * the nodes that kept it waiting are left out for GANG_AVOID_MS
+ *
+ * Without gates (an old server, or spec.scheduling.gang None) the pods are created after
+ * 3. Returns true once all pods may be scheduled. */
 bool gang_form(struct pass *pass);
 /* Conditions Placed and Running from the pods there are. */
 void gang_report(struct pass *pass);
+
+/* What was read of a node is fresh for so long. */
+#define GANG_FRESH_MS   ((int64_t)10000)
+#define GANG_AVOID_MS   ((int64_t)600000)
+/* Nodes of a plan that are read one by one; with more, all bound pods are read at once.
+ */
+#define GANG_NODE_READS 32
 
 #endif

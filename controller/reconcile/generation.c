@@ -144,15 +144,11 @@ void generation_retire(struct pass *pass, const char *trigger, int64_t restarts)
         return;
     char time[TIMESTAMP_SIZE];
     timestamp_format(pass->snapshot->wall_ms, time);
-    struct action *action = pass_add(pass, ACTION_PATCH, PHASE_RETIRE);
-    action->resource = &kube_config_map;
-    action->name = current->name;
-    action->uid = current->uid;
-    action->object =
-        json_pack("{s:{s:s, s:s, s:{s:s, s:s, s:s}}}", "metadata", "uid", current->uid,
-                  "resourceVersion", kube_resource_version(current->config_map),
-                  "annotations", ANNOTATION_RETIRED, trigger, ANNOTATION_RETIRED_AT, time,
-                  ANNOTATION_RESTARTS, pass_text(pass, "%" PRId64, restarts));
+    const json_t *map = current->config_map;
+    pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_RETIRED, trigger);
+    pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_RETIRED_AT, time);
+    pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_RESTARTS,
+                  pass_text(pass, "%" PRId64, restarts));
 }
 
 void generation_delete_pods(struct pass *pass)

@@ -68,6 +68,36 @@ void pass_delete(struct pass *pass, int phase, const struct kube_resource *resou
     action->grace_s = grace_s;
 }
 
+/* The patch of this pass for the object with that uid; NULL: none yet. */
+static struct action *find_patch(const struct pass *pass, const char *uid)
+{
+    for (size_t i = 0; i < pass->decision->action_count; i++) {
+        struct action *action = &pass->decision->actions[i];
+        if (action->kind == ACTION_PATCH && json_is_object(action->object) &&
+            !strcmp(action->uid, uid))
+            return action;
+    }
+    return NULL;
+}
+
+void pass_annotate(struct pass *pass, int phase, const struct kube_resource *resource,
+                   const json_t *object, const char *key, const char *value)
+{
+    struct action *action = find_patch(pass, kube_uid(object));
+    if (!action) {
+        action = pass_add(pass, ACTION_PATCH, phase);
+        action->resource = resource;
+        action->name = kube_name(object);
+        action->uid = kube_uid(object);
+        action->object = json_pack("{s:{s:s, s:s, s:{}}}", "metadata", "uid", action->uid,
+                                   "resourceVersion", kube_resource_version(object),
+                                   "annotations");
+    }
+    json_object_set_new(
+        json_object_get(json_object_get(action->object, "metadata"), "annotations"), key,
+        json_string(value));
+}
+
 void pass_requeue_at(struct pass *pass, int64_t at_ms)
 {
     if (at_ms < pass->decision->requeue_ms)

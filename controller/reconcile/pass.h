@@ -29,7 +29,7 @@ struct pass {
 
 /* Phases of the actions (struct action). */
 enum {
-    PHASE_RETIRE,
+    PHASE_RETIRE, /* and other annotations of plans */
     PHASE_DELETE,
     PHASE_PLAN_OBJECT,
     PHASE_SERVICE,
@@ -50,6 +50,10 @@ void pass_create(struct pass *pass, int phase, const struct kube_resource *resou
                  json_t *object);
 void pass_delete(struct pass *pass, int phase, const struct kube_resource *resource,
                  const char *name, const char *uid, int64_t grace_s);
+/* Writes an annotation of `object`, if it is still as we see it. All annotations of one
+ * object in a pass are one write, in the phase of the first. */
+void pass_annotate(struct pass *pass, int phase, const struct kube_resource *resource,
+                   const json_t *object, const char *key, const char *value);
 /* The job is looked at again at `at_ms` at the latest. */
 void pass_requeue_at(struct pass *pass, int64_t at_ms);
 /* An Event about the job. Its name is made of what it says, about which generation, in

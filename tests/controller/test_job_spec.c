@@ -213,7 +213,7 @@ static const struct {
     { "{'failurePolicy': {'nonRetryableExitCodes': 3}}", "InvalidSpec",
       "nonRetryableExitCodes" },
     { "{'failurePolicy': {'resetAfterSeconds': 0}}", "InvalidSpec", "resetAfterSeconds" },
-    { "{'scheduling': {'gang': 'Volcano'}}", "Unsupported", "spec.scheduling.gang" },
+    { "{'scheduling': {'gang': 'Volcano'}}", "InvalidSpec", "spec.scheduling.gang" },
     { "{'activeDeadlineSeconds': 0}", "InvalidSpec", "activeDeadlineSeconds" },
     { "{'checkpoint': {'onDisruption': {'method': 'HTTP'}}}", "Unsupported", "method" },
     { "{'failurePolicy': {'backoffSeconds': 700}}", "InvalidSpec", "backoffMaxSeconds" },

@@ -313,10 +313,12 @@ START_TEST(new_pods_wait_until_old_ones_are_gone)
     answer("a:4 c:2", 3.0);
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Placed"), "WaitingForOldPods");
-    ck_assert_ptr_null(store_find(world->store, &kube_pod, "ns", "job-2-0"));
+    const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-2-0");
+    ck_assert_uint_eq(world_gates(pod), 1);
     world_remove(world, &kube_pod, "ns", "job-1-0");
     world_settle(world);
-    ck_assert_ptr_nonnull(store_find(world->store, &kube_pod, "ns", "job-2-0"));
+    pod = store_find(world->store, &kube_pod, "ns", "job-2-0");
+    ck_assert_uint_eq(world_gates(pod), 0);
 }
 END_TEST
 

@@ -188,8 +188,29 @@ static json_t *job_of(const json_t *child)
                : NULL;
 }
 
-/* A pod of the new generation is created only when no older one can hold a GPU or run a
- * rank, and after the plan that it is of. */
+static bool is_gated(const json_t *pod)
+{
+    return json_array_size(object_at(pod, "spec.schedulingGates"));
+}
+
+/* A pod may be scheduled only when no older one can hold a GPU or run a rank. */
+static void check_old_pods_are_gone(const json_t *pod)
+{
+    const char *uid = label(pod, LABEL_JOB_UID);
+    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
+        const json_t *other = embedded_at(server, "pods", i);
+        const char *node = object_text(other, "spec.nodeName");
+        bool node_is_gone = *node && !embedded_find(server, "nodes", "", node);
+        if (strcmp(label(other, LABEL_JOB_UID), uid) != 0 || is_finished_pod(other) ||
+            node_is_gone)
+            continue;
+        hold(generation_of(other) == generation_of(pod),
+             "%s is released while %s is alive", object_text(pod, "metadata.name"),
+             object_text(other, "metadata.name"));
+    }
+}
+
+/* A pod is created after the plan that it is of, on the node that this says. */
 static void check_new_pod(const json_t *pod)
 {
     const char *uid = label(pod, LABEL_JOB_UID);
@@ -209,16 +230,8 @@ static void check_new_pod(const json_t *pod)
     hold(pinned && planned_on(find_plan(uid, generation), pinned) == gpus_of_pod(pod),
          "%s has %lld GPUs on %s, not as planned", name, (long long)gpus_of_pod(pod),
          pinned ? pinned : "?");
-    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
-        const json_t *other = embedded_at(server, "pods", i);
-        const char *node = object_text(other, "spec.nodeName");
-        bool node_is_gone = *node && !embedded_find(server, "nodes", "", node);
-        if (strcmp(label(other, LABEL_JOB_UID), uid) != 0 || is_finished_pod(other) ||
-            node_is_gone)
-            continue;
-        hold(generation_of(other) == generation, "%s is created while %s is alive", name,
-             object_text(other, "metadata.name"));
-    }
+    if (!is_gated(pod))
+        check_old_pods_are_gone(pod);
 }
 
 static bool is_retired(const json_t *map)
@@ -278,6 +291,9 @@ static void on_change(void *context, const struct embedded_change *change)
     bool is_ours = *label(change->after, LABEL_JOB_UID);
     if (is_ours && !change->before && !strcmp(change->plural, "pods"))
         check_new_pod(change->after);
+    if (is_ours && change->before && change->after && !strcmp(change->plural, "pods") &&
+        is_gated(change->before) && !is_gated(change->after))
+        check_old_pods_are_gone(change->after);
     if (is_ours && !change->before && !strcmp(change->plural, "configmaps"))
         check_new_plan(change->after);
     if (!strcmp(change->plural, "heterotrainingjobs") && change->before && change->after)

@@ -13,6 +13,8 @@ struct world {
     struct job_memory memory; /* of the one job under test */
     char *answer;             /* text that memory.answer points at */
     uint64_t next_uid, next_version;
+    bool is_contested;  /* others take what is planned: overcommitment is not ours */
+    bool server_is_old; /* no scheduling gates */
     int plans_asked, writes, events, refreshes;
     char last_event[64]; /* reason */
 };
@@ -47,6 +49,8 @@ void world_answer(struct world *world, const char *plan);
 void world_answer_no_plan(struct world *world, const char *why);
 void world_answer_refused(struct world *world, const char *why);
 
+/* Scheduling gates of a pod. */
+size_t world_gates(const json_t *pod);
 /* One pass: decide and perform. Returns the number of actions. */
 size_t world_step(struct world *world);
 /* Passes until nothing is to be done (at most 20; fails the test otherwise). */

@@ -1,0 +1,244 @@
+#include "controller/reconcile/gang.h"
+#include "tests/controller/world.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define A100 "A100-SXM4-40GB"
+
+static struct world *world;
+static struct het_arena *arena;
+
+static void setup(void)
+{
+    world = world_new();
+    arena = het_arena_new();
+    world_node(world, "a", "NVIDIA-" A100, 4);
+    world_node(world, "b", "NVIDIA-" A100, 4);
+    world_node(world, "c", "NVIDIA-" A100, 4);
+}
+
+static void teardown(void)
+{
+    het_arena_free(arena);
+    world_free(world);
+}
+
+static void answer(const char *nodes)
+{
+    auto_free char *plan = world_plan(nodes, A100, 2.0);
+    world_answer(world, plan);
+}
+
+/* A job whose plan on a:4 and b:4 is written; its pods are not. */
+static void commit_job(const char *spec)
+{
+    world_job(world, spec);
+    world_settle(world);
+    answer("a:4 b:4");
+    world_step(world);
+    ck_assert_ptr_nonnull(store_find(world->store, &kube_config_map, "ns", "job-plan-1"));
+    ck_assert_str_eq(world_pods(world, arena), "");
+}
+
+static json_t *pod(const char *name)
+{
+    return store_find(world->store, &kube_pod, "ns", name);
+}
+
+static size_t gates_of(const char *name)
+{
+    ck_assert_msg(pod(name) != NULL, "no pod %s", name);
+    return world_gates(pod(name));
+}
+
+static const char *map_annotation(const char *map, const char *key)
+{
+    return kube_annotation(store_find(world->store, &kube_config_map, "ns", map), key);
+}
+
+/* A pod of somebody else takes GPUs of a node. */
+static void occupy(const char *node, int gpus)
+{
+    world_put(world, &kube_pod,
+              world_json("{'metadata': {'name': 'foreign-%s', 'namespace': 'x'}, 'spec': "
+                         "{'nodeName': '%s', 'containers': [{'name': 'c', 'resources': "
+                         "{'limits': {'nvidia.com/gpu': '%d'}}}]}, 'status': {'phase': "
+                         "'Running'}}",
+                         node, node, gpus));
+}
+
+START_TEST(pods_are_gated_until_their_nodes_were_read_anew)
+{
+    commit_job("{}");
+    world_step(world);
+    ck_assert_uint_eq(gates_of("job-1-0"), 1);
+    ck_assert_uint_eq(gates_of("job-1-1"), 1);
+    ck_assert_ptr_null(store_find(world->store, &kube_service, "ns", "job"));
+    ck_assert_str_eq(world_reason(world, "Placed"), "PodsPending");
+    world_step(world);
+    ck_assert_int_eq(world->refreshes, 2);
+    ck_assert_uint_eq(gates_of("job-1-0"), 1);
+    ck_assert_str_eq(map_annotation("job-plan-1", ANNOTATION_RELEASED), "");
+    world_step(world);
+    ck_assert_uint_eq(gates_of("job-1-0"), 0);
+    ck_assert_uint_eq(gates_of("job-1-1"), 0);
+    ck_assert_ptr_nonnull(store_find(world->store, &kube_service, "ns", "job"));
+    ck_assert_str_ne(map_annotation("job-plan-1", ANNOTATION_RELEASED), "");
+    ck_assert_int_eq(world->refreshes, 2);
+}
+END_TEST
+
+START_TEST(a_plan_that_does_not_fit_any_more_never_holds_a_gpu)
+{
+    commit_job("{}");
+    world_step(world);
+    world->is_contested = true;
+    occupy("b", 1);
+    world_settle(world);
+    ck_assert_uint_eq(gates_of("job-1-0"), 1);
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "CapacityLost");
+    world->now_ms += 5000;
+    world_settle(world);
+    answer("a:4 c:4");
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@ foreign-b@b");
+    ck_assert_uint_eq(gates_of("job-2-0"), 0);
+}
+END_TEST
+
+START_TEST(gates_of_somebody_else_are_waited_for)
+{
+    commit_job("{}");
+    world_step(world);
+    json_t *gated = json_deep_copy(pod("job-1-1"));
+    json_array_insert_new(
+        json_object_get(json_object_get(gated, "spec"), "schedulingGates"), 0,
+        json_pack("{s:s}", "name", "kueue.x-k8s.io/admission"));
+    world_put(world, &kube_pod, gated);
+    world_settle(world);
+    world->now_ms += 3600000; /* a quota has no time-out of ours */
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Placed"), "WaitingForAdmission");
+    ck_assert_uint_eq(gates_of("job-1-0"), 1);
+    json_t *admitted = json_deep_copy(pod("job-1-1"));
+    json_array_remove(
+        json_object_get(json_object_get(admitted, "spec"), "schedulingGates"), 0);
+    world_put(world, &kube_pod, admitted);
+    world_settle(world);
+    ck_assert_uint_eq(gates_of("job-1-0") + gates_of("job-1-1"), 0);
+}
+END_TEST
+
+START_TEST(gates_that_a_dead_controller_left_are_lifted)
+{
+    commit_job("{}");
+    world_step(world);
+    json_t *lifted = json_deep_copy(pod("job-1-0"));
+    json_object_del(json_object_get(lifted, "spec"), "schedulingGates");
+    world_put(world, &kube_pod, lifted);
+    world->memory = (struct job_memory){ 0 };
+    world_settle(world);
+    ck_assert_uint_eq(gates_of("job-1-1"), 0);
+}
+END_TEST
+
+START_TEST(a_gang_that_is_not_bound_in_time_gives_its_gpus_back_and_avoids_the_node)
+{
+    commit_job("{'scheduling': {'gangTimeoutSeconds': 60}}");
+    world_settle(world);
+    json_t *bound = json_deep_copy(pod("job-1-0"));
+    json_object_set_new(json_object_get(bound, "spec"), "nodeName", json_string("a"));
+    world_put(world, &kube_pod, bound);
+    world->now_ms += 59000;
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Placed"), "PodsPending");
+    world->now_ms += 1000;
+    world_settle(world);
+    ck_assert_str_eq(map_annotation("job-plan-1", ANNOTATION_RETIRED), "GangTimeout");
+    ck_assert_str_eq(map_annotation("job-plan-1", ANNOTATION_AVOID), "b");
+    ck_assert_str_eq(world_pods(world, arena), "");
+    answer("a:4 c:4");
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@");
+    ck_assert_str_eq(map_annotation("job-plan-2", ANNOTATION_TRIGGER), "GangTimeout");
+}
+END_TEST
+
+START_TEST(an_avoided_node_comes_back_by_itself)
+{
+    world_remove(world, &kube_node, "", "c");
+    commit_job("{'scheduling': {'gangTimeoutSeconds': 60}}");
+    world_settle(world);
+    world->now_ms += 60000;
+    world_settle(world); /* both nodes are left out: nothing can be asked */
+    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "NoUsableGPUs");
+    ck_assert_int_eq(world->plans_asked, 1);
+    world->now_ms += GANG_AVOID_MS;
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@");
+}
+END_TEST
+
+START_TEST(without_gates_pods_are_created_after_the_fit_check)
+{
+    commit_job("{'scheduling': {'gang': 'None', 'gangTimeoutSeconds': 60}}");
+    world_step(world);
+    ck_assert_int_eq(world->refreshes, 2);
+    ck_assert_str_eq(world_pods(world, arena), "");
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@ job-1-1@");
+    ck_assert_uint_eq(gates_of("job-1-0"), 0);
+    world->now_ms += 60000;
+    world_settle(world);
+    ck_assert_str_eq(map_annotation("job-plan-1", ANNOTATION_RETIRED), "GangTimeout");
+}
+END_TEST
+
+START_TEST(an_old_server_gets_no_gates)
+{
+    world->server_is_old = true;
+    commit_job("{}");
+    world_settle(world);
+    ck_assert_int_eq(world->refreshes, 2);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@ job-1-1@");
+    ck_assert_uint_eq(gates_of("job-1-0"), 0);
+}
+END_TEST
+
+START_TEST(nodes_of_a_large_plan_are_read_at_once)
+{
+    const char *nodes = "";
+    for (int i = 0; i <= GANG_NODE_READS; i++) {
+        const char *name = het_arena_printf(arena, "n%02d", i);
+        world_node(world, name, "NVIDIA-" A100, 4);
+        nodes = het_arena_printf(arena, "%s%s%s:4", nodes, i ? " " : "", name);
+    }
+    world_job(world, "{}");
+    world_settle(world);
+    answer(nodes);
+    world_settle(world);
+    ck_assert_int_eq(world->refreshes, 1);
+    ck_assert_uint_eq(gates_of("job-1-0"), 0);
+}
+END_TEST
+
+Suite *test_gang_suite(void)
+{
+    Suite *suite = suite_create("gang");
+    TCase *cases = tcase_create("gang");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, pods_are_gated_until_their_nodes_were_read_anew);
+    tcase_add_test(cases, a_plan_that_does_not_fit_any_more_never_holds_a_gpu);
+    tcase_add_test(cases, gates_of_somebody_else_are_waited_for);
+    tcase_add_test(cases, gates_that_a_dead_controller_left_are_lifted);
+    tcase_add_test(
+        cases, a_gang_that_is_not_bound_in_time_gives_its_gpus_back_and_avoids_the_node);
+    tcase_add_test(cases, an_avoided_node_comes_back_by_itself);
+    tcase_add_test(cases, without_gates_pods_are_created_after_the_fit_check);
+    tcase_add_test(cases, an_old_server_gets_no_gates);
+    tcase_add_test(cases, nodes_of_a_large_plan_are_read_at_once);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
