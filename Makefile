@@ -22,7 +22,7 @@ PLANNER_EDGE := yaml json node_list network_file profile_sailor profile_metis pr
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp quantity strmap settings replan_rule change node_selector job_spec pod_need precedence capacity kueue snapshot desired status decision \
-                   reconcile/pass reconcile/places reconcile/resharding reconcile/candidate reconcile/generation reconcile/planning \
+                   reconcile/pass reconcile/places reconcile/resharding reconcile/candidate reconcile/drain reconcile/generation reconcile/planning \
                    reconcile/life reconcile/restart reconcile/quota reconcile/gang reconcile/replan reconcile
 # The API server and the cluster inside the process: simulate, tests.
 EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
@@ -30,7 +30,7 @@ EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge em
             embedded/script embedded embedded_cluster
 CONTROLLER      := timestamp log http auth json_scan kube store workqueue watch lease \
                    $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
-                   planner_child queues controller $(EMBEDDED) wire simulation report simulate main
+                   planner_child hook queues controller $(EMBEDDED) wire simulation report simulate main
 
 # ---- tools and flags ----
 comma    := ,

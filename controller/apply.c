@@ -313,6 +313,7 @@ static void start_step(struct run *run, struct step *step)
         kube_list(kube, step->resource, step->ns, step->query, on_listed, step);
         break;
     case ACTION_PLAN:
+    case ACTION_HOOK:
         abort(); /* apply_start leaves these out */
     }
 }
@@ -365,7 +366,7 @@ void apply_start(struct apply *apply, const char *key, const struct decision *de
     run->steps = xcalloc(decision->action_count, sizeof *run->steps);
     for (size_t i = 0; i < decision->action_count; i++) {
         const struct action *action = &decision->actions[i];
-        if (action->kind == ACTION_PLAN)
+        if (action->kind == ACTION_PLAN || action->kind == ACTION_HOOK)
             continue;
         run->steps[run->count++] = (struct step){
             .run = run,

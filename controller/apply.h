@@ -31,7 +31,7 @@ struct apply *apply_new(struct kube *kube, const struct apply_callbacks *callbac
 /* The kube must be freed before, so that no answer comes for what is freed here. */
 void apply_free(struct apply *apply);
 
-/* Starts the writes of `decision` (ACTION_PLAN is not one) and copies what it needs of
+/* Starts the writes of `decision` (PLAN and HOOK are none) and copies what it needs of
  * it. One run a key at a time. on_done comes later, from transport_poll, or at once if
  * there is nothing to write. */
 void apply_start(struct apply *apply, const char *key, const struct decision *decision);

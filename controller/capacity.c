@@ -803,7 +803,7 @@ json_t *capacity_trim_pod(json_t *object)
     static const char *const our_status[] = { "phase",      "nominatedNodeName",
                                               "reason",     "message",
                                               "conditions", "containerStatuses",
-                                              NULL };
+                                              "podIP",      NULL };
     const json_t *spec = json_object_get(object, "spec");
     json_t *kept_spec = pick(spec, is_ours ? our_spec : foreign_spec);
     json_object_set_new(kept_spec, "containers",

@@ -1,6 +1,7 @@
 #include "controller/controller.h"
 
 #include "controller/apply.h"
+#include "controller/hook.h"
 #include "controller/log.h"
 #include "controller/planner_child.h"
 #include "controller/precedence.h"
@@ -37,6 +38,7 @@ struct job {
     struct job_memory memory;
     char *answer_text, *answer_message; /* what memory.answer points at */
     char *refusal;                      /* what memory.refusal points at */
+    char *hook_message;                 /* what memory.hook points at */
     bool run_creates_pods;              /* the run of writes that is under way */
     json_t *question; /* waits for a planner that is free; NULL: none does */
     int64_t question_timeout_ms;
@@ -74,6 +76,7 @@ struct controller {
     const struct settings *settings;
     struct capacity *capacity;
     struct apply *apply;
+    struct hooks *hooks;
     struct planner *planner;
     size_t planners; /* at most so many at a time */
     int64_t now_ms, wall_ms;
@@ -160,6 +163,7 @@ static void free_job(struct job *job)
     free(job->answer_text);
     free(job->answer_message);
     free(job->refusal);
+    free(job->hook_message);
     json_decref(job->question);
     free(job);
 }
@@ -184,6 +188,7 @@ static void forget_job(struct controller *controller, struct job *job)
     take_out_job(controller, job);
     strmap_remove(&controller->jobs_by_key, job->key);
     planner_cancel(controller->planner, job->key);
+    hooks_cancel(controller->hooks, job->key);
     workqueue_forget(controller->queue, job->key);
     free_job(job);
     enqueue_blocked(controller);
@@ -777,6 +782,41 @@ enum lease_state controller_lease(const struct controller *controller)
     return controller->lease ? lease_state(controller->lease) : LEASE_HOLDS;
 }
 
+/* ---- checkpoint hooks ---- */
+
+static void on_hook(void *context, const char *key, enum hook_outcome outcome,
+                    const char *message)
+{
+    struct controller *controller = context;
+    struct job *job = find_job(controller, key);
+    if (!job)
+        return;
+    free(job->hook_message);
+    job->hook_message = message ? xstrdup(message) : NULL;
+    job->memory.hook.outcome = outcome;
+    job->memory.hook.message = job->hook_message;
+    workqueue_add(controller->queue, key);
+}
+
+/* Starts what was decided; ends what is not wanted any more. */
+static void keep_hook(struct controller *controller, const struct job *job,
+                      const struct decision *decision)
+{
+    if (job->memory.hook.outcome == HOOK_IDLE)
+        hooks_cancel(controller->hooks, job->key);
+    for (size_t i = 0; i < decision->action_count; i++) {
+        const struct action *action = &decision->actions[i];
+        if (action->kind != ACTION_HOOK)
+            continue;
+        struct hook_request request = { .address = action->address,
+                                        .port = action->port,
+                                        .path = action->path,
+                                        .body = action->object,
+                                        .timeout_ms = action->timeout_ms };
+        hooks_start(controller->hooks, job->key, &request, controller->now_ms);
+    }
+}
+
 /* ---- one job ---- */
 
 static void keep_question(struct controller *controller, struct job *job,
@@ -832,6 +872,7 @@ static void carry_out(struct controller *controller, struct job *job,
     job->memory = decision->memory;
     job->memory.answer = answer; /* ours, the decision's is borrowed */
     keep_question(controller, job, decision);
+    keep_hook(controller, job, decision);
     job->run_creates_pods = creates(decision, &kube_pod);
     if (creates(decision, &kube_config_map)) /* it takes GPUs */
         job->commits_until_ms = INT64_MAX;
@@ -971,6 +1012,8 @@ struct controller *controller_new(struct transport *transport,
     if (config->inside)
         planner_answer_inside(controller->planner, config->inside,
                               config->inside_context);
+    controller->hooks = hooks_new(transport, controller->settings->allow_loopback_hooks,
+                                  on_hook, controller);
     if (config->hardware)
         controller->hardware_file = json_deep_copy(config->hardware);
     make_watches(controller);
@@ -1007,6 +1050,7 @@ void controller_free(struct controller *controller)
     planner_free(controller->planner);
     lease_free(controller->lease);
     kube_free(controller->lease_kube);
+    hooks_free(controller->hooks);
     kube_free(controller->kube);
     apply_free(controller->apply);
     drop_events(controller);
@@ -1064,6 +1108,8 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     planner_step(controller->planner, now_ms);
     decide_due(controller);
     start_planners(controller);
+    if (may_decide(controller))
+        hooks_step(controller->hooks, now_ms);
 }
 
 int64_t controller_next_ms(const struct controller *controller)
@@ -1083,8 +1129,10 @@ int64_t controller_next_ms(const struct controller *controller)
     }
     if (!controller->is_version_known && !controller->is_version_asked)
         next_ms = least(next_ms, controller->version_due_ms);
-    if (may_decide(controller))
+    if (may_decide(controller)) {
         next_ms = least(next_ms, workqueue_next_ms(controller->queue));
+        next_ms = least(next_ms, hooks_next_ms(controller->hooks));
+    }
     return next_ms;
 }
 
@@ -1108,7 +1156,8 @@ void controller_poll_planners(struct controller *controller, int64_t timeout_ms)
 
 bool controller_is_busy(const struct controller *controller)
 {
-    return kube_in_flight(controller->kube) || planner_running(controller->planner);
+    return kube_in_flight(controller->kube) || planner_running(controller->planner) ||
+           hooks_count(controller->hooks);
 }
 
 size_t controller_planners(const struct controller *controller)

@@ -80,7 +80,7 @@ bool controller_has_stopped(const struct controller *controller);
 
 /* Whether all that is watched has been listed; nothing is decided before. */
 bool controller_is_synced(const struct controller *controller);
-/* Whether requests (other than watches) or planners are under way. */
+/* Whether requests (other than watches), planners or checkpoint hooks are under way. */
 bool controller_is_busy(const struct controller *controller);
 /* Planners under way. */
 size_t controller_planners(const struct controller *controller);

@@ -21,6 +21,7 @@ enum action_kind {
     ACTION_REFRESH, /* GET: the collection that `query` selects is read anew from the
                        server's storage, and what comes is taken into the store */
     ACTION_PLAN,    /* ask the planner; not a write */
+    ACTION_HOOK,    /* ask pod `name` for a checkpoint (hook.h); not a write */
 };
 
 struct action {
@@ -36,7 +37,10 @@ struct action {
     json_t *object;    /* owned by the decision; not of DELETE and REFRESH */
     uint64_t digest, spec_digest; /* ACTION_PLAN: of the question */
     struct change_input parts;    /* ACTION_PLAN: of what it asks about */
-    int64_t timeout_ms;           /* ACTION_PLAN */
+    int64_t timeout_ms;           /* ACTION_PLAN, ACTION_HOOK */
+    /* ACTION_HOOK; `object` is what is posted. */
+    const char *address, *path;
+    int64_t port;
 };
 
 struct decision {

@@ -1,10 +1,13 @@
 #include "controller/http.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+
+#define OUTSIDE_SCHEME "http://"
 
 uint64_t transport_start(struct transport *transport, const struct http_request *request,
                          const struct http_handler *handler)
@@ -42,7 +45,8 @@ struct exchange {
     uint64_t id, generation;
     struct http_handler handler;
 
-    CURL *easy; /* NULL if it could not be set up */
+    bool is_outside; /* not to the server: no credentials, no TLS */
+    CURL *easy;      /* NULL if it could not be set up */
     bool is_in_multi;
     struct curl_slist *headers, *connect_to;
     char error_text[CURL_ERROR_SIZE];
@@ -249,6 +253,21 @@ static int set_pem(CURL *easy, CURLoption option, char *pem, struct het_error *e
     return 0;
 }
 
+/* What holds for every request, wherever it goes. */
+static int set_caution(CURL *easy, const char *scheme, struct het_error *err)
+{
+    SET(easy, CURLOPT_PROTOCOLS_STR, scheme);
+    SET(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    SET(easy, CURLOPT_UNRESTRICTED_AUTH, 0L);
+    SET(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    SET(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    SET(easy, CURLOPT_HTTPAUTH, CURLAUTH_NONE);
+    SET(easy, CURLOPT_NOPROXY, "");
+    SET(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    SET(easy, CURLOPT_PATH_AS_IS, 1L);
+    return 0;
+}
+
 /* c.8. There is no way to turn verification off. */
 static int set_security(CURL *easy, const struct http_endpoint *endpoint,
                         struct het_error *err)
@@ -256,16 +275,10 @@ static int set_security(CURL *easy, const struct http_endpoint *endpoint,
     SET(easy, CURLOPT_SSL_VERIFYPEER, 1L);
     SET(easy, CURLOPT_SSL_VERIFYHOST, 2L);
     SET(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    SET(easy, CURLOPT_PROTOCOLS_STR, "https");
-    SET(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    SET(easy, CURLOPT_UNRESTRICTED_AUTH, 0L);
-    SET(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-    SET(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    SET(easy, CURLOPT_HTTPAUTH, CURLAUTH_NONE);
+    if (set_caution(easy, "https", err) < 0)
+        return -1;
     /* "" also keeps the environment's proxies out. */
     SET(easy, CURLOPT_PROXY, endpoint->proxy ? endpoint->proxy : "");
-    SET(easy, CURLOPT_NOPROXY, "");
-    SET(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     if (endpoint->ca_pem) {
         /* The cluster's CA only, not the system's beside it. */
         SET(easy, CURLOPT_CAINFO, NULL);
@@ -292,7 +305,6 @@ static int set_address(struct exchange *exchange, const struct http_endpoint *en
     auto_free char *url = xasprintf("https://%s:%s%s%s", has_name ? name : address.host,
                                     address.port, address.prefix, path);
     SET(exchange->easy, CURLOPT_URL, url);
-    SET(exchange->easy, CURLOPT_PATH_AS_IS, 1L);
     if (!has_name)
         return 0;
     if (append(&exchange->connect_to, err, "%s:%s:%s:%s", name, address.port,
@@ -300,6 +312,34 @@ static int set_address(struct exchange *exchange, const struct http_endpoint *en
         append(&exchange->headers, err, "Host: %s:%s", address.host, address.port) < 0)
         return -1;
     SET(exchange->easy, CURLOPT_CONNECT_TO, exchange->connect_to);
+    return 0;
+}
+
+static bool is_literal_address(const char *host, size_t length)
+{
+    char text[INET6_ADDRSTRLEN + 1];
+    struct in6_addr address;
+    bool is_v6 = length > 2 && *host == '[' && host[length - 1] == ']';
+    if (length >= sizeof text)
+        return false;
+    snprintf(text, sizeof text, "%.*s", (int)(is_v6 ? length - 2 : length), host + is_v6);
+    return inet_pton(is_v6 ? AF_INET6 : AF_INET, text, &address) == 1;
+}
+
+/* To another address than the server's: nothing of ours goes there, and what is left of
+ * the connection is not used again. */
+static int set_outside(CURL *easy, const char *url, struct het_error *err)
+{
+    const char *host = url + strlen(OUTSIDE_SCHEME);
+    size_t length = *host == '[' ? strcspn(host, "]/") + 1 : strcspn(host, ":/");
+    if (!is_literal_address(host, length))
+        return het_fail(err, HET_IO, "%s: its host is no literal address", url);
+    if (set_caution(easy, "http", err) < 0)
+        return -1;
+    SET(easy, CURLOPT_PROXY, "");
+    SET(easy, CURLOPT_URL, url);
+    SET(easy, CURLOPT_FRESH_CONNECT, 1L);
+    SET(easy, CURLOPT_FORBID_REUSE, 1L);
     return 0;
 }
 
@@ -341,7 +381,7 @@ static int set_limits(struct exchange *exchange, const struct http_request *requ
     SET(easy, CURLOPT_TCP_KEEPINTVL, 10L);
     exchange->max_bytes = request->max_response_bytes ? request->max_response_bytes
                                                       : HTTP_DEFAULT_RESPONSE_BYTES;
-    if (exchange->handler.on_data)
+    if (exchange->handler.on_data || exchange->is_outside)
         return 0;
     SET(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     SET(easy, CURLOPT_LOW_SPEED_TIME, (long)HTTP_STALL_S);
@@ -366,7 +406,7 @@ static int set_headers(struct exchange *exchange, const struct http_endpoint *en
 {
     if (append(&exchange->headers, err, "Accept: application/json") < 0)
         return -1;
-    if (endpoint->token &&
+    if (endpoint->token && !exchange->is_outside &&
         append(&exchange->headers, err, "Authorization: Bearer %s", endpoint->token) < 0)
         return -1;
     SET(exchange->easy, CURLOPT_HTTPHEADER, exchange->headers);
@@ -376,19 +416,30 @@ static int set_headers(struct exchange *exchange, const struct http_endpoint *en
     return 0;
 }
 
+static int set_target(struct exchange *exchange, const struct http_endpoint *endpoint,
+                      const char *path, struct het_error *err)
+{
+    if (exchange->is_outside)
+        return set_outside(exchange->easy, path, err);
+    return set_security(exchange->easy, endpoint, err) < 0
+               ? -1
+               : set_address(exchange, endpoint, path, err);
+}
+
 static int set_up(struct exchange *exchange, const struct http_request *request,
                   struct het_error *err)
 {
     struct http_transport *transport = exchange->transport;
     const struct http_endpoint *endpoint = transport->source(transport->source_context);
     exchange->generation = endpoint->generation;
+    exchange->is_outside =
+        !strncmp(request->path, OUTSIDE_SCHEME, strlen(OUTSIDE_SCHEME));
     exchange->easy = curl_easy_init();
     if (!exchange->easy)
         return het_fail(err, HET_IO, "libcurl gives no handle");
-    if (set_callbacks(exchange, err) < 0 ||
-        set_security(exchange->easy, endpoint, err) < 0 ||
-        set_address(exchange, endpoint, request->path, err) < 0 ||
-        set_body(exchange, request, err) < 0 || set_limits(exchange, request, err) < 0 ||
+    if (set_callbacks(exchange, err) < 0 || set_body(exchange, request, err) < 0 ||
+        set_limits(exchange, request, err) < 0 ||
+        set_target(exchange, endpoint, request->path, err) < 0 ||
         set_headers(exchange, endpoint, request, err) < 0)
         return -1;
     CURLMcode code = curl_multi_add_handle(transport->multi, exchange->easy);
@@ -494,7 +545,7 @@ static void deliver_end(struct exchange *exchange)
         .maybe_sent = exchange->maybe_sent,
         .error = exchange->error,
     };
-    if (reply.status == 401 && transport->on_unauthorized)
+    if (reply.status == 401 && !exchange->is_outside && transport->on_unauthorized)
         transport->on_unauthorized(transport->source_context, exchange->generation);
     exchange->handler.on_done(exchange->handler.context, &reply);
 }

@@ -16,7 +16,9 @@
 
 struct http_request {
     const char *method;       /* "GET", "POST", "PATCH", "PUT", "DELETE" */
-    const char *path;         /* with query, escaped: "/api/v1/pods?limit=500" */
+    const char *path;         /* with query, escaped: "/api/v1/pods?limit=500"; or a whole
+                                 URL, "http://10.1.0.7:8476/x": to that address instead of
+                                 the server, in the clear, without our credentials */
     const char *content_type; /* of the body; NULL without a body */
     const char *body;         /* copied by transport_start */
     size_t body_length;
@@ -98,10 +100,14 @@ enum {
 };
 
 /* The libcurl transport, HTTP/1.1: a stream has a connection to itself, and the requests
- * share what is left. TLS >= 1.2, peer and host verified always, only https, no
- * redirects, no compression, no proxy or netrc from the environment
+ * share what is left. TLS >= 1.2, peer and host verified always, only https to the
+ * server, no redirects, no compression, no proxy or netrc from the environment
  * (client-faults-security.md c.8, a.20, a.22). A request that is no stream fails when it
- * stalls for 30 s. No request is ever sent twice but a GET. Returns NULL and fills `err`
+ * stalls for 30 s. No request is ever sent twice but a GET.
+ *
+ * A whole URL is refused unless its host is a literal IP address. Such a request has a
+ * connection to itself, which nothing else uses before or after, may be silent until its
+ * time-out, and a 401 says nothing about our token. Returns NULL and fills `err`
  * when libcurl cannot be set up. */
 struct transport *http_transport_new(http_endpoint_source *source, void *context,
                                      struct het_error *err);

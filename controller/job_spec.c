@@ -165,6 +165,11 @@ static const struct choice gangs[] = {
     { "Gate", "gate" },
     { "None", "none" },
 };
+static const struct choice hook_methods[] = {
+    { "Signal", "Signal" },
+    { "HTTP", "HTTP" },
+    { "None", "None" },
+};
 static const struct choice profile_kinds[] = {
     { "ModelProfile", "namespaced" },
     { "ClusterModelProfile", "cluster" },
@@ -182,7 +187,6 @@ static const struct {
     { "resources.sharedGPUPolicy", "Forbid" },
     { "planner.objective", "MaxThroughput" },
     { "runtime.argsPolicy", "EnvOnly" },
-    { "checkpoint.onDisruption.signal", "SIGTERM" },
 };
 
 static void refuse_unsupported(struct reader *reader)
@@ -210,13 +214,6 @@ static void refuse_unsupported(struct reader *reader)
         refuse(
             reader, "Unsupported",
             "spec.planner.constraints.nonUniformDataParallel: only true is supported by "
-            "this release");
-    const char *method =
-        json_string_value(find(reader->spec, "checkpoint.onDisruption.method"));
-    if (method && strcmp(method, "Signal") && strcmp(method, "None"))
-        refuse(
-            reader, "Unsupported",
-            "spec.checkpoint.onDisruption.method: only Signal and None are supported by "
             "this release");
     const char *recompute =
         json_string_value(find(reader->spec, "planner.constraints.recompute"));
@@ -446,6 +443,46 @@ static void read_exit_codes(struct reader *reader, struct job_spec *spec)
     spec->final_exit_codes = list;
 }
 
+static bool is_visible_ascii(const char *text)
+{
+    for (; *text; text++)
+        if (*text < '!' || *text > '~')
+            return false;
+    return true;
+}
+
+static void read_hook(struct reader *reader, struct job_spec *spec)
+{
+    const char *method =
+        READ_CHOICE(reader, "checkpoint.onDisruption.method", hook_methods);
+    spec->hook_method = !strcmp(method, "HTTP")   ? HOOK_HTTP
+                        : !strcmp(method, "None") ? HOOK_NONE
+                                                  : HOOK_SIGNAL;
+    spec->hook_timeout_ms = 1000 * read_integer(reader,
+                                                "checkpoint.onDisruption.timeoutSeconds",
+                                                120, 1, 86400);
+    spec->hook_port =
+        read_integer(reader, "checkpoint.onDisruption.http.port", 0, 1, 65535);
+    spec->hook_path =
+        read_text(reader, "checkpoint.onDisruption.http.path", "/checkpoint", 1024);
+    if (spec->hook_path[0] != '/' || !is_visible_ascii(spec->hook_path))
+        refuse(reader, "InvalidSpec",
+               "spec.checkpoint.onDisruption.http.path: must start with / and have no "
+               "blanks and no letters beyond ASCII");
+    if (spec->hook_method == HOOK_HTTP && !spec->hook_port)
+        refuse(
+            reader, "InvalidSpec",
+            "spec.checkpoint.onDisruption.http.port: is missing; method HTTP needs it");
+    /* The address of such pods is their node's: anything may listen there. */
+    if (spec->hook_method == HOOK_HTTP &&
+        json_is_true(find(reader->spec, "podTemplate.spec.hostNetwork")))
+        refuse(reader, "InvalidSpec",
+               "spec.checkpoint.onDisruption.method: HTTP needs pods with a network of "
+               "their own; leave out podTemplate.spec.hostNetwork");
+    spec->termination_grace_s = read_integer(
+        reader, "podTemplate.spec.terminationGracePeriodSeconds", 30, 0, 86400);
+}
+
 static void read_failure_policy(struct reader *reader, struct job_spec *spec)
 {
     spec->max_restarts = read_integer(reader, "failurePolicy.maxRestarts", 6, 0, 1024);
@@ -500,6 +537,7 @@ int job_spec_parse(struct het_arena *arena, const json_t *job, struct job_spec *
     read_planner(&reader, &spec);
     read_replan_policy(&reader, &spec);
     read_runtime(&reader, &spec);
+    read_hook(&reader, &spec);
     read_failure_policy(&reader, &spec);
     read_life(&reader, &spec);
     const json_t *annotations = find(job, "metadata.annotations");

@@ -59,7 +59,18 @@
 #define ANNOTATION_APPROVE_PLAN "heterotrain.io/approve-plan" /* hash of a candidate */
 #define ANNOTATION_DRY_RUN      "heterotrain.io/dry-run"      /* "true" */
 
+/* Set when its program was asked for a checkpoint (when, and what for), and when that
+ * ended: the time of the acknowledgement, or why there is none. */
+#define ANNOTATION_CHECKPOINT_REQUESTED    "heterotrain.io/checkpoint-requested"
+#define ANNOTATION_CHECKPOINT_FOR          "heterotrain.io/checkpoint-for"
+#define ANNOTATION_CHECKPOINT_ACKNOWLEDGED "heterotrain.io/checkpoint-acknowledged"
+#define ANNOTATION_CHECKPOINT_FAILED       "heterotrain.io/checkpoint-failed"
+/* Values of ANNOTATION_CHECKPOINT_FOR. */
+#define CHECKPOINT_FOR_STOP                "Stop"
+#define CHECKPOINT_FOR_NOTICE              "NodeNotice"
+
 enum replan_mode { REPLAN_AUTOMATIC, REPLAN_MANUAL, REPLAN_NEVER };
+enum hook_method { HOOK_SIGNAL, HOOK_HTTP, HOOK_NONE };
 
 /* Which plans can load a checkpoint of another plan. */
 enum resharding { RESHARDING_ANY, RESHARDING_SAME_PIPELINE, RESHARDING_SAME_PLAN };
@@ -101,8 +112,13 @@ struct job_spec {
     const char *checkpoint_uri; /* NULL: none */
     enum resharding resharding;
     int64_t checkpoint_interval_ms; /* 0: not known */
-    const char *runtime;            /* "torchrun", "custom" */
-    const char *container_name;     /* NULL: the first container */
+    enum hook_method hook_method;
+    int64_t hook_timeout_ms;
+    int64_t hook_port; /* HOOK_HTTP */
+    const char *hook_path;
+    int64_t termination_grace_s; /* of the pod template */
+    const char *runtime;         /* "torchrun", "custom" */
+    const char *container_name;  /* NULL: the first container */
     int64_t master_port;
     const char *plan_mount_path;
     const json_t *pod_template; /* object with "spec" */

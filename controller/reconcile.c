@@ -71,6 +71,7 @@ static void track_input(struct pass *pass)
     const struct snapshot *snapshot = pass->snapshot;
     struct job_memory *memory = &pass->decision->memory;
     *memory = snapshot->memory;
+    memory->hook = (struct hook_memory){ 0 }; /* until drain.h wants it again */
     if (memory->input_digest == snapshot->input_digest)
         return;
     memory->input_digest = snapshot->input_digest;

@@ -133,6 +133,7 @@ static const char *const fields[] = {
     "leavingAnnotations",
     "spotLabels",
     "topologyKeys",
+    "allowLoopbackHooks",
     NULL,
 };
 
@@ -141,6 +142,7 @@ int settings_parse(struct het_arena *arena, const json_t *json, struct settings 
 {
     struct settings settings = default_settings;
     struct het_view root = het_view_root(json);
+    struct het_view loopback = het_view_get(&root, "allowLoopbackHooks");
     if (!json_is_object(json))
         return het_fail(err, HET_BAD_INPUT, "must be an object");
     if (het_view_members(&root, fields, err) < 0 ||
@@ -151,7 +153,8 @@ int settings_parse(struct het_arena *arena, const json_t *json, struct settings 
         read_texts(arena, &root, "leavingAnnotations", &settings.leaving_annotations,
                    &settings.leaving_annotation_count, err) < 0 ||
         read_texts(arena, &root, "topologyKeys", &settings.topology_keys,
-                   &settings.topology_key_count, err) < 0)
+                   &settings.topology_key_count, err) < 0 ||
+        het_view_bool(&loopback, &settings.allow_loopback_hooks, err) < 0)
         return -1;
     *ret = settings;
     return 0;

@@ -33,6 +33,9 @@ struct settings {
      * settings in their order. */
     const char *const *topology_keys;
     size_t topology_key_count;
+    /* allowLoopbackHooks: programs at 127.0.0.0/8 and ::1 may be called (hook.h). For
+     * clusters whose pods are processes of one machine. */
+    bool allow_loopback_hooks;
 };
 
 /* What holds without a file. */

@@ -213,6 +213,31 @@ static void read_plan_body(struct het_arena *arena, struct snapshot_plan *plan)
     json_decref(json);
 }
 
+/* The hostfile has a line for each pod; older plans are not decoded for that. */
+static size_t count_pods(const json_t *config_map)
+{
+    const char *line = json_string_value(
+        json_object_get(json_object_get(config_map, "data"), "hostfile"));
+    size_t count = 0;
+    while (line && (line = strchr(line, '\n'))) {
+        count++;
+        line++;
+    }
+    return count;
+}
+
+static void read_checkpoint(struct snapshot_plan *plan)
+{
+    const json_t *map = plan->config_map;
+    timestamp_parse(kube_annotation(map, ANNOTATION_CHECKPOINT_REQUESTED),
+                    &plan->checkpoint_requested_wall_ms);
+    plan->checkpoint_is_for_notice =
+        !strcmp(kube_annotation(map, ANNOTATION_CHECKPOINT_FOR), CHECKPOINT_FOR_NOTICE);
+    plan->checkpoint_is_over =
+        *kube_annotation(map, ANNOTATION_CHECKPOINT_ACKNOWLEDGED) ||
+        *kube_annotation(map, ANNOTATION_CHECKPOINT_FAILED);
+}
+
 static void take_plans(struct het_arena *arena, const struct snapshot_sources *sources,
                        struct snapshot *snapshot)
 {
@@ -245,6 +270,8 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
                         &plan->created_wall_ms);
         timestamp_parse(kube_annotation(objects[i], ANNOTATION_RELEASED),
                         &plan->released_wall_ms);
+        plan->pod_count = count_pods(objects[i]);
+        read_checkpoint(plan);
         if (plan->generation > 0 && !kube_is_deleting(objects[i]))
             kept++;
     }

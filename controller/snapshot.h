@@ -29,6 +29,20 @@ struct planner_answer {
     int64_t planner_ms;
 };
 
+/* The checkpoint hook (drain.h) that was started last: of which generation, for the
+ * request of which time, and what came of it. */
+enum hook_outcome {
+    HOOK_IDLE,
+    HOOK_RUNNING,
+    HOOK_ACKNOWLEDGED, /* the checkpoint is written */
+    HOOK_REFUSED,      /* the program says that it writes none */
+};
+struct hook_memory {
+    enum hook_outcome outcome;
+    int64_t generation, requested_wall_ms;
+    const char *message; /* of HOOK_REFUSED: what came back; NULL otherwise */
+};
+
 /* What the process remembers of a job between two decisions; all of it may be lost at any
  * time without harm (a debounce starts again, a plan is computed again). */
 struct job_memory {
@@ -50,6 +64,7 @@ struct job_memory {
     int64_t planning_asked_ms;
     int planner_failures; /* in a row */
     int64_t planner_failed_ms;
+    struct hook_memory hook;
     /* Writes that the API server refuses for good (invalid, quota, admission): how often
      * in a row, since when, for which metadata.generation, and its words (borrowed). */
     int refusals;
@@ -87,6 +102,11 @@ struct snapshot_plan {
     const struct het_plan *plan; /* NULL if plan.json cannot be read */
     struct het_rank_node *rank_nodes;
     size_t rank_node_count;
+    size_t pod_count; /* of its gang; 0 if the ConfigMap does not say */
+    /* When its program was asked for a checkpoint; 0: it was not, or was not since. */
+    int64_t checkpoint_requested_wall_ms;
+    bool checkpoint_is_for_notice; /* the pods were to stay (CHECKPOINT_FOR_NOTICE) */
+    bool checkpoint_is_over;       /* acknowledged, or there will be none */
 };
 
 struct snapshot {

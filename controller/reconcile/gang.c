@@ -284,7 +284,7 @@ bool gang_form(struct pass *pass)
         return false;
     if (older)
         return wait_for(
-            pass, "WaitingForOldPods",
+            pass, pass->is_draining ? "WaitingForCheckpoint" : "WaitingForOldPods",
             pass_text(pass, "%zu pods of older generations are still there", older));
     if (has_gates && missing)
         return wait_for(pass, "PodsPending",

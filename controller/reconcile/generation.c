@@ -1,5 +1,6 @@
 #include "controller/reconcile/generation.h"
 
+#include "controller/reconcile/drain.h"
 #include "controller/replan_rule.h"
 #include "controller/timestamp.h"
 
@@ -84,7 +85,13 @@ bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t 
     return true;
 }
 
-void generation_delete_pod(struct pass *pass, const struct snapshot_pod *pod)
+/* Ended pods stay while their plan stays, for people to read. */
+static bool is_record(const struct snapshot_pod *pod)
+{
+    return pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+}
+
+static void delete_pod(struct pass *pass, const struct snapshot_pod *pod, int64_t grace_s)
 {
     const struct capacity_node *node = pass_find_node(pass->snapshot, pod->node);
     bool is_dead = pod->is_on_lost_node;
@@ -103,27 +110,51 @@ void generation_delete_pod(struct pass *pass, const struct snapshot_pod *pod)
     if (is_dead)
         pass_delete(pass, PHASE_DELETE, &kube_pod, pod->name, pod->uid, 0);
     else if (!pod->is_deleting)
-        pass_delete(pass, PHASE_DELETE, &kube_pod, pod->name, pod->uid, -1);
+        pass_delete(pass, PHASE_DELETE, &kube_pod, pod->name, pod->uid, grace_s);
 }
 
-/* Deletes pods of other generations than `keep`. Ended ones stay while their plan stays,
- * for people to read. Returns how many can still hold a GPU or run a rank. */
+static const struct snapshot_plan *find_plan(const struct snapshot *snapshot,
+                                             int64_t generation)
+{
+    for (size_t i = 0; i < snapshot->plan_count; i++)
+        if (snapshot->plans[i].generation == generation)
+            return &snapshot->plans[i];
+    return NULL;
+}
+
+/* Deletes the pods of an older generation, `pods`, once it is drained; returns how many
+ * can still hold a GPU or run a rank. */
+static size_t end_pods(struct pass *pass, const struct snapshot_pod *pods, size_t count)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct snapshot_plan *plan = find_plan(snapshot, pods[0].generation);
+    int64_t oldest_kept = snapshot->plan_count > PLANS_KEPT
+                              ? snapshot->plans[PLANS_KEPT - 1].generation
+                              : 0;
+    size_t alive = 0;
+    for (size_t i = 0; i < count; i++)
+        alive += !pods[i].is_gone;
+    if (plan && alive && !drain_is_over(pass, plan))
+        return alive;
+    int64_t grace_s = plan && alive ? drain_grace_s(pass, plan) : -1;
+    for (size_t i = 0; i < count; i++)
+        if (!is_record(&pods[i]) || pods[i].generation < oldest_kept ||
+            pods[i].is_on_lost_node)
+            delete_pod(pass, &pods[i], grace_s);
+    return alive;
+}
+
 size_t generation_fence_older(struct pass *pass, int64_t keep)
 {
     const struct snapshot *snapshot = pass->snapshot;
     size_t alive = 0;
-    int64_t oldest_kept = snapshot->plan_count > PLANS_KEPT
-                              ? snapshot->plans[PLANS_KEPT - 1].generation
-                              : 0;
-    for (size_t i = 0; i < snapshot->pod_count; i++) {
-        const struct snapshot_pod *pod = &snapshot->pods[i];
-        if (pod->generation == keep)
-            continue;
-        bool is_record = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
-        if (!pod->is_gone)
-            alive++;
-        if (!is_record || pod->generation < oldest_kept || pod->is_on_lost_node)
-            generation_delete_pod(pass, pod);
+    for (size_t first = 0, end; first < snapshot->pod_count; first = end) {
+        int64_t generation = snapshot->pods[first].generation;
+        for (end = first + 1; end < snapshot->pod_count; end++)
+            if (snapshot->pods[end].generation != generation)
+                break;
+        if (generation != keep)
+            alive += end_pods(pass, snapshot->pods + first, end - first);
     }
     return alive;
 }
@@ -153,15 +184,17 @@ void generation_retire(struct pass *pass, const char *trigger, int64_t restarts)
 
 void generation_delete_pods(struct pass *pass)
 {
+    int64_t grace_s = drain_grace_s(pass, pass->current);
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
         const struct snapshot_pod *pod = pass->pods[i];
-        if (pod && !(pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED))
-            generation_delete_pod(pass, pod);
+        if (pod && !is_record(pod))
+            delete_pod(pass, pod, grace_s);
     }
 }
 
 void generation_stop(struct pass *pass, const char *trigger)
 {
     generation_retire(pass, trigger, pass->current->restarts);
-    generation_delete_pods(pass);
+    if (drain_is_over(pass, pass->current))
+        generation_delete_pods(pass);
 }

@@ -10,9 +10,9 @@
 bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t digest,
                        const char *trigger, int64_t restarts, int64_t replans,
                        const char *event, const char *message);
-void generation_delete_pod(struct pass *pass, const struct snapshot_pod *pod);
-/* Deletes pods of other generations than `keep`. Ended ones stay while their plan stays,
- * for people to read. Returns how many can still hold a GPU or run a rank. */
+/* Deletes pods of other generations than `keep`, once they are drained (drain.h). Ended
+ * ones stay while their plan stays, for people to read. Returns how many can still hold a
+ * GPU or run a rank. */
 size_t generation_fence_older(struct pass *pass, int64_t keep);
 /* Deletes ConfigMaps of generations that are too old to be read. */
 void generation_drop_old(struct pass *pass);
@@ -23,7 +23,7 @@ void generation_retire(struct pass *pass, const char *trigger, int64_t restarts)
 /* Deletes the pods of the current generation that have not ended. */
 void generation_delete_pods(struct pass *pass);
 /* Stops the current generation for good: pods without their peers only hold GPUs. It is
- * retired first. */
+ * retired first. Its pods are deleted once they are drained. */
 void generation_stop(struct pass *pass, const char *trigger);
 
 #endif

@@ -134,9 +134,11 @@ void life_clean_finished(struct pass *pass)
         pass->decision->summary = "finished, and its time to live is over";
         return;
     }
+    size_t alive = 0;
     for (size_t i = 0; i < snapshot->pod_count; i++)
-        if (!snapshot->pods[i].is_gone)
-            generation_delete_pod(pass, &snapshot->pods[i]);
+        alive += !snapshot->pods[i].is_gone;
+    if (alive)
+        generation_fence_older(pass, 0);
     json_t *status = status_recount(snapshot);
     if (status_differs(snapshot->job, status))
         pass_status(pass, PHASE_EVENTS, status);

@@ -95,7 +95,7 @@ void pass_annotate(struct pass *pass, int phase, const struct kube_resource *res
     }
     json_object_set_new(
         json_object_get(json_object_get(action->object, "metadata"), "annotations"), key,
-        json_string(value));
+        value ? json_string(value) : json_null());
 }
 
 void pass_requeue_at(struct pass *pass, int64_t at_ms)

@@ -25,6 +25,7 @@ struct pass {
     /* A plan was found, and may not be carried out by itself; NULL: not so. */
     const char *approval_reason, *approval_message;
     bool is_voluntary; /* the generation that is decided could go on */
+    bool is_draining;  /* older pods stay until they have written a checkpoint */
 };
 
 /* Phases of the actions (struct action). */
@@ -50,8 +51,9 @@ void pass_create(struct pass *pass, int phase, const struct kube_resource *resou
                  json_t *object);
 void pass_delete(struct pass *pass, int phase, const struct kube_resource *resource,
                  const char *name, const char *uid, int64_t grace_s);
-/* Writes an annotation of `object`, if it is still as we see it. All annotations of one
- * object in a pass are one write, in the phase of the first. */
+/* Writes an annotation of `object`, or removes it (`value` NULL), if it is still as we
+ * see it. All annotations of one object in a pass are one write, in the phase of the
+ * first. */
 void pass_annotate(struct pass *pass, int phase, const struct kube_resource *resource,
                    const json_t *object, const char *key, const char *value);
 /* The job is looked at again at `at_ms` at the latest. */

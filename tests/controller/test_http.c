@@ -745,6 +745,111 @@ START_TEST(freed_transport_forgets_its_requests)
 }
 END_TEST
 
+/* ---- other addresses than the server's ---- */
+
+/* A listener on a loopback port, whose URL is `ret_url`. */
+static int listen_plainly(char ret_url[64])
+{
+    struct sockaddr_in address = { .sin_family = AF_INET };
+    socklen_t length = sizeof address;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, length), 0);
+    ck_assert_int_eq(listen(listener, 4), 0);
+    getsockname(listener, (struct sockaddr *)&address, &length);
+    snprintf(ret_url, 64, "http://127.0.0.1:%d/checkpoint", ntohs(address.sin_port));
+    return listener;
+}
+
+/* Takes one request, whose text goes to `ret_text`, and answers it. */
+static void answer_plainly(int listener, const char *reply, char ret_text[4096])
+{
+    struct pollfd extra = { .fd = listener, .events = POLLIN };
+    for (int i = 0; i < 100 && !extra.revents; i++)
+        ck_assert_int_eq(transport_poll(transport, &extra, 1, 100), 0);
+    int peer = accept(listener, NULL, NULL);
+    ck_assert_int_ge(peer, 0);
+    size_t length = 0;
+    for (ret_text[0] = '\0'; !strstr(ret_text, "\r\n\r\n");) {
+        transport_poll(transport, NULL, 0, 10);
+        ssize_t got = recv(peer, ret_text + length, 4095 - length, MSG_DONTWAIT);
+        length += got > 0 ? (size_t)got : 0;
+        ret_text[length] = '\0';
+    }
+    ck_assert_int_eq(write(peer, reply, strlen(reply)), (ssize_t)strlen(reply));
+    close(peer);
+}
+
+START_TEST(other_address_gets_nothing_of_ours)
+{
+    char url[64], text[4096];
+    int listener = listen_plainly(url);
+    OUTCOME(outcome);
+    start(&outcome,
+          &(struct http_request){ .method = "GET", .path = url, .timeout_ms = 10000 },
+          false);
+    answer_plainly(listener, "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n", text);
+    finish(&outcome);
+    ck_assert_int_eq(outcome.status, 401);
+    ck_assert_ptr_nonnull(strstr(text, "GET /checkpoint HTTP/1.1\r\n"));
+    ck_assert_ptr_null(strstr(text, "secret-token"));
+    ck_assert_ptr_null(strcasestr(text, "Authorization"));
+    ck_assert_uint_eq(refused_generation, 0); /* it says nothing about our token */
+    ck_assert_int_eq(tls_server_connections(server), 0);
+    close(listener);
+}
+END_TEST
+
+START_TEST(other_address_may_not_send_us_on)
+{
+    char url[64], text[4096];
+    int listener = listen_plainly(url);
+    OUTCOME(outcome);
+    start(&outcome,
+          &(struct http_request){ .method = "GET", .path = url, .timeout_ms = 10000 },
+          false);
+    auto_free char *reply =
+        xasprintf("HTTP/1.1 307 There\r\nLocation: %s/echo\r\nContent-Length: 0\r\n\r\n",
+                  endpoint.server);
+    answer_plainly(listener, reply, text);
+    finish(&outcome);
+    ck_assert_int_eq(outcome.status, 307);
+    ck_assert_int_eq(tls_server_connections(server), 0);
+    close(listener);
+}
+END_TEST
+
+START_TEST(other_address_that_hangs_delays_nobody)
+{
+    char url[64];
+    int listener = listen_plainly(url);
+    OUTCOME(hanging);
+    start(&hanging,
+          &(struct http_request){ .method = "GET", .path = url, .timeout_ms = 60000 },
+          false);
+    OUTCOME(outcome);
+    get(&outcome, "/echo");
+    assert_echoed(&outcome);
+    ck_assert(!hanging.is_done);
+    transport_cancel(transport, hanging.id);
+    close(listener);
+}
+END_TEST
+
+static const char *const bad_urls[] = {
+    "http://localhost:1/x",      "http://[::1:1/x",
+    "http://127.1:1/x",          "http:///x",
+    "http://user@127.0.0.1:1/x", "http://metadata.internal/x",
+};
+
+START_TEST(other_address_must_be_literal)
+{
+    OUTCOME(outcome);
+    get(&outcome, bad_urls[_i]);
+    assert_refused(&outcome, "no literal address");
+}
+END_TEST
+
 /* ---- poll ---- */
 
 START_TEST(poll_watches_other_descriptors)
@@ -816,6 +921,10 @@ Suite *test_http_suite(void)
     tcase_add_test(cases, callback_may_cancel_and_start_others);
     tcase_add_test(cases, cancelled_request_is_never_heard_of);
     tcase_add_test(cases, freed_transport_forgets_its_requests);
+    tcase_add_test(cases, other_address_gets_nothing_of_ours);
+    tcase_add_test(cases, other_address_may_not_send_us_on);
+    tcase_add_test(cases, other_address_that_hangs_delays_nobody);
+    ADD_TABLE(cases, other_address_must_be_literal, bad_urls);
     tcase_add_test(cases, poll_watches_other_descriptors);
     suite_add_tcase(suite, cases);
     return suite;

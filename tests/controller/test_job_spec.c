@@ -58,6 +58,10 @@ START_TEST(absent_fields_take_the_defaults)
     ck_assert_int_eq(spec.deadline_ms, 0);
     ck_assert_int_eq(spec.ttl_ms, -1);
     ck_assert_ptr_null(spec.checkpoint_uri);
+    ck_assert_int_eq(spec.hook_method, HOOK_SIGNAL);
+    ck_assert_int_eq(spec.hook_timeout_ms, 120000);
+    ck_assert_str_eq(spec.hook_path, "/checkpoint");
+    ck_assert_int_eq(spec.termination_grace_s, 30);
 }
 END_TEST
 
@@ -68,8 +72,10 @@ START_TEST(given_fields_are_read)
         "{'minGPUs': 2, 'maxGPUs': 8, 'gpuTypes': [{'name': 'T4', 'maxGPUs': 3, "
         "'preference': -5}]}, 'planner': {'algorithm': 'Metis', 'seed': 7, "
         "'effort': 'Low'}, 'replanPolicy': {'mode': 'Manual', 'debounceSeconds': "
-        "1}, 'checkpoint': {'storageURI': 'pvc://x'}, 'runtime': {'type': "
-        "'Custom'}, 'suspend': true, 'successPolicy': 'RankZero', "
+        "1}, 'checkpoint': {'storageURI': 'pvc://x', 'onDisruption': {'method': 'HTTP', "
+        "'timeoutSeconds': 7, 'http': {'port': 8476, 'path': '/save'}}}, 'runtime': "
+        "{'type': 'Custom'}, 'podTemplate': {'spec': {'terminationGracePeriodSeconds': "
+        "9}}, 'suspend': true, 'successPolicy': 'RankZero', "
         "'activeDeadlineSeconds': 90, 'ttlSecondsAfterFinished': 0, 'failurePolicy': "
         "{'nonRetryableExitCodes': [3, 4], 'resetAfterSeconds': 60}}");
     struct job_spec spec;
@@ -92,6 +98,11 @@ START_TEST(given_fields_are_read)
     ck_assert_int_eq(spec.ttl_ms, 0);
     ck_assert_int_eq(spec.reset_after_ms, 60000);
     ck_assert_uint_eq(json_array_size(spec.final_exit_codes), 2);
+    ck_assert_int_eq(spec.hook_method, HOOK_HTTP);
+    ck_assert_int_eq(spec.hook_timeout_ms, 7000);
+    ck_assert_int_eq(spec.hook_port, 8476);
+    ck_assert_str_eq(spec.hook_path, "/save");
+    ck_assert_int_eq(spec.termination_grace_s, 9);
     ck_assert_str_eq(spec.runtime, "custom");
 }
 END_TEST
@@ -215,7 +226,17 @@ static const struct {
     { "{'failurePolicy': {'resetAfterSeconds': 0}}", "InvalidSpec", "resetAfterSeconds" },
     { "{'scheduling': {'gang': 'Volcano'}}", "InvalidSpec", "spec.scheduling.gang" },
     { "{'activeDeadlineSeconds': 0}", "InvalidSpec", "activeDeadlineSeconds" },
-    { "{'checkpoint': {'onDisruption': {'method': 'HTTP'}}}", "Unsupported", "method" },
+    { "{'checkpoint': {'onDisruption': {'method': 'HTTP'}}}", "InvalidSpec",
+      "onDisruption.http.port: is missing" },
+    { "{'checkpoint': {'onDisruption': {'method': 'HTTP', 'http': {'port': 8476, 'path': "
+      "'/a b'}}}}",
+      "InvalidSpec", "http.path" },
+    { "{'checkpoint': {'onDisruption': {'method': 'HTTP', 'http': {'port': 8476}}}, "
+      "'podTemplate': {'spec': {'hostNetwork': true}}}",
+      "InvalidSpec", "hostNetwork" },
+    { "{'checkpoint': {'onDisruption': {'method': 'Exec'}}}", "InvalidSpec", "method" },
+    { "{'checkpoint': {'onDisruption': {'timeoutSeconds': 0}}}", "InvalidSpec",
+      "between 1 and 86400" },
     { "{'failurePolicy': {'backoffSeconds': 700}}", "InvalidSpec", "backoffMaxSeconds" },
     { "{'podTemplate': 3}", "InvalidSpec", "spec.podTemplate: must be an object" },
 };

@@ -32,7 +32,7 @@ START_TEST(given_lists_replace_the_default_ones)
     json_auto_t *json = world_json(
         "{'unhealthyNodeConditions': [{'type': 'Hot', 'status': 'True'}], "
         "'leavingTaints': ['a/*', 'b'], 'leavingAnnotations': [], 'spotLabels': "
-        "[{'key': 'k', 'value': 'v'}], 'topologyKeys': ['rack', 'zone']}");
+        "[{'key': 'k', 'value': 'v'}], 'topologyKeys': ['rack', 'zone'], 'allowLoopbackHooks': true}");
     struct settings settings;
     struct het_error err;
     ck_assert_int_eq(settings_parse(arena, json, &settings, &err), 0);
@@ -46,6 +46,7 @@ START_TEST(given_lists_replace_the_default_ones)
     ck_assert_str_eq(settings.spot_labels[0].value, "v");
     ck_assert_uint_eq(settings.topology_key_count, 2);
     ck_assert_str_eq(settings.topology_keys[0], "rack");
+    ck_assert(settings.allow_loopback_hooks);
 }
 END_TEST
 

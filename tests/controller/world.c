@@ -17,6 +17,7 @@ struct world *world_new(void)
     world->capacity = capacity_new();
     world->now_ms = 1000000;
     world->next_uid = world->next_version = 1;
+    world->event_reasons = json_object();
     world_put(
         world, &kube_model_profile,
         world_json("{'kind': 'ModelProfile', 'metadata': {'name': 'p', 'namespace': "
@@ -28,6 +29,7 @@ void world_free(struct world *world)
 {
     store_free(world->store);
     capacity_free(world->capacity);
+    json_decref(world->event_reasons);
     free(world->answer);
     free(world);
 }
@@ -235,7 +237,8 @@ static void patch(struct world *world, const struct action *action)
 static void perform(struct world *world, const struct action *action)
 {
     json_t *object = action->object ? json_deep_copy(action->object) : NULL;
-    world->writes += action->kind != ACTION_PLAN && action->kind != ACTION_REFRESH;
+    world->writes += action->kind != ACTION_PLAN && action->kind != ACTION_HOOK &&
+                     action->kind != ACTION_REFRESH;
     switch (action->kind) {
     case ACTION_CREATE:
         ck_assert_ptr_null(
@@ -260,6 +263,7 @@ static void perform(struct world *world, const struct action *action)
         json_t *held =
             store_find(world->store, action->resource, action->ns, action->name);
         ck_assert_str_eq(kube_uid(held), action->uid);
+        world->last_grace_s = action->grace_s;
         world_remove(world, action->resource, action->ns, action->name);
         break;
     }
@@ -273,6 +277,11 @@ static void perform(struct world *world, const struct action *action)
         world->events++;
         snprintf(world->last_event, sizeof world->last_event, "%s",
                  json_string_value(json_object_get(object, "reason")));
+        json_object_set_new(world->event_reasons, world->last_event, json_true());
+        break;
+    case ACTION_HOOK:
+        ck_assert_int_eq(world->memory.hook.outcome, HOOK_RUNNING);
+        world->hooks++;
         break;
     case ACTION_PLAN:
         ck_assert(!world->memory.is_planning);
@@ -293,9 +302,8 @@ size_t world_gates(const json_t *pod)
         json_object_get(json_object_get(pod, "spec"), "schedulingGates"));
 }
 
-size_t world_step(struct world *world)
+void world_decide(struct world *world, struct het_arena *arena, struct decision *ret)
 {
-    struct het_arena *arena = het_arena_new();
     struct snapshot_sources sources = { .store = world->store,
                                         .capacity = world->capacity,
                                         .kueue = world->kueue,
@@ -304,8 +312,19 @@ size_t world_step(struct world *world)
                                         .wall_ms = WALL_ZERO_MS + world->now_ms };
     struct snapshot snapshot;
     ck_assert(snapshot_take(arena, &sources, "ns", "job", &world->memory, &snapshot));
+    reconcile(arena, &snapshot, ret);
+}
+
+bool world_has_event(const struct world *world, const char *reason)
+{
+    return json_object_get(world->event_reasons, reason) != NULL;
+}
+
+size_t world_step(struct world *world)
+{
+    struct het_arena *arena = het_arena_new();
     struct decision decision;
-    reconcile(arena, &snapshot, &decision);
+    world_decide(world, arena, &decision);
     world->memory = decision.memory;
     size_t count = decision.action_count;
     for (size_t i = 0; i < count; i++)
@@ -333,7 +352,7 @@ void world_pod_phase(struct world *world, const char *name, const char *phase,
     json_object_set_new(
         pod, "status",
         world_json(
-            "{'phase': '%s', 'conditions': [{'type': 'PodScheduled', 'status': 'True'}, "
+            "{'phase': '%s', 'podIP': '10.1.0.1', 'conditions': [{'type': 'PodScheduled', 'status': 'True'}, "
             "{'type': 'Ready', 'status': '%s'}], 'containerStatuses': [{'name': "
             "'trainer', 'state': {'terminated': {'exitCode': %d, 'finishedAt': "
             "'2026-01-01T00:00:00Z'}}}]}",

@@ -15,8 +15,10 @@ struct world {
     uint64_t next_uid, next_version;
     bool is_contested;  /* others take what is planned: overcommitment is not ours */
     bool server_is_old; /* no scheduling gates */
-    int plans_asked, writes, events, refreshes;
-    char last_event[64]; /* reason */
+    int plans_asked, hooks, writes, events, refreshes;
+    char last_event[64];   /* reason */
+    json_t *event_reasons; /* of all events so far, as keys */
+    int64_t last_grace_s;  /* of what was deleted last */
 };
 
 struct world *world_new(void);
@@ -51,6 +53,11 @@ void world_answer_refused(struct world *world, const char *why);
 
 /* Scheduling gates of a pod. */
 size_t world_gates(const json_t *pod);
+
+bool world_has_event(const struct world *world, const char *reason);
+
+/* Decides, and performs nothing. */
+void world_decide(struct world *world, struct het_arena *arena, struct decision *ret);
 /* One pass: decide and perform. Returns the number of actions. */
 size_t world_step(struct world *world);
 /* Passes until nothing is to be done (at most 20; fails the test otherwise). */

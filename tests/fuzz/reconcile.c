@@ -10,6 +10,7 @@
  * without a name. */
 #include "tests/fuzz/fuzz.h"
 
+#include "controller/embedded/merge.h"
 #include "controller/reconcile.h"
 #include "controller/status.h"
 
@@ -117,8 +118,17 @@ static void perform(struct world *world, const struct action *action)
                                  action->uid))
             tell_capacity(world, action->resource, object, NULL);
         return;
+    case ACTION_PATCH:
+        object = held && json_is_object(action->object)
+                     ? merge_patch(held, action->object)
+                     : NULL;
+        if (object)
+            put_written(world, action, object);
+        return;
     case ACTION_EVENT:
+    case ACTION_REFRESH:
     case ACTION_PLAN:
+    case ACTION_HOOK:
         return;
     }
 }
@@ -137,13 +147,16 @@ static void answer(struct world *world, const struct action *action,
 
 static void assert_action(const struct action *action)
 {
-    if (action->kind != ACTION_DELETE) {
+    if (action->kind == ACTION_REFRESH) {
+        assert(action->query);
+    } else if (action->kind != ACTION_DELETE) {
         assert(action->object);
         fuzz_assert_round_trip(action->object);
     } else {
         assert(action->uid);
     }
-    if (action->kind == ACTION_PLAN || action->kind == ACTION_EVENT)
+    if (action->kind == ACTION_PLAN || action->kind == ACTION_HOOK ||
+        action->kind == ACTION_EVENT || action->kind == ACTION_REFRESH)
         return;
     assert(action->resource && action->ns && action->name && *action->name);
     assert(action->kind != ACTION_STATUS ||

@@ -1,0 +1,253 @@
+/* What happens before pods that run well are stopped. */
+#include "tests/controller/world.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define A100 "A100-SXM4-40GB"
+#define HTTP_HOOK                                                                        \
+    "{'checkpoint': {'onDisruption': {'method': 'HTTP', 'timeoutSeconds': 100, 'http': " \
+    "{'port': 8476}}}}"
+
+static struct world *world;
+static struct het_arena *arena;
+
+static void setup(void)
+{
+    world = world_new();
+    arena = het_arena_new();
+    world_node(world, "a", "NVIDIA-" A100, 4);
+    world_node(world, "b", "NVIDIA-" A100, 4);
+    world_node(world, "c", "NVIDIA-" A100, 4);
+}
+
+static void teardown(void)
+{
+    het_arena_free(arena);
+    world_free(world);
+}
+
+static void answer(const char *nodes)
+{
+    auto_free char *plan = world_plan(nodes, A100, 2.0);
+    world_answer(world, plan);
+}
+
+static json_t *copy_of(const struct kube_resource *resource, const char *ns,
+                       const char *name)
+{
+    json_t *held = store_find(world->store, resource, ns, name);
+    ck_assert_ptr_nonnull(held);
+    return json_deep_copy(held);
+}
+
+static void cordon(const char *name)
+{
+    json_t *node = copy_of(&kube_node, "", name);
+    json_object_set_new(json_object_get(node, "spec"), "unschedulable", json_true());
+    world_put(world, &kube_node, node);
+}
+
+/* A job runs on a and b; a takes no new pods any more, and the plan is to go to c. */
+static void move_job(const char *spec)
+{
+    world_job(world, spec);
+    world_settle(world);
+    answer("a:4 b:4");
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    cordon("a");
+    world_settle(world);
+    world->now_ms += 60000; /* nodeFailureGraceSeconds and the debounce */
+    world_settle(world);
+    world->now_ms += 60000;
+    world_settle(world);
+    answer("b:4 c:4");
+    world_settle(world);
+}
+
+static const char *annotation(const char *key)
+{
+    return kube_annotation(store_find(world->store, &kube_config_map, "ns", "job-plan-1"),
+                           key);
+}
+
+static void ck_old_pods_stay(void)
+{
+    ck_assert_ptr_nonnull(store_find(world->store, &kube_pod, "ns", "job-1-0"));
+    ck_assert_ptr_nonnull(store_find(world->store, &kube_pod, "ns", "job-1-1"));
+}
+
+static void ck_old_pods_are_gone(void)
+{
+    ck_assert_ptr_null(store_find(world->store, &kube_pod, "ns", "job-1-0"));
+    ck_assert_ptr_null(store_find(world->store, &kube_pod, "ns", "job-1-1"));
+}
+
+START_TEST(pods_stay_until_their_program_has_acknowledged)
+{
+    move_job(HTTP_HOOK);
+    ck_old_pods_stay();
+    ck_assert_ptr_nonnull(store_find(world->store, &kube_config_map, "ns", "job-plan-2"));
+    ck_assert_str_eq(world_reason(world, "Placed"), "WaitingForCheckpoint");
+    ck_assert_str_ne(annotation(ANNOTATION_CHECKPOINT_REQUESTED), "");
+    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FOR), CHECKPOINT_FOR_STOP);
+    ck_assert_int_eq(world->hooks, 1);
+    world->now_ms += 50000;
+    world_settle(world);
+    ck_old_pods_stay();
+    ck_assert_int_eq(world->hooks, 1);
+    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_ACKNOWLEDGED), "");
+
+    world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
+    world_settle(world);
+    ck_assert_str_ne(annotation(ANNOTATION_CHECKPOINT_ACKNOWLEDGED), "");
+    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FAILED), "");
+    ck_old_pods_are_gone();
+    ck_assert_ptr_nonnull(store_find(world->store, &kube_pod, "ns", "job-2-1"));
+    ck_assert_int_eq(world->memory.hook.outcome, HOOK_IDLE);
+}
+END_TEST
+
+START_TEST(acknowledgement_is_written_down_before_a_pod_goes)
+{
+    move_job(HTTP_HOOK);
+    world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
+    struct decision decision;
+    world_decide(world, arena, &decision);
+    size_t patch = SIZE_MAX, deletion = SIZE_MAX;
+    for (size_t i = decision.action_count; i-- > 0;) {
+        if (decision.actions[i].kind == ACTION_PATCH)
+            patch = i;
+        if (decision.actions[i].kind == ACTION_DELETE)
+            deletion = i;
+    }
+    ck_assert_uint_lt(patch, decision.action_count);
+    ck_assert_uint_lt(deletion, decision.action_count);
+    ck_assert_int_lt(decision.actions[patch].phase, decision.actions[deletion].phase);
+    decision_fini(&decision);
+}
+END_TEST
+
+START_TEST(pods_go_when_the_time_is_over)
+{
+    move_job(HTTP_HOOK);
+    world->now_ms += 99999;
+    world_settle(world);
+    ck_old_pods_stay();
+    world->now_ms += 1; /* 100 s after the request */
+    world_settle(world);
+    ck_old_pods_are_gone();
+    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FAILED), "CheckpointTimedOut");
+    ck_assert(world_has_event(world, "CheckpointTimedOut"));
+}
+END_TEST
+
+START_TEST(pods_go_at_once_when_the_program_refuses)
+{
+    move_job(HTTP_HOOK);
+    world->memory.hook.outcome = HOOK_REFUSED;
+    world->memory.hook.message = "it answered 404";
+    world_settle(world);
+    ck_old_pods_are_gone();
+    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FAILED), "CheckpointRefused");
+    ck_assert(world_has_event(world, "CheckpointRefused"));
+}
+END_TEST
+
+START_TEST(who_takes_over_asks_again_within_the_same_time)
+{
+    move_job(HTTP_HOOK);
+    auto_free char *requested = xstrdup(annotation(ANNOTATION_CHECKPOINT_REQUESTED));
+    world->now_ms += 60000;
+    world->memory.hook = (struct hook_memory){ 0 };
+    world_settle(world);
+    ck_assert_int_eq(world->hooks, 2);
+    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_REQUESTED), requested);
+    ck_old_pods_stay();
+    world->now_ms += 40000; /* 60 s + 40 s */
+    world_settle(world);
+    ck_old_pods_are_gone();
+}
+END_TEST
+
+START_TEST(answer_to_another_request_is_none_to_this)
+{
+    move_job(HTTP_HOOK);
+    world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
+    world->memory.hook.requested_wall_ms--;
+    world_settle(world);
+    ck_old_pods_stay();
+    ck_assert_int_eq(world->hooks, 2);
+}
+END_TEST
+
+START_TEST(broken_gang_is_not_asked)
+{
+    move_job(HTTP_HOOK);
+    world_pod_phase(world, "job-1-1", "Failed", 1);
+    world_settle(world);
+    ck_assert_ptr_null(store_find(world->store, &kube_pod, "ns", "job-1-0"));
+    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FAILED), "");
+}
+END_TEST
+
+START_TEST(gang_on_a_silent_node_is_not_asked)
+{
+    move_job(HTTP_HOOK);
+    world_node_ready(world, "b", false);
+    world_step(world);
+    ck_assert_ptr_null(store_find(world->store, &kube_pod, "ns", "job-1-0"));
+}
+END_TEST
+
+START_TEST(nobody_is_asked_with_method_none)
+{
+    move_job("{'checkpoint': {'onDisruption': {'method': 'None'}}}");
+    ck_old_pods_are_gone();
+    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_REQUESTED), "");
+    ck_assert_int_eq(world->last_grace_s, -1);
+}
+END_TEST
+
+START_TEST(signalled_pods_get_the_longer_grace)
+{
+    move_job("{'checkpoint': {'onDisruption': {'timeoutSeconds': 90}}, 'podTemplate': "
+             "{'spec': {'terminationGracePeriodSeconds': 60}}}");
+    ck_old_pods_are_gone();
+    ck_assert_int_eq(world->hooks, 0);
+    ck_assert_int_eq(world->last_grace_s, 90);
+}
+END_TEST
+
+START_TEST(signalled_pods_keep_a_grace_that_is_longer)
+{
+    move_job("{'checkpoint': {'onDisruption': {'timeoutSeconds': 90}}, 'podTemplate': "
+             "{'spec': {'terminationGracePeriodSeconds': 91}}}");
+    ck_old_pods_are_gone();
+    ck_assert_int_eq(world->last_grace_s, -1);
+}
+END_TEST
+
+Suite *test_drain_suite(void);
+Suite *test_drain_suite(void)
+{
+    Suite *suite = suite_create("drain");
+    TCase *tcase = tcase_create("drain");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, pods_stay_until_their_program_has_acknowledged);
+    tcase_add_test(tcase, acknowledgement_is_written_down_before_a_pod_goes);
+    tcase_add_test(tcase, pods_go_when_the_time_is_over);
+    tcase_add_test(tcase, pods_go_at_once_when_the_program_refuses);
+    tcase_add_test(tcase, who_takes_over_asks_again_within_the_same_time);
+    tcase_add_test(tcase, answer_to_another_request_is_none_to_this);
+    tcase_add_test(tcase, broken_gang_is_not_asked);
+    tcase_add_test(tcase, gang_on_a_silent_node_is_not_asked);
+    tcase_add_test(tcase, nobody_is_asked_with_method_none);
+    tcase_add_test(tcase, signalled_pods_get_the_longer_grace);
+    tcase_add_test(tcase, signalled_pods_keep_a_grace_that_is_longer);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
