@@ -710,6 +710,95 @@ START_TEST(cordoned_node_is_left_when_there_is_a_place_to_go)
 }
 END_TEST
 
+/* ---- checkpoint hooks ---- */
+
+static size_t hook_calls(void)
+{
+    return json_array_size(embedded_cluster_hook_calls(simulation_cluster(simulation)));
+}
+
+/* A job with a hook is about to move; its program has been called just now. */
+static void begin_to_move(struct embedded_hook hook)
+{
+    embedded_cluster_set_hook(simulation_cluster(simulation), hook);
+    put_job("j", 4);
+    do_event(
+        "patch job/j {\"spec\":{\"checkpoint\":{\"onDisruption\":{\"method\":\"HTTP\","
+        "\"http\":{\"port\":8476},\"timeoutSeconds\":120}}}}");
+    run_s(30);
+    auto_free char *nodes = nodes_of("j");
+    auto_free char *event = xasprintf("cordon node/%.3s", nodes);
+    do_event(event);
+    for (int s = 0; s < 120 && !hook_calls(); s++)
+        run_s(1);
+    ck_assert_uint_eq(hook_calls(), 1);
+}
+
+static bool old_pod_is_there(void)
+{
+    const json_t *pod = embedded_find(server, "pods", "default", "j-1-0");
+    return pod && !object_at(pod, "metadata.deletionTimestamp");
+}
+
+START_TEST(pods_wait_for_the_checkpoint_of_their_program)
+{
+    begin_to_move((struct embedded_hook){ .status = 200, .delay_ms = 60000 });
+    const char *call = json_string_value(
+        json_array_get(embedded_cluster_hook_calls(simulation_cluster(simulation)), 0));
+    ck_assert(!strncmp(call, "POST http://10.1.0.", strlen("POST http://10.1.0.")));
+    ck_assert_ptr_nonnull(strstr(call, ":8476/checkpoint"));
+    run_s(57);
+    ck_assert(old_pod_is_there());
+    check_condition("j", "Placed", "False", "WaitingForCheckpoint");
+    run_s(5);
+    ck_assert(!old_pod_is_there());
+    run_s(60);
+    ck_assert(runs("j"));
+    ck_assert_uint_eq(hook_calls(), 1);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(program_that_hangs_has_its_time_and_no_more)
+{
+    begin_to_move((struct embedded_hook){ .status = 200, .delay_ms = INT64_MAX });
+    run_s(115);
+    ck_assert(old_pod_is_there());
+    run_s(10);
+    ck_assert(!old_pod_is_there());
+    run_s(60);
+    ck_assert(runs("j"));
+    check_quiet();
+}
+END_TEST
+
+START_TEST(controller_that_takes_over_asks_the_program_again)
+{
+    begin_to_move((struct embedded_hook){ .status = 200, .delay_ms = 60000 });
+    run_s(20);
+    simulation_restart_controller(simulation);
+    run_s(5);
+    ck_assert_uint_eq(hook_calls(), 2);
+    ck_assert(old_pod_is_there());
+    run_s(65); /* 60 s from the second call, 90 s from the request */
+    ck_assert(!old_pod_is_there());
+    run_s(60);
+    ck_assert(runs("j"));
+    check_quiet();
+}
+END_TEST
+
+START_TEST(program_that_refuses_is_stopped_at_once)
+{
+    begin_to_move((struct embedded_hook){ .status = 404, .delay_ms = 100 });
+    run_s(2);
+    ck_assert(!old_pod_is_there());
+    run_s(60);
+    ck_assert(runs("j"));
+    check_quiet();
+}
+END_TEST
+
 START_TEST(lost_gpu_leads_to_a_new_plan)
 {
     put_job("j", 8);
@@ -1434,6 +1523,10 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, silent_node_is_left_after_its_grace);
     tcase_add_test(scenarios, node_that_speaks_again_within_its_grace_is_not_left);
     tcase_add_test(scenarios, cordoned_node_is_left_when_there_is_a_place_to_go);
+    tcase_add_test(scenarios, pods_wait_for_the_checkpoint_of_their_program);
+    tcase_add_test(scenarios, program_that_hangs_has_its_time_and_no_more);
+    tcase_add_test(scenarios, controller_that_takes_over_asks_the_program_again);
+    tcase_add_test(scenarios, program_that_refuses_is_stopped_at_once);
     tcase_add_test(scenarios, lost_gpu_leads_to_a_new_plan);
     tcase_add_test(scenarios, gpus_that_somebody_else_takes_are_counted);
     tcase_add_test(scenarios, job_waits_for_its_profile);
