@@ -10,6 +10,11 @@
  *     delete NODE        the machine and its Node object are gone
  *     restore NODE       the machine is back, as it was at the start
  *     gpus NODE COUNT    so many of its GPUs are healthy
+ *     hook POD STATUS SECONDS   the program in the pod answers its checkpoint hook so,
+ * after so long; STATUS 0: never. At the start: 200, at once
+ *
+ * Pods have addresses of 127.0.0.0/8, and with --hook-port the programs in them listen on
+ * that port.
  *
  * A Node object that somebody else deletes means that its machine is gone, too; `restore`
  * brings it back. Without --strict nothing is refused, so that a test can see GPUs
@@ -20,6 +25,7 @@
 #include "controller/watch.h"
 #include "controller/workqueue.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -38,6 +44,7 @@
 #define REQUESTS_PER_S  1000 /* the limiter is not what is tested */
 /* Of a node list; a real node takes 10 KiB. */
 #define NODE_LIST_BYTES ((size_t)16 << 20)
+#define MAX_CALLS       32 /* of checkpoint hooks, at the same time */
 
 static const struct kube_resource lease_resource = { "coordination.k8s.io/v1", "leases",
                                                      "Lease", true };
@@ -54,6 +61,14 @@ struct node {
     int64_t write_due_ms, lease_due_ms;
 };
 
+/* Somebody calls the checkpoint hook of a pod. */
+struct call {
+    int fd; /* 0: none */
+    char *pod;
+    int status; /* of the answer; 0: there will be none */
+    int64_t due_ms;
+};
+
 struct fakelet {
     struct kube *kube;
     struct store *store;
@@ -64,6 +79,8 @@ struct fakelet {
     int64_t start_ms, stop_ms, lease_ms;
     bool is_strict;
     unsigned next_address;
+    json_t *hooks; /* pod or job: [status, seconds] */
+    struct call calls[MAX_CALLS];
     char command[1024]; /* what was read of the next command */
     size_t command_length;
 };
@@ -454,7 +471,7 @@ static json_t *status_running(struct fakelet *fakelet, const json_t *pod)
 {
     unsigned address = ++fakelet->next_address;
     auto_free char *ip =
-        xasprintf("10.244.%u.%u", address / 250 % 250, address % 250 + 1);
+        xasprintf("127.244.%u.%u", address / 250 % 250, address % 250 + 1);
     return json_pack("{s:s, s:s, s:s, s:[{s:s}], s:o, s:o, s:o}", "phase", "Running",
                      "hostIP", "127.0.0.1", "podIP", ip, "podIPs", "ip", ip, "startTime",
                      now_string(fakelet), "conditions",
@@ -560,6 +577,111 @@ static void changed(void *context, const struct kube_resource *resource, json_t 
         pod_look_later(fakelet, after);
 }
 
+/* ---- checkpoint hooks ---- */
+
+static const json_t *pod_at(const struct fakelet *fakelet, const char *address)
+{
+    for (size_t i = 0; i < store_count(fakelet->store, &kube_pod); i++) {
+        const json_t *pod = store_at(fakelet->store, &kube_pod, i);
+        if (!strcmp(string_at(pod, "status", "podIP"), address) && !pod_is_over(pod))
+            return pod;
+    }
+    return NULL;
+}
+
+static void call_end(struct call *call)
+{
+    close(call->fd);
+    free(call->pod);
+    *call = (struct call){ 0 };
+}
+
+static void call_accept(struct fakelet *fakelet, int listener)
+{
+    struct sockaddr_in local;
+    socklen_t length = sizeof local;
+    char address[INET_ADDRSTRLEN];
+    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0)
+        return;
+    getsockname(fd, (struct sockaddr *)&local, &length);
+    inet_ntop(AF_INET, &local.sin_addr, address, sizeof address);
+    const json_t *pod = pod_at(fakelet, address);
+    struct call *call = fakelet->calls;
+    while (call < fakelet->calls + MAX_CALLS && call->fd)
+        call++;
+    if (!pod || !pod_node(fakelet, pod) || call == fakelet->calls + MAX_CALLS) {
+        close(fd);
+        return;
+    }
+    const json_t *rule = json_object_get(fakelet->hooks, kube_name(pod));
+    if (!rule)
+        rule = json_object_get(fakelet->hooks, kube_label(pod, JOB_NAME_LABEL));
+    *call = (struct call){
+        .fd = fd,
+        .pod = xasprintf("%s/%s", kube_namespace(pod), kube_name(pod)),
+        .status = rule ? (int)json_integer_value(json_array_get(rule, 0)) : 200,
+        .due_ms = fakelet->now_ms +
+                  (rule ? json_integer_value(json_array_get(rule, 1)) * 1000 : 0),
+    };
+}
+
+/* What the caller sends; it ends when the caller does. */
+static void call_read(struct call *call)
+{
+    char text[4096];
+    ssize_t length = read(call->fd, text, sizeof text - 1);
+    if (length == 0 || (length < 0 && errno != EAGAIN)) {
+        log_event(LOG_INFO, "fakelet", "hook-left", LOG_STR("pod", call->pod));
+        call_end(call);
+    } else if (length > 0) {
+        text[length] = '\0';
+        log_event(LOG_INFO, "fakelet", "hook-called", LOG_STR("pod", call->pod),
+                  LOG_STR("request", text));
+    }
+}
+
+static void call_answer(struct call *call)
+{
+    dprintf(call->fd,
+            "HTTP/1.1 %d Answer\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            call->status);
+    log_event(LOG_INFO, "fakelet", "hook-answered", LOG_STR("pod", call->pod),
+              LOG_INT("status", call->status));
+    call_end(call);
+}
+
+/* Answers what is due; returns when the next answer is. */
+static int64_t calls_step(struct fakelet *fakelet)
+{
+    int64_t next_ms = INT64_MAX;
+    for (struct call *call = fakelet->calls; call < fakelet->calls + MAX_CALLS; call++) {
+        if (!call->fd || !call->status)
+            continue;
+        if (call->due_ms <= fakelet->now_ms)
+            call_answer(call);
+        else if (call->due_ms < next_ms)
+            next_ms = call->due_ms;
+    }
+    return next_ms;
+}
+
+/* A listener on `port` of all addresses; -2 (which poll() skips) for no port. */
+static int hooks_listen(int port, struct het_error *err)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port) };
+    int one = 1;
+    if (!port)
+        return -2;
+    address.sin_addr.s_addr = htonl(INADDR_ANY);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 16) < 0)
+        return het_fail(err, HET_IO, "port %d: %s", port, strerror(errno));
+    return fd;
+}
+
 /* ---- commands ---- */
 
 static void pod_ended(void *context, const struct kube_result *result)
@@ -660,6 +782,15 @@ static int command_gpus(struct fakelet *fakelet, const char *name, const char *c
     return 0;
 }
 
+static int command_hook(struct fakelet *fakelet, const char *who, const char *answer)
+{
+    int status, seconds;
+    if (sscanf(answer, "%d %d", &status, &seconds) != 2)
+        return -1;
+    json_object_set_new(fakelet->hooks, who, json_pack("[i, i]", status, seconds));
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(struct fakelet *fakelet, const char *first, const char *second);
@@ -667,13 +798,14 @@ static const struct {
     { "fail", command_fail },       { "succeed", command_succeed },
     { "silence", command_silence }, { "delete", command_delete },
     { "restore", command_restore }, { "gpus", command_gpus },
+    { "hook", command_hook },
 };
 
 static void run_command(struct fakelet *fakelet, const char *line)
 {
     char verb[32] = "", first[256] = "", second[32] = "";
     int status = -1;
-    if (sscanf(line, "%31s %255s %31s", verb, first, second) < 1)
+    if (sscanf(line, "%31s %255s %31[^\n]", verb, first, second) < 1)
         return; /* an empty line */
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(verb, commands[i].name) == 0)
@@ -793,11 +925,32 @@ static int64_t step(struct fakelet *fakelet, struct watch *const watches[2])
     while ((key = workqueue_take(fakelet->pods, fakelet->now_ms)))
         pod_act(fakelet, key);
     next_ms = earlier(next_ms, workqueue_next_ms(fakelet->pods));
+    next_ms = earlier(next_ms, calls_step(fakelet));
     kube_step(fakelet->kube, fakelet->now_ms);
     return earlier(next_ms, kube_next_ms(fakelet->kube));
 }
 
-static void run(struct fakelet *fakelet, struct transport *transport, int control)
+/* The first three of `fds` are the caller's; returns how many there are. */
+static nfds_t list_calls(const struct fakelet *fakelet, struct pollfd *fds)
+{
+    nfds_t count = 3;
+    for (size_t i = 0; i < MAX_CALLS; i++)
+        if (fakelet->calls[i].fd)
+            fds[count++] =
+                (struct pollfd){ .fd = fakelet->calls[i].fd, .events = POLLIN };
+    return count;
+}
+
+static void read_calls(struct fakelet *fakelet, const struct pollfd *fds, nfds_t count)
+{
+    for (nfds_t k = 3; k < count; k++)
+        for (size_t i = 0; i < MAX_CALLS; i++)
+            if (fds[k].revents && fakelet->calls[i].fd == fds[k].fd)
+                call_read(&fakelet->calls[i]);
+}
+
+static void run(struct fakelet *fakelet, struct transport *transport, int control,
+                int listener)
 {
     struct watch_config nodes = { .resource = &kube_node, .ns = "" };
     struct watch_config pods = { .resource = &kube_pod,
@@ -807,14 +960,20 @@ static void run(struct fakelet *fakelet, struct transport *transport, int contro
         watch_new(fakelet->kube, fakelet->store, &nodes, 1, changed, fakelet),
         watch_new(fakelet->kube, fakelet->store, &pods, 2, changed, fakelet),
     };
-    struct pollfd fds[2] = { { .fd = control, .events = POLLIN },
-                             { .fd = open_signals(), .events = POLLIN } };
+    struct pollfd fds[3 + MAX_CALLS] = { { .fd = control, .events = POLLIN },
+                                         { .fd = open_signals(), .events = POLLIN },
+                                         { .fd = listener, .events = POLLIN } };
     while (!(fds[1].revents & POLLIN)) {
         look_at_clock(fakelet);
         int64_t wait_ms = step(fakelet, watches) - fakelet->now_ms;
         if (wait_ms < 0)
             wait_ms = 0;
-        transport_poll(transport, fds, 2, earlier(wait_ms, 1000));
+        nfds_t count = list_calls(fakelet, fds);
+        transport_poll(transport, fds, count, earlier(wait_ms, 1000));
+        look_at_clock(fakelet);
+        read_calls(fakelet, fds, count);
+        if (fds[2].revents & POLLIN)
+            call_accept(fakelet, listener);
         if (fds[0].revents & POLLIN)
             read_commands(fakelet, control);
     }
@@ -825,6 +984,10 @@ static void run(struct fakelet *fakelet, struct transport *transport, int contro
 
 static void fakelet_fini(struct fakelet *fakelet)
 {
+    for (size_t i = 0; i < MAX_CALLS; i++)
+        if (fakelet->calls[i].fd)
+            call_end(&fakelet->calls[i]);
+    json_decref(fakelet->hooks);
     kube_free(fakelet->kube);
     workqueue_free(fakelet->pods);
     store_free(fakelet->store);
@@ -837,20 +1000,22 @@ static void fakelet_fini(struct fakelet *fakelet)
 
 struct settings {
     const char *kubeconfig, *nodes, *control;
+    int hook_port; /* 0: none */
 };
 
 static const char usage[] =
     "Usage: fakelet --kubeconfig FILE --nodes FILE [--control FIFO] [--strict]\n"
-    "               [--start-ms N] [--stop-ms N] [--lease-ms N]\n"
+    "               [--hook-port PORT] [--start-ms N] [--stop-ms N] [--lease-ms N]\n"
     "\n"
     "Plays the kubelets of the nodes in FILE (as `kubectl get nodes -o json` prints them).\n"
     "Commands are read from FIFO, which it makes: fail POD CODE, succeed POD,\n"
-    "silence NODE, delete NODE, restore NODE, gpus NODE COUNT.\n";
+    "silence NODE, delete NODE, restore NODE, gpus NODE COUNT,\n"
+    "hook POD STATUS SECONDS.\n";
 
 static int read_settings(int argc, char **argv, struct fakelet *fakelet,
                          struct settings *ret)
 {
-    enum { KUBECONFIG = 1, NODES, CONTROL, STRICT, START, STOP, LEASE };
+    enum { KUBECONFIG = 1, NODES, CONTROL, STRICT, START, STOP, LEASE, HOOK };
     static const struct option options[] = {
         { "kubeconfig", required_argument, NULL, KUBECONFIG },
         { "nodes", required_argument, NULL, NODES },
@@ -859,6 +1024,7 @@ static int read_settings(int argc, char **argv, struct fakelet *fakelet,
         { "start-ms", required_argument, NULL, START },
         { "stop-ms", required_argument, NULL, STOP },
         { "lease-ms", required_argument, NULL, LEASE },
+        { "hook-port", required_argument, NULL, HOOK },
         { NULL, 0, NULL, 0 },
     };
     int option;
@@ -885,6 +1051,9 @@ static int read_settings(int argc, char **argv, struct fakelet *fakelet,
         case LEASE:
             fakelet->lease_ms = atoll(optarg);
             break;
+        case HOOK:
+            ret->hook_port = atoi(optarg);
+            break;
         default:
             return -1;
         }
@@ -900,7 +1069,8 @@ static int serve(struct fakelet *fakelet, const struct settings *settings,
     struct auth *auth = NULL;
     struct transport *transport = NULL;
     int control = open_control(settings->control, err);
-    int status = control == -1 ? -1 : auth_load(&config, &auth, err);
+    int listener = hooks_listen(settings->hook_port, err);
+    int status = control == -1 || listener == -1 ? -1 : auth_load(&config, &auth, err);
     if (status == 0)
         transport = http_transport_new(auth_endpoint, auth, err);
     if (transport) {
@@ -908,7 +1078,8 @@ static int serve(struct fakelet *fakelet, const struct settings *settings,
         kube_set_rate(fakelet->kube, REQUESTS_PER_S, REQUESTS_PER_S);
         fakelet->store = store_new();
         fakelet->pods = workqueue_new();
-        run(fakelet, transport, control);
+        fakelet->hooks = json_object();
+        run(fakelet, transport, control, listener);
     }
     status = transport ? 0 : -1;
     fakelet_fini(fakelet);
