@@ -1,6 +1,7 @@
 #include "controller/reconcile/gang.h"
 
 #include "controller/reconcile/generation.h"
+#include "controller/reconcile/quota.h"
 #include "controller/timestamp.h"
 
 #include <inttypes.h>
@@ -259,6 +260,8 @@ static bool release(struct pass *pass, size_t gated, size_t others)
                                   "%zu pods have the scheduling gate of a quota "
                                   "controller",
                                   others));
+    if (!quota_admits(pass))
+        return wait_for(pass, "WaitingForAdmission", "Kueue has not admitted all pods");
     if (pass->is_suspect)
         return wait_for(pass, "WaitingForNode", "a node of the plan is not ready");
     if (!is_fit_fresh(pass))
@@ -280,7 +283,9 @@ bool gang_form(struct pass *pass)
     bool has_gates = desired_has_gates(pass->snapshot);
     size_t missing = pass_missing_pods(pass);
     size_t older = generation_fence_older(pass, pass->current->generation);
-    if (has_gates && missing && !create_pods(pass))
+    /* In a queue they would ask for quota that the older ones still have. */
+    bool is_early = older && pass->snapshot->quota.queue;
+    if (has_gates && missing && !is_early && !create_pods(pass))
         return false;
     if (older)
         return wait_for(

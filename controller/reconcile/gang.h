@@ -6,7 +6,7 @@
 
 /* Brings the current generation to its nodes (kubernetes-api.md 4, Gate protocol):
  *
- *   1. its pods are created, gated: they hold no GPU
+ *   1. its pods are created, gated: they hold no GPU; those of a job in a queue after 2
  *   2. older pods end
  *   3. the pods of its nodes are read anew; the plan must still fit them
  *   4. the Service turns to it, and all gates are lifted in one burst
