@@ -45,6 +45,7 @@ struct plan {
     struct job *job;
     int64_t generation;
     bool is_retired; /* stopped for good: reserves nothing */
+    bool is_claim;   /* on GPUs that others hold (peers.h) */
     struct share *shares;
     size_t share_count;
 };
@@ -269,13 +270,19 @@ static int compare_holdings(const void *a, const void *b)
     return strcmp(left->node->name, right->node->name);
 }
 
-/* All holdings of the job, one entry per pod and planned node, unsorted. */
-static size_t list_holdings(const struct job *job, struct holding **ret)
+static const struct plan *newest_plan(const struct job *job)
 {
     const struct plan *newest = NULL;
     for (size_t i = 0; i < job->plan_count; i++)
         if (!newest || job->plans[i]->generation > newest->generation)
             newest = job->plans[i];
+    return newest;
+}
+
+/* All holdings of the job, one entry per pod and planned node, unsorted. */
+static size_t list_holdings(const struct job *job, struct holding **ret)
+{
+    const struct plan *newest = newest_plan(job);
     int64_t generation = newest ? newest->generation : -1;
     bool holds_plan = newest && job->is_alive && !newest->is_retired;
 
@@ -516,6 +523,9 @@ static struct plan *read_plan(struct capacity *capacity, const json_t *config_ma
     result->job = job;
     result->generation = generation_of(config_map);
     result->is_retired = is_retired(config_map);
+    result->is_claim =
+        *text_of(json_object_get(json_object_get(config_map, "metadata"), "annotations"),
+                 ANNOTATION_PREEMPTS);
     struct het_arena *arena = het_arena_new();
     const char *text = text_of(json_object_get(config_map, "data"), "plan.json");
     json_t *json = NULL;
@@ -676,6 +686,19 @@ size_t capacity_view(const struct capacity *capacity, struct het_arena *arena,
     return count;
 }
 
+size_t capacity_holdings(const struct capacity *capacity, struct het_arena *arena,
+                         const char *job_key, struct capacity_share **ret)
+{
+    const struct job *job = strmap_find(&capacity->jobs, job_key);
+    size_t count = job && job->is_alive ? job->share_count : 0;
+    struct capacity_share *shares = HET_ARENA_ARRAY(arena, struct capacity_share, count);
+    for (size_t i = 0; i < count; i++)
+        shares[i] =
+            (struct capacity_share){ job->shares[i].node->name, job->shares[i].gpus };
+    *ret = shares;
+    return count;
+}
+
 bool capacity_has_node(const struct capacity *capacity, const char *name)
 {
     const struct node *node = find_node(capacity, name);
@@ -713,7 +736,9 @@ static void sum_jobs(const struct capacity *capacity, const struct node *node,
             newest += holdings[k].newest;
             planned += holdings[k].planned;
         }
-        *ret_wanted += larger(newest, planned);
+        /* A claim waits until its GPUs are free: its pods come then. */
+        const struct plan *plan = newest_plan(job);
+        *ret_wanted += plan && plan->is_claim ? newest : larger(newest, planned);
     }
 }
 

@@ -45,7 +45,9 @@ struct capacity_node {
     const char *type;      /* canonical GPU type */
     uint64_t memory_bytes; /* of one GPU; 0: from the hardware table */
     int64_t allocatable;   /* GPUs */
-    int64_t free; /* GPUs this job may plan with, its own included; 0 if unusable */
+    int64_t free;    /* GPUs this job may plan with, its own included; 0 if unusable */
+    int64_t claimed; /* GPUs that others hold and this job has laid claim to (peers.h);
+                        filled by whoever knows of claims */
     const char *unusable; /* reason, NULL: usable */
     int64_t unusable_since_ms;
 };
@@ -57,6 +59,14 @@ struct capacity_node {
 size_t capacity_view(const struct capacity *capacity, struct het_arena *arena,
                      const char *job_key, const json_t *node_selector,
                      const json_t *tolerations, struct capacity_node **ret);
+/* GPUs that a job which is there and not finished holds, or has reserved, by node; none
+ * for any other. Returns how many nodes. */
+struct capacity_share {
+    const char *node;
+    int64_t gpus;
+};
+size_t capacity_holdings(const struct capacity *capacity, struct het_arena *arena,
+                         const char *job_key, struct capacity_share **ret);
 /* Whether a node object exists at all. */
 bool capacity_has_node(const struct capacity *capacity, const char *name);
 /* Whether the node has the out-of-service taint. */

@@ -36,10 +36,11 @@ struct job {
      * on GPUs that it may have taken. */
     int64_t commits_until_ms;
     struct job_memory memory;
-    char *answer_text, *answer_message; /* what memory.answer points at */
-    char *refusal;                      /* what memory.refusal points at */
-    char *hook_message;                 /* what memory.hook points at */
-    bool run_creates_pods;              /* the run of writes that is under way */
+    char *answer_text, *answer_message;   /* what memory.answer points at */
+    char *what_if_text, *what_if_message; /* what memory.what_if points at */
+    char *refusal;                        /* what memory.refusal points at */
+    char *hook_message;                   /* what memory.hook points at */
+    bool run_creates_pods;                /* the run of writes that is under way */
     json_t *question; /* waits for a planner that is free; NULL: none does */
     int64_t question_timeout_ms;
 };
@@ -162,6 +163,8 @@ static void free_job(struct job *job)
     free(job->uid);
     free(job->answer_text);
     free(job->answer_message);
+    free(job->what_if_text);
+    free(job->what_if_message);
     free(job->refusal);
     free(job->hook_message);
     json_decref(job->question);
@@ -654,13 +657,17 @@ static void take_outcomes(struct controller *controller)
 static void set_answer(struct job *job, enum answer_kind kind, uint64_t digest,
                        const char *text, const char *message, int64_t took_ms)
 {
+    bool what_if = job->memory.is_what_if;
+    char **held_text = what_if ? &job->what_if_text : &job->answer_text;
+    char **held_message = what_if ? &job->what_if_message : &job->answer_message;
     char *new_text = xstrdup(text ? text : "");
     char *new_message = xstrdup(message ? message : "");
-    free(job->answer_text);
-    free(job->answer_message);
-    job->answer_text = new_text;
-    job->answer_message = new_message;
-    job->memory.answer = (struct planner_answer){
+    free(*held_text);
+    free(*held_message);
+    *held_text = new_text;
+    *held_message = new_message;
+    struct planner_answer *held = what_if ? &job->memory.what_if : &job->memory.answer;
+    *held = (struct planner_answer){
         .kind = kind,
         .digest = digest,
         .spec_digest = job->memory.planning_spec_digest,
@@ -679,6 +686,19 @@ static void count_failure(struct controller *controller, struct job *job)
     job->memory.planner_failed_ms = controller->now_ms;
 }
 
+/* Whether what the planner printed is a plan at all; says why not. */
+static bool is_plan(const char *text, struct het_error *err)
+{
+    struct het_arena *arena = het_arena_new();
+    const struct het_plan *plan;
+    json_t *json = NULL;
+    bool result = het_json_decode(text, strlen(text), "plan", &json, err) == 0 &&
+                  het_codec_plan(arena, json, &plan, err) == 0;
+    json_decref(json);
+    het_arena_free(arena);
+    return result;
+}
+
 static void on_answer(void *context, const char *key, uint64_t digest,
                       const struct planner_reply *reply)
 {
@@ -691,11 +711,17 @@ static void on_answer(void *context, const char *key, uint64_t digest,
     enum answer_kind kind = kinds[reply->outcome];
     if (!job)
         return;
+    struct het_error err = { 0 };
+    const char *message = reply->message;
+    if (kind == ANSWER_PLAN && !is_plan(reply->output, &err)) {
+        kind = ANSWER_FAILED;
+        message = err.message;
+    }
     log_event(kind == ANSWER_FAILED ? LOG_WARNING : LOG_INFO, "planner", "answered",
               LOG_STR("job", key), LOG_INT("took_ms", reply->took_ms),
               LOG_BOOL("has_plan", kind == ANSWER_PLAN),
-              LOG_STR("message", kind == ANSWER_PLAN ? "" : reply->message));
-    set_answer(job, kind, digest, reply->output, reply->message, reply->took_ms);
+              LOG_STR("message", kind == ANSWER_PLAN ? "" : message));
+    set_answer(job, kind, digest, reply->output, message, reply->took_ms);
     if (kind == ANSWER_FAILED)
         count_failure(controller, job);
     else
@@ -830,6 +856,8 @@ static void keep_question(struct controller *controller, struct job *job,
         job->question = json_incref(action->object);
         job->question_timeout_ms = action->timeout_ms;
         job->memory.is_planning = true;
+        job->memory.is_what_if = action->is_what_if;
+        job->memory.planning_input_digest = decision->memory.input_digest;
         job->memory.planning_digest = action->digest;
         job->memory.planning_spec_digest = action->spec_digest;
         job->memory.planning_parts = action->parts;
@@ -841,7 +869,7 @@ static void keep_question(struct controller *controller, struct job *job,
 /* A question that no planner has taken up yet and that is not the question any more. */
 static void drop_stale_question(struct job *job, const struct snapshot *snapshot)
 {
-    if (!job->question || job->memory.planning_digest == snapshot->input_digest)
+    if (!job->question || job->memory.planning_input_digest == snapshot->input_digest)
         return;
     json_decref(job->question);
     job->question = NULL;
@@ -868,9 +896,10 @@ static int64_t resync_ms(const struct controller *controller, const struct job *
 static void carry_out(struct controller *controller, struct job *job,
                       const struct decision *decision)
 {
-    struct planner_answer answer = job->memory.answer;
+    struct planner_answer answer = job->memory.answer, what_if = job->memory.what_if;
     job->memory = decision->memory;
     job->memory.answer = answer; /* ours, the decision's is borrowed */
+    job->memory.what_if = what_if;
     keep_question(controller, job, decision);
     keep_hook(controller, job, decision);
     job->run_creates_pods = creates(decision, &kube_pod);

@@ -37,6 +37,7 @@ struct action {
     json_t *object;    /* owned by the decision; not of DELETE and REFRESH */
     uint64_t digest, spec_digest; /* ACTION_PLAN: of the question */
     struct change_input parts;    /* ACTION_PLAN: of what it asks about */
+    bool is_what_if;              /* ACTION_PLAN: about GPUs that are not free */
     int64_t timeout_ms;           /* ACTION_PLAN, ACTION_HOOK */
     /* ACTION_HOOK; `object` is what is posted. */
     const char *address, *path;

@@ -225,6 +225,9 @@ int desired_config_map(const struct snapshot *snapshot,
                  ANNOTATION_COMPUTED_AT, computed_at, ANNOTATION_PLAN_HASH, hash,
                  ANNOTATION_LEADER, snapshot->leader));
         note_planning(json_object_get(metadata, "annotations"), generation);
+        if (generation->claim)
+            json_object_set_new(json_object_get(metadata, "annotations"),
+                                ANNOTATION_PREEMPTS, json_string(generation->claim));
         *ret = PACK("{s:s, s:s, s:o, s:b, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind",
                     "ConfigMap", "metadata", metadata, "immutable", 1, "data",
                     "plan.json", plan_text, "rankmap.json", rank_text, "hostfile",

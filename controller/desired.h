@@ -16,6 +16,7 @@ struct desired_generation {
     const char *replan_times; /* ANNOTATION_REPLAN_TIMES; "": none */
     int64_t planner_ms;       /* -1: no search led to this generation */
     int64_t restarts, replans;
+    const char *claim; /* ANNOTATION_PREEMPTS; NULL: none */
 };
 
 /* The document for `hetplan plan -`: cluster (usable nodes with free GPUs), profile,

@@ -33,6 +33,8 @@
 #define ANNOTATION_RESTARTS     "heterotrain.io/restarts"
 #define ANNOTATION_REPLANS      "heterotrain.io/replans"
 #define ANNOTATION_COMPUTED_AT  "heterotrain.io/computed-at"
+/* The plan counts on GPUs that other jobs hold: which (peers.h). */
+#define ANNOTATION_PREEMPTS     "heterotrain.io/preempts"
 #define ANNOTATION_PLAN_HASH    "heterotrain.io/plan-hash"
 /* "identity/transitions" of the replica that decided on the plan. */
 #define ANNOTATION_LEADER       "heterotrain.io/leader"

@@ -431,6 +431,57 @@ static uint64_t digest_pods(const struct job_spec *spec)
     return digest_json(digest, spec->pod_template);
 }
 
+/* ---- other jobs ---- */
+
+/* Notes what this job's own claim is on, on the nodes. */
+static void take_own_claim(struct het_arena *arena, const struct capacity *capacity,
+                           struct snapshot_plan *plan, struct capacity_node *nodes,
+                           size_t node_count)
+{
+    struct claim claim = { 0 };
+    if (!peers_read_claim(arena, plan->config_map, &claim))
+        return;
+    plan->claim_until_wall_ms = claim.until_wall_ms;
+    for (size_t i = 0; i < claim.victim_count; i++) {
+        struct capacity_share *shares;
+        size_t count = capacity_holdings(capacity, arena, claim.victims[i], &shares);
+        for (size_t k = 0; k < count; k++)
+            for (size_t n = 0; n < node_count; n++)
+                if (!strcmp(nodes[n].name, shares[k].node))
+                    nodes[n].claimed += shares[k].gpus;
+    }
+}
+
+/* The claim on this job that goes before all others; of lower priority it is none. */
+static const struct claim *find_claim(struct het_arena *arena, const struct store *store,
+                                      const struct precedence *precedence,
+                                      const char *job_key)
+{
+    struct claim *claims;
+    size_t count = peers_claims(arena, store, &claims);
+    for (size_t i = 0; i < count; i++)
+        if (!claims[i].is_served && peers_claim_names(&claims[i], job_key) &&
+            claims[i].precedence.priority >= precedence->priority)
+            return &claims[i];
+    return NULL;
+}
+
+static void take_others(struct het_arena *arena, const struct snapshot_sources *sources,
+                        const char *job_key, struct snapshot *snapshot)
+{
+    snapshot->precedence = precedence_of(sources->store, snapshot->job);
+    bool waits = !snapshot->plan_count || *snapshot->plans[0].retired;
+    if (!waits) {
+        snapshot->claimed_by =
+            find_claim(arena, sources->store, &snapshot->precedence, job_key);
+        return;
+    }
+    struct peer *peers;
+    snapshot->peer_count =
+        peers_take(arena, sources->store, sources->capacity, job_key, &peers);
+    snapshot->peers = peers;
+}
+
 static const json_t *template_tolerations(const struct job_spec *spec)
 {
     return json_object_get(json_object_get(spec->pod_template, "spec"), "tolerations");
@@ -482,6 +533,11 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
     snapshot.spec_digest = digest_spec(&snapshot, sources->hardware_digest);
     snapshot.input_parts = read_parts(&snapshot, sources->hardware_digest);
     snapshot.input_digest = digest_nodes(&snapshot, snapshot.spec_digest);
+    if (snapshot.plan_count)
+        take_own_claim(arena, sources->capacity,
+                       (struct snapshot_plan *)(uintptr_t)&snapshot.plans[0], nodes,
+                       snapshot.node_count);
+    take_others(arena, sources, key, &snapshot);
     *ret = snapshot;
     return true;
 }

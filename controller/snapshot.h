@@ -7,6 +7,7 @@
 #include "controller/capacity.h"
 #include "controller/job_spec.h"
 #include "controller/kueue.h"
+#include "controller/peers.h"
 #include "controller/settings.h"
 #include "controller/store.h"
 
@@ -58,7 +59,11 @@ struct job_memory {
     int64_t considered_generation;
     /* The nodes of this generation were read anew, to see whether it fits. */
     int64_t checked_generation, checked_ms;
-    bool is_planning; /* a child works on planning_digest */
+    /* To a question about GPUs that are not free (reconcile/claim.h). */
+    struct planner_answer what_if;
+    bool is_planning;               /* a child works on planning_digest */
+    bool is_what_if;                /* and it is a question of that kind */
+    uint64_t planning_input_digest; /* the input when it was asked */
     uint64_t planning_digest, planning_spec_digest;
     struct change_input planning_parts;
     int64_t planning_asked_ms;
@@ -99,6 +104,7 @@ struct snapshot_plan {
     int64_t restarts, replans;
     const char *input_parts;     /* change.h; "": not known */
     const char *replan_times;    /* ANNOTATION_REPLAN_TIMES */
+    int64_t claim_until_wall_ms; /* of a plan that preempts (peers.h); 0: it does not */
     const struct het_plan *plan; /* NULL if plan.json cannot be read */
     struct het_rank_node *rank_nodes;
     size_t rank_node_count;
@@ -133,6 +139,11 @@ struct snapshot {
     struct kueue_quota quota;
     int64_t avoided_until_wall_ms; /* some nodes are left out until then; 0: none is */
     bool server_has_gates;         /* pods may have scheduling gates (Kubernetes 1.27) */
+
+    struct precedence precedence;
+    const struct claim *claimed_by; /* somebody wants GPUs of this job; NULL: nobody */
+    const struct peer *peers; /* by precedence; only of a job without a running plan */
+    size_t peer_count;
 
     uint64_t input_digest; /* of all that the planner's answer depends on */
     uint64_t spec_digest;  /* of that without the nodes */

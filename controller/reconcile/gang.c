@@ -1,5 +1,6 @@
 #include "controller/reconcile/gang.h"
 
+#include "controller/reconcile/claim.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/quota.h"
 #include "controller/timestamp.h"
@@ -280,6 +281,8 @@ bool gang_form(struct pass *pass)
                                   "Service %s/%s belongs to somebody else; rename it or "
                                   "the job",
                                   pass->snapshot->spec.ns, pass->snapshot->spec.name));
+    if (claim_is_waiting(pass))
+        return false;
     bool has_gates = desired_has_gates(pass->snapshot);
     size_t missing = pass_missing_pods(pass);
     size_t older = generation_fence_older(pass, pass->current->generation);

@@ -68,6 +68,7 @@ bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t 
                           : -1,
         .restarts = restarts,
         .replans = replans,
+        .claim = pass->claim,
     };
     json_t *config_map;
     struct het_error err;

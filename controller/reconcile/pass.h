@@ -19,6 +19,7 @@ struct pass {
     const char *lost_trigger, *lost_message;
     bool lost_pods_still_run; /* the nodes only refuse new pods */
     bool is_suspect;          /* a node of it is unusable, and may yet come back */
+    const char *claim;        /* ANNOTATION_PREEMPTS of the next generation; NULL: none */
     bool is_replaced;         /* a new generation was decided in this pass */
     bool can_plan;            /* there is a profile to plan with */
     bool is_unloadable;       /* the plan offered cannot load the checkpoint there is */

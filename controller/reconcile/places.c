@@ -1,5 +1,7 @@
 #include "controller/reconcile/places.h"
 
+#include "controller/reconcile/sharing.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -18,6 +20,20 @@ static bool is_bound(const struct pass *pass, size_t index)
 {
     const struct snapshot_pod *pod = pass->pods[index];
     return pod && pod->is_scheduled && pod->phase == POD_RUNNING;
+}
+
+/* Whether a claim on this job's GPUs is followed: one of higher priority always is, one
+ * of the same priority when the job may move by its own rules. */
+static bool is_claim_met(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    if (!snapshot->claimed_by || sharing_must_yield(snapshot))
+        return snapshot->claimed_by != NULL;
+    int64_t wait = pass->current->created_wall_ms + snapshot->spec.cooldown_ms -
+                   snapshot->wall_ms;
+    if (wait > 0)
+        pass_requeue_at(pass, snapshot->now_ms + wait);
+    return wait <= 0;
 }
 
 /* Whether one place of the current plan can still be used. An unusable node is tolerated
@@ -56,7 +72,11 @@ static void check_place(struct pass *pass, size_t index)
              pass_text(pass,
                        "node %s has %" PRId64 " healthy GPUs, the plan uses %" PRIu32,
                        place->node_name, node->allocatable, place->gpu_count));
-    } else if (node->free < place->gpu_count && !is_bound(pass, index)) {
+    } else if (node->free < place->gpu_count && is_claim_met(pass)) {
+        lose(pass, "Preempted", is_bound(pass, index),
+             pass_text(pass, "job %s has laid claim to GPUs of node %s",
+                       snapshot->claimed_by->key, place->node_name));
+    } else if (node->free + node->claimed < place->gpu_count && !is_bound(pass, index)) {
         lose(pass, "CapacityLost", false,
              pass_text(pass, "node %s has %" PRId64 " GPUs free, the plan uses %" PRIu32,
                        place->node_name, node->free, place->gpu_count));

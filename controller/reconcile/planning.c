@@ -1,6 +1,7 @@
 #include "controller/reconcile/planning.h"
 
 #include "controller/reconcile/candidate.h"
+#include "controller/reconcile/claim.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/places.h"
 #include "controller/reconcile/resharding.h"
@@ -225,6 +226,17 @@ static bool is_settling(struct pass *pass)
     return snapshot->now_ms < due;
 }
 
+/* Whether nothing fits what is free, and that is known. */
+static bool is_told_no(const struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    int64_t gpus = 0;
+    for (size_t i = 0; i < snapshot->node_count; i++)
+        gpus += snapshot->nodes[i].free;
+    return !gpus ||
+           (planning_is_answered(pass) && snapshot->memory.answer.kind == ANSWER_NO_PLAN);
+}
+
 /* Why there is no plan yet, as conditions; asks the planner if that is what is missing.
  */
 static void explain_no_plan(struct pass *pass)
@@ -235,7 +247,8 @@ static void explain_no_plan(struct pass *pass)
     if (!is_told || answer->kind == ANSWER_FAILED) {
         if (!is_settling(pass) && planning_ask(pass)) {
             pass->decision->is_unanswered = false;
-            planning_wait(pass, "NoUsableGPUs", no_gpus_message(pass));
+            planning_wait(pass, claim_has_stopped(pass) ? "Preempted" : "NoUsableGPUs",
+                          no_gpus_message(pass));
         } else if (is_told) {
             pass->decision->is_unanswered = false;
             planning_wait(pass, "PlannerFailed", message);
@@ -249,7 +262,8 @@ static void explain_no_plan(struct pass *pass)
         planning_report_refusal(pass);
         planning_wait(pass, "InputRefused", message);
     } else if (answer->kind == ANSWER_NO_PLAN) {
-        planning_wait(pass, "NoPlanFits", message);
+        planning_wait(pass, claim_has_stopped(pass) ? "Preempted" : "NoPlanFits",
+                      message);
     } else if (pass->is_unloadable) {
         planning_wait(pass, "CheckpointNotLoadable", resharding_message(pass));
     } else {
@@ -326,6 +340,28 @@ void planning_preview(struct pass *pass)
     pass->decision->is_unanswered = false; /* it takes no GPUs */
 }
 
+/* Nothing fits what is free: others may have to give GPUs up. True if it was decided. */
+static bool seek_with_claim(struct pass *pass, const char *trigger, int64_t restarts,
+                            int64_t replans)
+{
+    if (resharding_is_fixed(pass) || !is_told_no(pass))
+        return false;
+    struct status_facts facts = pass->facts;
+    switch (claim_seek(pass, trigger, restarts, replans,
+                       planner_retry_ms(&pass->snapshot->memory))) {
+    case CLAIM_NOTHING:
+        pass->facts = facts;
+        return false;
+    case CLAIM_ASKING:
+        pass->decision->is_unanswered = !pass->snapshot->memory.planner_failures;
+        return false;
+    case CLAIM_MADE:
+        pass->decision->is_unanswered = true; /* until it is written */
+        return true;
+    }
+    return false;
+}
+
 bool planning_seek(struct pass *pass, const char *trigger, int64_t restarts,
                    int64_t replans, const char *event)
 {
@@ -344,7 +380,7 @@ bool planning_seek(struct pass *pass, const char *trigger, int64_t restarts,
     uint64_t digest;
     const struct het_plan *plan = find_plan(pass, &digest);
     if (!plan)
-        return false;
+        return seek_with_claim(pass, trigger, restarts, replans);
     pass->decision->is_unanswered = false;
     if (pass->lost_pods_still_run && !het_plan_compare(plan, pass->current->plan))
         return false; /* there is nothing better than what runs */

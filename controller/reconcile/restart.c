@@ -4,6 +4,7 @@
 #include "controller/reconcile/life.h"
 #include "controller/reconcile/places.h"
 #include "controller/reconcile/planning.h"
+#include "controller/reconcile/sharing.h"
 #include "controller/timestamp.h"
 
 #include <inttypes.h>
@@ -309,18 +310,24 @@ void restart_lost(struct pass *pass)
         return;
     }
     /* The pods run on; they are moved if there is a place to move to. */
-    if (spec->replan_mode == REPLAN_NEVER || !(spec->replan_triggers & lost_change(pass)))
-        return;
     struct status_facts before = pass->facts;
-    if (!planning_seek(pass, pass->lost_trigger, pass->current->restarts,
-                       pass->current->replans + 1, "ReplanTriggered")) {
-        before.candidate = pass->facts.candidate;
-        pass->facts = before;
-        if (pass->approval_message)
-            pass_set(pass, "PlanOutdated", "True", pass->approval_reason,
-                     pass->approval_message);
-        pass->decision->is_unanswered = false; /* it has GPUs; nobody waits for it */
+    bool may_move = spec->replan_mode != REPLAN_NEVER &&
+                    (spec->replan_triggers & lost_change(pass));
+    if (may_move && planning_seek(pass, pass->lost_trigger, pass->current->restarts,
+                                  pass->current->replans + 1, "ReplanTriggered"))
+        return;
+    before.candidate = pass->facts.candidate;
+    pass->facts = before;
+    if (pass->approval_message)
+        pass_set(pass, "PlanOutdated", "True", pass->approval_reason,
+                 pass->approval_message);
+    if (sharing_must_yield(snapshot) && !strcmp(pass->lost_trigger, "Preempted") &&
+        !(may_move && pass->decision->is_unanswered)) {
+        generation_stop(pass, pass->lost_trigger);
+        pass->lost_pods_still_run = false;
+        planning_wait(pass, pass->lost_trigger, pass->lost_message);
     }
+    pass->decision->is_unanswered = false; /* it has GPUs; nobody waits for it */
 }
 
 /* The user changed what pods are made from. The same plan, with other pods; while it does

@@ -246,7 +246,10 @@ static int64_t planned_gpus(const char *node)
     for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
         const json_t *map = embedded_at(server, "configmaps", i);
         const json_t *job = job_of(map);
-        if (job && !snapshot_job_is_finished(job) && !is_retired(map) &&
+        /* A claim is on what others hold: its pods come when that is free. */
+        bool is_claim =
+            json_object_get(object_at(map, "metadata.annotations"), ANNOTATION_PREEMPTS);
+        if (job && !snapshot_job_is_finished(job) && !is_retired(map) && !is_claim &&
             generation_of(map) == newest_generation(label(map, LABEL_JOB_UID)))
             taken += planned_on(map, node);
     }
@@ -609,10 +612,156 @@ START_TEST(two_jobs_of_one_second_do_not_take_the_same_gpus)
 {
     put_job("a", 14);
     put_job("b", 14);
-    run_s(60); /* on_change has looked at each plan */
+    run_s(200); /* on_change has looked at each plan */
     ck_assert(runs("a"));
+    ck_assert(runs("b")); /* the other has made room after its cool-down */
     check_rest();
     check_quiet();
+}
+END_TEST
+
+/* ---- many jobs ---- */
+
+static void put_classes(void)
+{
+    put(quoted("{'apiVersion': 'scheduling.k8s.io/v1', 'kind': 'PriorityClass', "
+               "'metadata': {'name': 'high'}, 'value': 1000}"));
+    put(quoted("{'apiVersion': 'scheduling.k8s.io/v1', 'kind': 'PriorityClass', "
+               "'metadata': {'name': 'polite'}, 'value': 1000, 'preemptionPolicy': "
+               "'Never'}"));
+}
+
+/* As put_job, with other limits and a PriorityClass ("": none). */
+static void put_ranked_job(const char *name, int min_gpus, int max_gpus,
+                           const char *class)
+{
+    put_job(name, max_gpus);
+    json_t *changed = json_deep_copy(job(name));
+    object_set(object_at(changed, "spec.resources"), "minGPUs", json_integer(min_gpus));
+    if (*class)
+        object_set(object_at(changed, "spec"), "scheduling",
+                   json_pack("{s:s}", "priorityClassName", class));
+    put(changed);
+}
+
+static int64_t gpus_of(const char *name)
+{
+    return object_integer(job(name), "status.allocatedGPUs", 0);
+}
+
+static int64_t generation_now(const char *name)
+{
+    return object_integer(job(name), "status.plan.generation", 0);
+}
+
+START_TEST(higher_priority_is_served_first)
+{
+    put_classes();
+    put_ranked_job("old", 8, 8, "");
+    put_ranked_job("young", 8, 8, "high"); /* of the same second, or later */
+    run_s(60);
+    ck_assert(runs("young"));
+    auto_free char *nodes = nodes_of("young");
+    ck_assert_str_eq(nodes, "a-0 a-1 ");
+    ck_assert(!runs("old"));
+}
+END_TEST
+
+START_TEST(lower_priority_is_preempted_down_to_its_minimum)
+{
+    put_classes();
+    put_ranked_job("low", 2, 14, "");
+    run_s(60);
+    ck_assert(runs("low"));
+    int64_t before = gpus_of("low");
+    ck_assert_int_gt(before, 10);
+    put_ranked_job("high", 4, 4, "high");
+    run_s(120);
+    ck_assert(runs("high"));
+    ck_assert(runs("low")); /* with what is left */
+    ck_assert_int_eq(gpus_of("high"), 4);
+    ck_assert_int_le(gpus_of("low"), 10);
+    ck_assert_int_ge(gpus_of("low"), 2);
+    ck_assert_int_eq(object_integer(job("low"), "status.restarts", 0), 0);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(lower_priority_is_preempted_whole_and_comes_back)
+{
+    put_classes();
+    put_ranked_job("low", 8, 14, "");
+    run_s(60);
+    ck_assert(runs("low"));
+    put_ranked_job("high", 8, 8, "high");
+    run_s(120);
+    ck_assert(runs("high"));
+    ck_assert(!runs("low"));
+    check_condition("low", "PlanFeasible", "False", "Preempted");
+    ck_assert_int_eq(gpus_of("low"), 0);
+    check_quiet();
+    do_event("delete job/high");
+    run_s(120);
+    ck_assert(runs("low"));
+    ck_assert_int_eq(object_integer(job("low"), "status.restarts", 0), 0);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(nobody_is_preempted_for_a_plan_that_would_not_fit)
+{
+    put_classes();
+    put_ranked_job("low", 2, 14, "");
+    run_s(60);
+    int64_t generation = generation_now("low");
+    put_ranked_job("huge", 20, 40, "high"); /* there are 14 GPUs */
+    put_ranked_job("patient", 4, 4, "polite");
+    put_ranked_job("equal", 14, 14, ""); /* it would have to stop low whole */
+    run_s(600);
+    ck_assert(runs("low"));
+    ck_assert_int_eq(generation_now("low"), generation);
+    ck_assert(!runs("huge"));
+    ck_assert(!runs("patient"));
+    ck_assert(!runs("equal"));
+    check_quiet();
+}
+END_TEST
+
+START_TEST(elastic_job_makes_room_for_one_of_its_priority_after_its_cool_down)
+{
+    put_ranked_job("first", 2, 14, "");
+    run_s(30);
+    ck_assert(runs("first"));
+    ck_assert_int_gt(gpus_of("first"), 10);
+    put_ranked_job("second", 4, 4, "");
+    run_s(20); /* within the first one's cool-down of 60 s */
+    ck_assert(!runs("second"));
+    ck_assert_int_eq(generation_now("first"), 1);
+    run_s(120);
+    ck_assert(runs("first"));
+    ck_assert(runs("second"));
+    ck_assert_int_eq(gpus_of("second"), 4);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(jobs_do_not_preempt_each_other_in_turns)
+{
+    put_classes();
+    put_ranked_job("low-1", 4, 14, "");
+    put_ranked_job("low-2", 4, 14, "");
+    put_ranked_job("high-1", 4, 14, "high");
+    put_ranked_job("high-2", 4, 14, "high");
+    run_s(600);
+    int64_t before = generation_now("low-1") + generation_now("low-2") +
+                     generation_now("high-1") + generation_now("high-2");
+    ck_assert(runs("high-1"));
+    ck_assert(runs("high-2"));
+    run_s(3600);
+    ck_assert_int_eq(generation_now("low-1") + generation_now("low-2") +
+                         generation_now("high-1") + generation_now("high-2"),
+                     before);
+    check_rest();
 }
 END_TEST
 
@@ -1517,6 +1666,13 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, job_waits_for_gpus_and_starts_by_itself);
     tcase_add_test(scenarios, two_jobs_share_the_cluster_and_the_older_comes_first);
     tcase_add_test(scenarios, two_jobs_of_one_second_do_not_take_the_same_gpus);
+    tcase_add_test(scenarios, higher_priority_is_served_first);
+    tcase_add_test(scenarios, lower_priority_is_preempted_down_to_its_minimum);
+    tcase_add_test(scenarios, lower_priority_is_preempted_whole_and_comes_back);
+    tcase_add_test(scenarios, nobody_is_preempted_for_a_plan_that_would_not_fit);
+    tcase_add_test(scenarios,
+                   elastic_job_makes_room_for_one_of_its_priority_after_its_cool_down);
+    tcase_add_test(scenarios, jobs_do_not_preempt_each_other_in_turns);
     tcase_add_test(scenarios, deleted_job_leaves_nothing);
     tcase_add_test(scenarios, failed_pod_restarts_all_until_the_limit);
     tcase_add_test(scenarios, job_is_complete_when_all_its_pods_succeed);

@@ -31,6 +31,7 @@ void world_free(struct world *world)
     capacity_free(world->capacity);
     json_decref(world->event_reasons);
     free(world->answer);
+    free(world->what_if);
     free(world);
 }
 
@@ -188,20 +189,23 @@ static void set_answer(struct world *world, enum answer_kind kind, const char *t
                        const char *message)
 {
     ck_assert(world->memory.is_planning);
-    free(world->answer);
-    world->answer = xcalloc(strlen(text) + strlen(message) + 2, 1);
-    strcpy(world->answer, text);
-    strcpy(world->answer + strlen(text) + 1, message);
+    bool is_what_if = world->memory.is_what_if;
+    char **held = is_what_if ? &world->what_if : &world->answer;
+    free(*held);
+    *held = xcalloc(strlen(text) + strlen(message) + 2, 1);
+    strcpy(*held, text);
+    strcpy(*held + strlen(text) + 1, message);
     world->memory.is_planning = false;
-    world->memory.answer = (struct planner_answer){
-        .kind = kind,
-        .digest = world->memory.planning_digest,
-        .spec_digest = world->memory.planning_spec_digest,
-        .parts = world->memory.planning_parts,
-        .asked_ms = world->memory.planning_asked_ms,
-        .text = world->answer,
-        .message = world->answer + strlen(text) + 1,
-    };
+    *(is_what_if ? &world->memory.what_if : &world->memory.answer) =
+        (struct planner_answer){
+            .kind = kind,
+            .digest = world->memory.planning_digest,
+            .spec_digest = world->memory.planning_spec_digest,
+            .parts = world->memory.planning_parts,
+            .asked_ms = world->memory.planning_asked_ms,
+            .text = *held,
+            .message = *held + strlen(text) + 1,
+        };
 }
 
 void world_answer(struct world *world, const char *plan)
@@ -287,6 +291,8 @@ static void perform(struct world *world, const struct action *action)
         ck_assert(!world->memory.is_planning);
         world->plans_asked++;
         world->memory.is_planning = true;
+        world->memory.is_what_if = action->is_what_if;
+        world->memory.planning_input_digest = world->memory.input_digest;
         world->memory.planning_digest = action->digest;
         world->memory.planning_spec_digest = action->spec_digest;
         world->memory.planning_parts = action->parts;

@@ -11,7 +11,7 @@ struct world {
     int64_t now_ms;
     enum kueue_presence kueue;
     struct job_memory memory; /* of the one job under test */
-    char *answer;             /* text that memory.answer points at */
+    char *answer, *what_if;   /* texts that memory.answer and .what_if point at */
     uint64_t next_uid, next_version;
     bool is_contested;  /* others take what is planned: overcommitment is not ours */
     bool server_is_old; /* no scheduling gates */

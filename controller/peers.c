@@ -1,0 +1,216 @@
+#include "controller/peers.h"
+
+#include "controller/job_spec.h"
+#include "controller/kube.h"
+#include "controller/timestamp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a move takes besides the end of the pods: quiet time, a search, a new generation.
+ */
+#define MOVE_SLACK_MS   ((int64_t)60000)
+#define DEFAULT_GRACE_S 30 /* of a pod, core/v1 */
+
+/* ---- claims ---- */
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static int64_t generation_of(const json_t *config_map)
+{
+    return strtoll(kube_label(config_map, LABEL_PLAN_GENERATION), NULL, 10);
+}
+
+/* The newest plan of the job with `uid`; NULL: it has none. */
+static const json_t *newest_plan(struct het_arena *arena, const struct store *store,
+                                 const char *uid)
+{
+    json_t **maps;
+    size_t count = store_find_owned(store, &kube_config_map, uid, arena, &maps);
+    const json_t *newest = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (!newest || generation_of(maps[i]) > generation_of(newest))
+            newest = maps[i];
+    return newest;
+}
+
+static bool is_placed(const json_t *job)
+{
+    const json_t *list = json_object_get(json_object_get(job, "status"), "conditions");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+        if (!strcmp(text_at(entry, "type"), "Placed"))
+            return !strcmp(text_at(entry, "status"), "True");
+    }
+    return false;
+}
+
+static void read_victims(struct het_arena *arena, const json_t *list, struct claim *ret)
+{
+    size_t count = json_array_size(list);
+    const char **keys = HET_ARENA_ARRAY(arena, const char *, count);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *victim = json_array_get(list, i);
+        const char *job = text_at(victim, "job");
+        keys[i] = het_arena_printf(arena, "%.*s/%s", (int)strcspn(job, "/"), job,
+                                   text_at(victim, "uid"));
+    }
+    ret->victims = keys;
+    ret->victim_count = count;
+}
+
+bool peers_read_claim(struct het_arena *arena, const json_t *config_map,
+                      struct claim *ret)
+{
+    const char *text = kube_annotation(config_map, ANNOTATION_PREEMPTS);
+    json_t *json = NULL;
+    if (!*text ||
+        het_json_decode(text, strlen(text), ANNOTATION_PREEMPTS, &json, NULL) < 0)
+        return false;
+    timestamp_parse(text_at(json, "until"), &ret->until_wall_ms);
+    read_victims(arena, json_object_get(json, "victims"), ret);
+    json_decref(json);
+    return true;
+}
+
+/* The claim in `config_map`, if it is what its job wants now. */
+static bool read_claim(struct het_arena *arena, const struct store *store,
+                       const json_t *config_map, struct claim *ret)
+{
+    if (!*kube_annotation(config_map, ANNOTATION_PREEMPTS) ||
+        *kube_annotation(config_map, ANNOTATION_RETIRED))
+        return false;
+    const json_t *job = store_find(store, &kube_job, kube_namespace(config_map),
+                                   kube_label(config_map, LABEL_JOB_NAME));
+    if (!job || strcmp(kube_uid(job), kube_controller_uid(config_map)) ||
+        newest_plan(arena, store, kube_uid(job)) != config_map)
+        return false;
+    *ret = (struct claim){
+        .key = het_arena_printf(arena, "%s/%s", kube_namespace(job), kube_name(job)),
+        .uid = kube_uid(job),
+        .precedence = precedence_of(store, job),
+        .is_served = is_placed(job),
+    };
+    return peers_read_claim(arena, config_map, ret);
+}
+
+static int compare_claims(const void *a, const void *b)
+{
+    const struct claim *left = a, *right = b;
+    return precedence_compare(&left->precedence, &right->precedence);
+}
+
+size_t peers_claims(struct het_arena *arena, const struct store *store,
+                    struct claim **ret)
+{
+    size_t maps = store_count(store, &kube_config_map), count = 0, capacity = 0;
+    struct claim *claims = NULL;
+    for (size_t i = 0; i < maps; i++) {
+        struct claim claim;
+        if (!read_claim(arena, store, store_at(store, &kube_config_map, i), &claim))
+            continue;
+        if (count == capacity) {
+            struct claim *larger = HET_ARENA_ARRAY(arena, struct claim, capacity * 2 + 4);
+            if (count)
+                memcpy(larger, claims, count * sizeof *claims);
+            claims = larger;
+            capacity = capacity * 2 + 4;
+        }
+        claims[count++] = claim;
+    }
+    if (count)
+        qsort(claims, count, sizeof *claims, compare_claims);
+    *ret = claims;
+    return count;
+}
+
+bool peers_claim_names(const struct claim *claim, const char *job_key)
+{
+    for (size_t i = 0; i < claim->victim_count; i++)
+        if (!strcmp(claim->victims[i], job_key))
+            return true;
+    return false;
+}
+
+/* ---- peers ---- */
+
+static bool is_in_a_claim(const struct claim *claims, size_t count, const char *uid,
+                          const char *job_key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!claims[i].is_served &&
+            (!strcmp(claims[i].uid, uid) || peers_claim_names(&claims[i], job_key)))
+            return true;
+    return false;
+}
+
+static int64_t grace_ms(const struct job_spec *spec)
+{
+    const json_t *seconds = json_object_get(json_object_get(spec->pod_template, "spec"),
+                                            "terminationGracePeriodSeconds");
+    return 1000 *
+           (json_is_integer(seconds) ? json_integer_value(seconds) : DEFAULT_GRACE_S);
+}
+
+/* What the peer's spec says about giving up GPUs. */
+static void read_rules(struct het_arena *arena, const json_t *job, const json_t *plan,
+                       struct peer *ret)
+{
+    struct job_spec spec;
+    const char *reason;
+    struct het_error err;
+    ret->min_gpus = ret->next_move_wall_ms = INT64_MAX;
+    ret->stop_ms = MOVE_SLACK_MS + 1000 * DEFAULT_GRACE_S;
+    if (job_spec_parse(arena, job, &spec, &reason, &err) < 0)
+        return;
+    int64_t decided_ms = 0;
+    timestamp_parse(kube_annotation(plan, ANNOTATION_COMPUTED_AT), &decided_ms);
+    ret->min_gpus = spec.min_gpus;
+    ret->stop_ms = MOVE_SLACK_MS + grace_ms(&spec) + spec.planner_timeout_ms;
+    if (spec.replan_mode == REPLAN_AUTOMATIC)
+        ret->next_move_wall_ms = decided_ms + spec.cooldown_ms;
+}
+
+static int compare_peers(const void *a, const void *b)
+{
+    const struct peer *left = a, *right = b;
+    return precedence_compare(&left->precedence, &right->precedence);
+}
+
+size_t peers_take(struct het_arena *arena, const struct store *store,
+                  const struct capacity *capacity, const char *job_key, struct peer **ret)
+{
+    struct claim *claims;
+    size_t claim_count = peers_claims(arena, store, &claims);
+    size_t jobs = store_count(store, &kube_job), count = 0;
+    struct peer *peers = HET_ARENA_ARRAY(arena, struct peer, jobs);
+    for (size_t i = 0; i < jobs; i++) {
+        const json_t *job = store_at(store, &kube_job, i);
+        const char *ns = kube_namespace(job);
+        const char *key = het_arena_printf(arena, "%s/%s", ns, kube_uid(job));
+        struct capacity_share *shares;
+        size_t share_count = capacity_holdings(capacity, arena, key, &shares);
+        if (!share_count || !strcmp(key, job_key) || kube_is_deleting(job) ||
+            !job_spec_is_ours(job))
+            continue;
+        struct peer *peer = &peers[count++];
+        *peer = (struct peer){
+            .key = het_arena_printf(arena, "%s/%s", ns, kube_name(job)),
+            .uid = kube_uid(job),
+            .precedence = precedence_of(store, job),
+            .shares = shares,
+            .share_count = share_count,
+            .is_in_a_claim = is_in_a_claim(claims, claim_count, kube_uid(job), key),
+        };
+        for (size_t k = 0; k < share_count; k++)
+            peer->gpus += shares[k].gpus;
+        read_rules(arena, job, newest_plan(arena, store, peer->uid), peer);
+    }
+    qsort(peers, count, sizeof *peers, compare_peers);
+    *ret = peers;
+    return count;
+}

@@ -1,0 +1,276 @@
+#include "controller/reconcile/claim.h"
+
+#include "controller/reconcile/generation.h"
+#include "controller/reconcile/sharing.h"
+#include "controller/timestamp.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define GIVEN_UP  "ClaimGivenUp" /* why the generation of a claim was stopped */
+#define PREEMPTED "Preempted"    /* why that of a victim was */
+#define REFUSED   "PodsRefused"
+#define MAX_RUNGS 16 /* questions about one state of the cluster */
+
+/* One question: the first `offers` given up, for at most `max_gpus` (0: the job's own).
+ */
+struct rung {
+    size_t offers;
+    int64_t max_gpus;
+    uint64_t digest;
+};
+
+static uint64_t rung_digest(const struct snapshot *snapshot,
+                            const struct sharing_offer *offers, const struct rung *rung)
+{
+    uint64_t digest =
+        snapshot_digest(snapshot->input_digest, &rung->max_gpus, sizeof rung->max_gpus);
+    for (size_t i = 0; i < rung->offers; i++) {
+        for (size_t k = 0; k < offers[i].share_count; k++) {
+            const struct capacity_share *share = &offers[i].shares[k];
+            digest = snapshot_digest(digest, share->node, strlen(share->node) + 1);
+            digest = snapshot_digest(digest, &share->gpus, sizeof share->gpus);
+        }
+    }
+    return digest;
+}
+
+/* The questions, in order, until one is answered with a plan: the fewest victims that
+ * could do, for no more GPUs than are needed; the same without that limit; then twice as
+ * many victims each time, up to all. */
+static size_t list_rungs(const struct snapshot *snapshot,
+                         const struct sharing_offer *offers, size_t count,
+                         struct rung ret[MAX_RUNGS])
+{
+    int64_t free_gpus = sharing_free(snapshot), gpus = free_gpus;
+    int64_t least = snapshot->spec.min_gpus > 1 ? snapshot->spec.min_gpus : 1;
+    size_t first = 0, rungs = 0;
+    while (first < count && (gpus < least || !first))
+        gpus += offers[first++].usable;
+    if (gpus < least || !first)
+        return 0;
+    int64_t limit = free_gpus > least ? free_gpus : least;
+    int64_t own = snapshot->spec.max_gpus;
+    ret[rungs++] = (struct rung){ first, own && own < limit ? own : limit, 0 };
+    for (size_t taken = first; rungs < MAX_RUNGS; taken *= 2) {
+        ret[rungs++] = (struct rung){ taken < count ? taken : count, own, 0 };
+        if (taken >= count)
+            break;
+    }
+    for (size_t i = 0; i < rungs; i++)
+        ret[i].digest = rung_digest(snapshot, offers, &ret[i]);
+    return rungs;
+}
+
+static void ask(struct pass *pass, const struct sharing_offer *offers,
+                const struct rung *rung)
+{
+    if (pass->snapshot->memory.is_planning)
+        return;
+    struct snapshot what_if = *pass->snapshot;
+    what_if.nodes = sharing_view(pass->arena, pass->snapshot, offers, rung->offers);
+    what_if.spec.max_gpus = rung->max_gpus;
+    json_t *question = desired_question(&what_if);
+    if (!question)
+        return;
+    struct action *action = pass_add(pass, ACTION_PLAN, PHASE_EVENTS);
+    action->name = what_if.spec.name;
+    action->object = question;
+    action->is_what_if = true;
+    action->digest = rung->digest;
+    action->spec_digest = what_if.spec_digest;
+    action->timeout_ms = what_if.spec.planner_timeout_ms;
+}
+
+static const struct het_plan *read_plan(struct pass *pass)
+{
+    const struct planner_answer *answer = &pass->snapshot->memory.what_if;
+    const struct het_plan *plan = NULL;
+    json_t *json = NULL;
+    if (het_json_decode(answer->text, strlen(answer->text), "plan", &json, NULL) < 0 ||
+        het_codec_plan(pass->arena, json, &plan, NULL) < 0)
+        plan = NULL;
+    json_decref(json);
+    return plan;
+}
+
+/* Whether `plan` keeps to the nodes it was offered. */
+static bool fits(struct pass *pass, const struct capacity_node *nodes,
+                 const struct het_plan *plan)
+{
+    struct snapshot view = *pass->snapshot;
+    view.nodes = nodes;
+    struct het_rank_node *places;
+    size_t count = het_plan_rank_nodes(pass->arena, plan, &places);
+    for (size_t i = 0; i < count; i++) {
+        const struct capacity_node *node = pass_find_node(&view, places[i].node_name);
+        if (!node || node->free < places[i].gpu_count ||
+            strcmp(node->type, places[i].type_name))
+            return false;
+    }
+    return count > 0;
+}
+
+/* ANNOTATION_PREEMPTS, for people and for the next pass. */
+static const char *claim_text(struct pass *pass, const struct sharing_offer *victims,
+                              size_t count)
+{
+    int64_t stop_ms = 0;
+    json_auto_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *gpus = json_object();
+        for (size_t k = 0; k < victims[i].share_count; k++)
+            json_object_set_new(gpus, victims[i].shares[k].node,
+                                json_integer(victims[i].shares[k].gpus));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:o}", "job", victims[i].peer->key,
+                                        "uid", victims[i].peer->uid, "gpus", gpus));
+        if (victims[i].peer->stop_ms > stop_ms)
+            stop_ms = victims[i].peer->stop_ms;
+    }
+    char until[TIMESTAMP_SIZE];
+    timestamp_format(pass->snapshot->wall_ms + stop_ms, until);
+    json_auto_t *claim = json_pack("{s:s, s:O}", "until", until, "victims", list);
+    auto_free char *text = json_dumps(claim, JSON_COMPACT | JSON_SORT_KEYS);
+    return het_arena_strdup(pass->arena, text);
+}
+
+/* "8 GPUs of ns/a, 2 of ns/b" */
+static const char *victims_text(struct pass *pass, const struct sharing_offer *victims,
+                                size_t count)
+{
+    const char *text = "";
+    for (size_t i = 0; i < count && i < 8; i++)
+        text = pass_text(pass, "%s%s%" PRId64 "%s of %s", text, i ? ", " : "",
+                         victims[i].usable, i ? "" : " GPUs", victims[i].peer->key);
+    return count > 8 ? pass_text(pass, "%s and %zu more jobs", text, count - 8) : text;
+}
+
+static bool make_claim(struct pass *pass, const struct sharing_offer *offers,
+                       const struct rung *rung, const struct het_plan *plan,
+                       const char *trigger, int64_t restarts, int64_t replans)
+{
+    struct sharing_offer *victims;
+    size_t count = sharing_victims(pass->arena, pass->snapshot, offers, rung->offers,
+                                   plan, &victims);
+    pass->claim = count ? claim_text(pass, victims, count) : NULL;
+    const char *message = pass_text(pass, "%s, with %s",
+                                    het_render_summary(pass->arena, plan),
+                                    victims_text(pass, victims, count));
+    return generation_commit(pass, plan, rung->digest, trigger, restarts, replans,
+                             "Preempting", message);
+}
+
+/* A claim that was given up is not laid again at once; and nobody is disturbed for pods
+ * that the API server has refused, unless they are others now. */
+static bool is_pausing(struct pass *pass)
+{
+    if (pass->current && !strcmp(pass->current->retired, REFUSED))
+        return pass->current->pod_digest == pass->snapshot->pod_digest;
+    if (!pass->current || strcmp(pass->current->retired, GIVEN_UP))
+        return false;
+    int64_t wait = pass->current->claim_until_wall_ms + CLAIM_PAUSE_MS -
+                   pass->snapshot->wall_ms;
+    if (wait > 0)
+        pass_requeue_at(pass, pass->snapshot->now_ms + wait);
+    return wait > 0;
+}
+
+/* Jobs of the same priority may be asked once their own rules allow them a move. */
+static void look_again(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    for (size_t i = 0; i < snapshot->peer_count; i++) {
+        const struct peer *peer = &snapshot->peers[i];
+        if (peer->precedence.priority == snapshot->precedence.priority &&
+            peer->gpus > peer->min_gpus && peer->next_move_wall_ms < INT64_MAX &&
+            peer->next_move_wall_ms > snapshot->wall_ms)
+            pass_requeue_at(pass, snapshot->now_ms + peer->next_move_wall_ms -
+                                      snapshot->wall_ms);
+    }
+}
+
+enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t restarts,
+                           int64_t replans, int64_t retry_ms)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct planner_answer *answer = &snapshot->memory.what_if;
+    struct sharing_offer *offers;
+    struct rung rungs[MAX_RUNGS];
+    if (pass->lost_pods_still_run || is_pausing(pass))
+        return CLAIM_NOTHING;
+    if (!snapshot->precedence.never_claims)
+        look_again(pass);
+    size_t count = sharing_offers(pass->arena, snapshot, &offers);
+    size_t rung_count = list_rungs(snapshot, offers, count, rungs), next = 0;
+    for (size_t i = 0; i < rung_count && answer->kind != ANSWER_NONE; i++) {
+        if (answer->digest != rungs[i].digest)
+            continue;
+        const struct capacity_node *nodes =
+            sharing_view(pass->arena, snapshot, offers, rungs[i].offers);
+        const struct het_plan *plan = answer->kind == ANSWER_PLAN ? read_plan(pass)
+                                                                  : NULL;
+        if (plan && fits(pass, nodes, plan))
+            return make_claim(pass, offers, &rungs[i], plan, trigger, restarts, replans)
+                       ? CLAIM_MADE
+                       : CLAIM_NOTHING;
+        if (answer->kind == ANSWER_REFUSED)
+            return CLAIM_NOTHING;
+        bool is_broken = answer->kind != ANSWER_NO_PLAN;
+        if (is_broken && snapshot->now_ms < retry_ms) {
+            pass_requeue_at(pass, retry_ms);
+            return CLAIM_NOTHING;
+        }
+        next = is_broken ? i : i + 1;
+    }
+    if (next >= rung_count)
+        return CLAIM_NOTHING;
+    ask(pass, offers, &rungs[next]);
+    return CLAIM_ASKING;
+}
+
+/* ---- the claim that is laid ---- */
+
+static bool lacks_gpus(const struct pass *pass)
+{
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        const struct het_rank_node *place = &pass->current->rank_nodes[i];
+        const struct capacity_node *node =
+            pass_find_node(pass->snapshot, place->node_name);
+        bool is_out = pass->pods[i] && !pass->pods[i]->is_gated;
+        if (!is_out && node && node->free < place->gpu_count)
+            return true;
+    }
+    return false;
+}
+
+bool claim_is_waiting(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    if (!pass->current->claim_until_wall_ms || *pass->current->retired ||
+        !lacks_gpus(pass))
+        return false;
+    int64_t wait = pass->current->claim_until_wall_ms - snapshot->wall_ms;
+    const char *message = pass_text(
+        pass, "generation %" PRId64 " waits for GPUs that other jobs are giving up",
+        pass->current->generation);
+    pass_set(pass, "Placed", "False", "WaitingForPreempted", message);
+    pass_set(pass, "Running", "False", "WaitingForPreempted", message);
+    pass->facts.holds_gpus = false;
+    pass->decision->summary = message;
+    if (wait > 0) {
+        pass_requeue_at(pass, snapshot->now_ms + wait);
+        return true;
+    }
+    generation_stop(pass, GIVEN_UP);
+    pass_event(pass, PHASE_EVENTS, true, GIVEN_UP, "Plan",
+               "the GPUs that were claimed did not come free in time");
+    return true;
+}
+
+/* ---- the one who has to give ---- */
+
+bool claim_has_stopped(const struct pass *pass)
+{
+    return pass->current && !strcmp(pass->current->retired, PREEMPTED);
+}

@@ -1,0 +1,42 @@
+/* sharing.h - which other jobs a job that waits may take GPUs from, and in what order.
+ * Arithmetic on values; nothing is decided here. Pure.
+ *
+ * First come jobs that have more than their minGPUs: of lower priority, or of the same if
+ * their own rules allow a move now (mode, cool-down); they keep their minimum. Then jobs
+ * of lower priority, whole. Within both the lowest priority first, and of equals the
+ * youngest. Jobs that are part of a claim already are left alone until it is served. */
+#ifndef CONTROLLER_RECONCILE_SHARING_H
+#define CONTROLLER_RECONCILE_SHARING_H
+
+#include "controller/snapshot.h"
+
+/* What one job could give up. */
+struct sharing_offer {
+    const struct peer *peer;
+    const struct capacity_share *shares;
+    size_t share_count;
+    int64_t usable; /* GPUs of it on nodes and of types that the asking job may use */
+};
+
+/* All that may be taken, in the order in which it is. A later offer of the same peer (all
+ * that it holds) stands for its earlier one. */
+size_t sharing_offers(struct het_arena *arena, const struct snapshot *snapshot,
+                      struct sharing_offer **ret);
+/* GPUs that are free for the job now, of types that it may use. */
+int64_t sharing_free(const struct snapshot *snapshot);
+/* The nodes with the first `count` offers free. */
+const struct capacity_node *sharing_view(struct het_arena *arena,
+                                         const struct snapshot *snapshot,
+                                         const struct sharing_offer *offers,
+                                         size_t count);
+/* Of the first `count` offers those that `plan` needs: earlier ones cover what they can.
+ * `shares` are cut to what it takes. Returns how many, in `ret`. */
+size_t sharing_victims(struct het_arena *arena, const struct snapshot *snapshot,
+                       const struct sharing_offer *offers, size_t count,
+                       const struct het_plan *plan, struct sharing_offer **ret);
+
+/* Whether somebody of higher priority has laid claim to GPUs of this job: then it gives
+ * them up even if it cannot run with what is left. */
+bool sharing_must_yield(const struct snapshot *snapshot);
+
+#endif
