@@ -12,6 +12,7 @@
 #include "controller/workqueue.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,8 @@ struct job {
     bool is_failing;          /* its writes fail: it does not hold up others */
     bool was_blocked;         /* by another job, when it was looked at last */
     int64_t blocked_since_ms; /* it waits for its turn since then; 0: it does not */
+    struct bid bid;           /* for GPUs that are free */
+    int64_t bid_since_ms;     /* of its state */
     /* A plan of it is being written, or may have been, until then: nobody else may decide
      * on GPUs that it may have taken. */
     int64_t commits_until_ms;
@@ -228,12 +231,62 @@ static const struct job *find_blocker(const struct controller *controller,
     return NULL;
 }
 
+/* Jobs that could take free GPUs if nobody else wanted them more. */
+static void enqueue_bidders(struct controller *controller, const struct job *but)
+{
+    for (size_t i = 0; i < controller->job_count; i++)
+        if (controller->jobs[i] != but && controller->jobs[i]->bid.state == BID_OPEN)
+            workqueue_add(controller->queue, controller->jobs[i]->key);
+}
+
 static void set_unanswered(struct controller *controller, struct job *job, bool value)
 {
     bool unblocks = job->is_unanswered && !value;
     job->is_unanswered = value;
-    if (unblocks)
+    if (unblocks) {
         enqueue_blocked(controller);
+        enqueue_bidders(controller, job);
+    }
+}
+
+static void set_bid(struct controller *controller, struct job *job, const struct bid *bid)
+{
+    bool changed = job->bid.state != bid->state || job->bid.value != bid->value;
+    if (job->bid.state != bid->state)
+        job->bid_since_ms = controller->now_ms;
+    job->bid = *bid;
+    if (changed)
+        enqueue_bidders(controller, job);
+}
+
+/* Who else wants the free GPUs that `job` may want. Whoever has not bidden or been
+ * answered yet is waited for as long as a search may take. Returns when to look again. */
+static int64_t find_rivals(const struct controller *controller, const struct job *job,
+                           struct snapshot *snapshot)
+{
+    int64_t again_ms = INT64_MAX, now_ms = controller->now_ms;
+    bool is_after = false; /* of two equal bids that of the first by precedence wins */
+    for (size_t i = 0; i < controller->job_count; i++) {
+        const struct job *other = controller->jobs[i];
+        is_after = is_after || other == job;
+        if (other == job || !other->wants_gpus || other->is_failing)
+            continue;
+        int64_t since_ms = other->bid.state == BID_ASKING ? other->bid_since_ms
+                                                          : job->bid_since_ms;
+        int64_t until_ms = since_ms + other->planner_limit_ms;
+        bool may_come = other->bid.state == BID_ASKING || other->is_unanswered;
+        if (may_come && now_ms < until_ms) {
+            snapshot->rival_asking = other->key;
+            again_ms = least(again_ms, until_ms);
+        }
+        double value = is_after ? other->bid.value : nextafter(other->bid.value, 1e300);
+        if (other->bid.state == BID_OPEN &&
+            (!snapshot->rival || value > snapshot->rival_bid)) {
+            snapshot->rival = other->key;
+            snapshot->rival_bid = value;
+        }
+    }
+    return again_ms;
 }
 
 /* ---- the server's version ---- */
@@ -906,6 +959,7 @@ static void carry_out(struct controller *controller, struct job *job,
     if (creates(decision, &kube_config_map)) /* it takes GPUs */
         job->commits_until_ms = INT64_MAX;
     set_unanswered(controller, job, decision->is_unanswered);
+    set_bid(controller, job, &decision->bid);
     if (!decision->is_unanswered)
         job->blocked_since_ms = 0;
     else if (job->was_blocked && !job->blocked_since_ms)
@@ -951,8 +1005,11 @@ static bool decide(struct controller *controller, const char *key)
         snapshot.blocked_by = blocker ? blocker->key : NULL;
         job->was_blocked = blocker != NULL;
         job->planner_limit_ms = snapshot.spec.planner_timeout_ms + PLANNER_KILL_MS;
+        int64_t rivals_until_ms = find_rivals(controller, job, &snapshot);
         struct decision decision;
         reconcile(arena, &snapshot, &decision);
+        if (decision.bid.state == BID_OPEN)
+            decision.requeue_ms = least(decision.requeue_ms, rivals_until_ms);
         if (blocker)
             decision.requeue_ms = least(decision.requeue_ms, blocked_until_ms);
         carry_out(controller, job, &decision);

@@ -44,6 +44,18 @@ struct action {
     int64_t port;
 };
 
+/* What a job that runs would gain by GPUs that are free. */
+enum bid_state {
+    BID_NONE,   /* it does not want any now */
+    BID_ASKING, /* the planner is at work on it */
+    BID_OPEN,   /* `value` is known */
+};
+struct bid {
+    enum bid_state state;
+    double
+        value; /* rise of the logarithm of its throughput, for each GPU that it takes */
+};
+
 struct decision {
     struct action *actions;
     size_t action_count, action_capacity;
@@ -52,6 +64,7 @@ struct decision {
     /* The job wants GPUs and has not been told yet whether it gets them: younger jobs
      * wait. */
     bool is_unanswered;
+    struct bid bid;
     struct job_memory
         memory;          /* to remember; the answer is borrowed from the snapshot's */
     const char *summary; /* one line for the log: what state the job is in, and why */

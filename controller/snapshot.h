@@ -140,6 +140,10 @@ struct snapshot {
     int64_t avoided_until_wall_ms; /* some nodes are left out until then; 0: none is */
     bool server_has_gates;         /* pods may have scheduling gates (Kubernetes 1.27) */
 
+    /* Filled by the caller: the best bid of another job for GPUs that are free (0: none),
+     * whose it is, and a job that may yet bid or has not been answered; NULL: none. */
+    double rival_bid;
+    const char *rival, *rival_asking;
     struct precedence precedence;
     const struct claim *claimed_by; /* somebody wants GPUs of this job; NULL: nobody */
     const struct peer *peers; /* by precedence; only of a job without a running plan */

@@ -4,6 +4,7 @@
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/planning.h"
 #include "controller/reconcile/resharding.h"
+#include "controller/reconcile/sharing.h"
 #include "controller/replan_rule.h"
 #include "controller/timestamp.h"
 
@@ -207,6 +208,7 @@ static void explain_no_better_plan(struct pass *pass)
     const struct planner_answer *answer = &pass->snapshot->memory.answer;
     if (!planning_is_answered(pass) || answer->kind == ANSWER_FAILED) {
         planning_ask(pass);
+        pass->decision->bid.state = BID_ASKING;
     } else if (answer->kind == ANSWER_REFUSED) {
         planning_report_refusal(pass);
     } else if (pass->is_unloadable) {
@@ -260,6 +262,25 @@ static void reject(struct pass *pass, const struct replan_rule_verdict *verdict,
         pass_event(pass, PHASE_EVENTS, false, "ReplanSuppressed", "Plan", message);
 }
 
+/* Bids for the GPUs that `plan` takes; whether others come first, and who. */
+static bool is_outbid(struct pass *pass, const struct het_plan *plan, double gain,
+                      const char *message)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    struct bid bid = { BID_OPEN,
+                       sharing_bid(pass->arena, pass->current->plan, plan, gain) };
+    bool wins = sharing_wins(snapshot, bid.value);
+    if (!wins || snapshot->blocked_by)
+        pass->decision->bid = bid;
+    if (wins)
+        return false;
+    pass_set(
+        pass, "PlanOutdated", "True", "Outbid",
+        pass_text(pass, "%s; job %s is served first", message,
+                  snapshot->rival_asking ? snapshot->rival_asking : snapshot->rival));
+    return true;
+}
+
 /* Weighs what the planner offers against the running plan. */
 static void weigh(struct pass *pass, const struct planning_offer *offer)
 {
@@ -286,7 +307,8 @@ static void weigh(struct pass *pass, const struct planning_offer *offer)
     } else if (!candidate_may_follow(pass, offer->plan, why)) {
         if (!was_weighed(pass, hash, "Reported"))
             record(pass, "Reported", &verdict, hash, offer);
-    } else if (!snapshot->blocked_by) {
+    } else if (!is_outbid(pass, offer->plan, verdict.gain, why) &&
+               !snapshot->blocked_by) {
         record(pass, "Accepted", &verdict, hash, offer);
         pass->is_voluntary = true;
         generation_commit(pass, offer->plan, snapshot->memory.answer.digest, "BetterPlan",

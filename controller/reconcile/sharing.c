@@ -1,5 +1,6 @@
 #include "controller/reconcile/sharing.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,4 +178,35 @@ bool sharing_must_yield(const struct snapshot *snapshot)
 {
     const struct claim *claim = snapshot->claimed_by;
     return claim && claim->precedence.priority > snapshot->precedence.priority;
+}
+
+/* ---- growth ---- */
+
+static int64_t gpus_on(const struct het_rank_node *places, size_t count, const char *node)
+{
+    int64_t gpus = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(places[i].node_name, node))
+            gpus += places[i].gpu_count;
+    return gpus;
+}
+
+double sharing_bid(struct het_arena *arena, const struct het_plan *now,
+                   const struct het_plan *then, double gain)
+{
+    struct het_rank_node *held, *wanted;
+    size_t held_count = het_plan_rank_nodes(arena, now, &held);
+    size_t wanted_count = het_plan_rank_nodes(arena, then, &wanted);
+    int64_t added = 0;
+    for (size_t i = 0; i < wanted_count; i++) {
+        int64_t more = wanted[i].gpu_count -
+                       gpus_on(held, held_count, wanted[i].node_name);
+        added += more > 0 ? more : 0;
+    }
+    return log1p(gain) / (double)(added > 1 ? added : 1);
+}
+
+bool sharing_wins(const struct snapshot *snapshot, double value)
+{
+    return !snapshot->rival_asking && !(snapshot->rival && snapshot->rival_bid > value);
 }

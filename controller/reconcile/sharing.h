@@ -35,6 +35,17 @@ size_t sharing_victims(struct het_arena *arena, const struct snapshot *snapshot,
                        const struct sharing_offer *offers, size_t count,
                        const struct het_plan *plan, struct sharing_offer **ret);
 
+/* The worth of a better plan to its job, for each GPU that it takes: ln(throughput then /
+ * throughput now) / GPUs that it uses and the running plan does not, at least 1. Samples
+ * a second of different models cannot be compared; the logarithm makes growth go where
+ * the product of all throughputs rises most (proportional fairness), and a job's bid
+ * smaller the more it has. `gain` is throughput then / now - 1, above 0. */
+double sharing_bid(struct het_arena *arena, const struct het_plan *now,
+                   const struct het_plan *then, double gain);
+/* Whether a job of bid `value` may take free GPUs before its rivals: all that may bid
+ * have bidden, and none has bidden more. */
+bool sharing_wins(const struct snapshot *snapshot, double value);
+
 /* Whether somebody of higher priority has laid claim to GPUs of this job: then it gives
  * them up even if it cannot run with what is left. */
 bool sharing_must_yield(const struct snapshot *snapshot);

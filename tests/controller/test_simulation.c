@@ -745,6 +745,30 @@ START_TEST(elastic_job_makes_room_for_one_of_its_priority_after_its_cool_down)
 }
 END_TEST
 
+/* Whichever is the older, and asks first. */
+START_TEST(free_gpus_go_where_they_buy_the_most)
+{
+    const char *first = _i ? "small" : "big", *second = _i ? "big" : "small";
+    do_event("cordon node/a-1");
+    do_event("cordon node/v-0");
+    put_ranked_job("big", 4, 4, ""); /* on a-0 */
+    run_s(1);
+    put_ranked_job("small", 2, 2, ""); /* on v-1 */
+    run_s(100);                        /* both may move again */
+    ck_assert_int_eq(gpus_of("big"), 4);
+    ck_assert_int_eq(gpus_of("small"), 2);
+    put_ranked_job(first, 2, _i ? 6 : 8, "");
+    put_ranked_job(second, 2, _i ? 8 : 6, "");
+    do_event("uncordon node/a-1");
+    run_s(100);
+    /* 4 A100 would make big twice as fast, and small, with 2 V100, several times. */
+    ck_assert_int_eq(gpus_of("big"), 4);
+    ck_assert_int_ge(gpus_of("small"), 4);
+    ck_assert_int_eq(generation_now("big"), 1);
+    check_quiet();
+}
+END_TEST
+
 START_TEST(jobs_do_not_preempt_each_other_in_turns)
 {
     put_classes();
@@ -1672,6 +1696,7 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, nobody_is_preempted_for_a_plan_that_would_not_fit);
     tcase_add_test(scenarios,
                    elastic_job_makes_room_for_one_of_its_priority_after_its_cool_down);
+    tcase_add_loop_test(scenarios, free_gpus_go_where_they_buy_the_most, 0, 2);
     tcase_add_test(scenarios, jobs_do_not_preempt_each_other_in_turns);
     tcase_add_test(scenarios, deleted_job_leaves_nothing);
     tcase_add_test(scenarios, failed_pod_restarts_all_until_the_limit);
