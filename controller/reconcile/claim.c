@@ -197,7 +197,8 @@ enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t resta
     const struct planner_answer *answer = &snapshot->memory.what_if;
     struct sharing_offer *offers;
     struct rung rungs[MAX_RUNGS];
-    if (pass->lost_pods_still_run || is_pausing(pass))
+    /* Kueue preempts for the jobs of its queues. */
+    if (pass->lost_pods_still_run || snapshot->quota.queue || is_pausing(pass))
         return CLAIM_NOTHING;
     if (!snapshot->precedence.never_claims)
         look_again(pass);
