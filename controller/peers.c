@@ -2,6 +2,7 @@
 
 #include "controller/job_spec.h"
 #include "controller/kube.h"
+#include "controller/replan_rule.h"
 #include "controller/timestamp.h"
 
 #include <stdlib.h>
@@ -148,17 +149,24 @@ static bool is_in_a_claim(const struct claim *claims, size_t count, const char *
     return false;
 }
 
-static int64_t grace_ms(const struct job_spec *spec)
+/* When the peer may move without need: after its cool-down, as often as its cap allows.
+ */
+static int64_t next_move_ms(struct het_arena *arena, const struct job_spec *spec,
+                            const json_t *plan, int64_t wall_ms)
 {
-    const json_t *seconds = json_object_get(json_object_get(spec->pod_template, "spec"),
-                                            "terminationGracePeriodSeconds");
-    return 1000 *
-           (json_is_integer(seconds) ? json_integer_value(seconds) : DEFAULT_GRACE_S);
+    int64_t decided_ms = 0, *times;
+    timestamp_parse(kube_annotation(plan, ANNOTATION_COMPUTED_AT), &decided_ms);
+    size_t count = replan_rule_read_times(
+        arena, kube_annotation(plan, ANNOTATION_REPLAN_TIMES), &times);
+    int64_t cap_ms =
+        replan_rule_allowed_ms(times, count, spec->max_replans_per_hour, wall_ms);
+    int64_t cool_ms = decided_ms + spec->cooldown_ms;
+    return cool_ms > cap_ms ? cool_ms : cap_ms;
 }
 
 /* What the peer's spec says about giving up GPUs. */
 static void read_rules(struct het_arena *arena, const json_t *job, const json_t *plan,
-                       struct peer *ret)
+                       int64_t wall_ms, struct peer *ret)
 {
     struct job_spec spec;
     const char *reason;
@@ -167,12 +175,11 @@ static void read_rules(struct het_arena *arena, const json_t *job, const json_t 
     ret->stop_ms = MOVE_SLACK_MS + 1000 * DEFAULT_GRACE_S;
     if (job_spec_parse(arena, job, &spec, &reason, &err) < 0)
         return;
-    int64_t decided_ms = 0;
-    timestamp_parse(kube_annotation(plan, ANNOTATION_COMPUTED_AT), &decided_ms);
     ret->min_gpus = spec.min_gpus;
-    ret->stop_ms = MOVE_SLACK_MS + grace_ms(&spec) + spec.planner_timeout_ms;
+    ret->stop_ms = MOVE_SLACK_MS + 1000 * spec.termination_grace_s +
+                   spec.hook_timeout_ms + spec.planner_timeout_ms;
     if (spec.replan_mode == REPLAN_AUTOMATIC)
-        ret->next_move_wall_ms = decided_ms + spec.cooldown_ms;
+        ret->next_move_wall_ms = next_move_ms(arena, &spec, plan, wall_ms);
 }
 
 static int compare_peers(const void *a, const void *b)
@@ -182,7 +189,8 @@ static int compare_peers(const void *a, const void *b)
 }
 
 size_t peers_take(struct het_arena *arena, const struct store *store,
-                  const struct capacity *capacity, const char *job_key, struct peer **ret)
+                  const struct capacity *capacity, const char *job_key, int64_t wall_ms,
+                  struct peer **ret)
 {
     struct claim *claims;
     size_t claim_count = peers_claims(arena, store, &claims);
@@ -208,7 +216,7 @@ size_t peers_take(struct het_arena *arena, const struct store *store,
         };
         for (size_t k = 0; k < share_count; k++)
             peer->gpus += shares[k].gpus;
-        read_rules(arena, job, newest_plan(arena, store, peer->uid), peer);
+        read_rules(arena, job, newest_plan(arena, store, peer->uid), wall_ms, peer);
     }
     qsort(peers, count, sizeof *peers, compare_peers);
     *ret = peers;

@@ -47,7 +47,7 @@ bool peers_read_claim(struct het_arena *arena, const json_t *config_map,
                       struct claim *ret);
 /* All jobs but the one with `job_key` that hold GPUs, by precedence. */
 size_t peers_take(struct het_arena *arena, const struct store *store,
-                  const struct capacity *capacity, const char *job_key,
+                  const struct capacity *capacity, const char *job_key, int64_t wall_ms,
                   struct peer **ret);
 
 #endif

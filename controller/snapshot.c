@@ -477,8 +477,8 @@ static void take_others(struct het_arena *arena, const struct snapshot_sources *
         return;
     }
     struct peer *peers;
-    snapshot->peer_count =
-        peers_take(arena, sources->store, sources->capacity, job_key, &peers);
+    snapshot->peer_count = peers_take(arena, sources->store, sources->capacity, job_key,
+                                      sources->wall_ms, &peers);
     snapshot->peers = peers;
 }
 
