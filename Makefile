@@ -30,7 +30,7 @@ EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge em
             embedded/script embedded embedded_cluster
 CONTROLLER      := timestamp log http auth json_scan kube store workqueue watch lease \
                    $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
-                   planner_child hook queues controller $(EMBEDDED) wire simulation report simulate main
+                   planner_child hook queues controller $(EMBEDDED) wire simulation report simulate preview main
 
 # ---- tools and flags ----
 comma    := ,

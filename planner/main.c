@@ -8,6 +8,7 @@
 #include "planner/render/timeline.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -872,7 +873,8 @@ static const struct command commands[] = {
         .summary = "search the plan with the shortest iteration",
         .synopsis =
             "hetplan plan --profile DIR|FILE --cluster FILE --global-batch-size N "
-            "[OPTION]...\nhetplan plan -",
+            "[OPTION]...\nhetplan plan -\nhetplan plan --kubeconfig FILE --job NAME|FILE "
+            "[--context C] [--namespace NS]",
         .description =
             "Searches how to train a model on a cluster of unequal GPUs: which GPUs form "
             "which pipeline, where the layers are cut into stages, how many replicas and "
@@ -883,7 +885,11 @@ static const struct command commands[] = {
             "With \"-\" one JSON document is read from standard input, {\"cluster\", "
             "\"pods\", \"profile\", \"hardware\", \"network\", \"job\"}, each part in the form of its "
             "file, and the answer on standard output is always JSON: the plan, or "
-            "{\"error\": {\"code\": \"NoPlan\" or \"BadInput\", \"message\"}}.",
+            "{\"error\": {\"code\": \"NoPlan\" or \"BadInput\", \"message\"}}.\n\n"
+            "With --kubeconfig the plan is that which a HeteroTrainingJob, of the cluster or "
+            "of a file, would get on the live cluster now; nothing there is written. It "
+            "needs heterotrain-controller beside this program "
+            "(\"heterotrain-controller --help\"); the answer is JSON.",
         .output = "The plan as one line of canonical JSON, or as a table and a picture. "
                   "predicted.lowerBoundSeconds is proved: no plan for this input is "
                   "faster under the same cost model.",
@@ -1134,11 +1140,41 @@ static int run_command(const struct command *command, int count, char *const *ar
     return code;
 }
 
+/* Whether `plan` is asked about a live cluster, which heterotrain-controller knows. */
+static bool is_about_live_cluster(int argc, char **argv)
+{
+    for (int i = 2; i < argc; i++)
+        if (!strcmp(argv[i], "--kubeconfig") ||
+            !strncmp(argv[i], "--kubeconfig=", strlen("--kubeconfig=")))
+            return argc > 2 && !strcmp(argv[1], "plan");
+    return false;
+}
+
+/* Becomes `heterotrain-controller preview`, which asks us back with the whole question.
+ */
+static int plan_for_live_cluster(char **argv)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length < 0 ? 0 : length] = '\0';
+    char *slash = strrchr(path, '/');
+    auto_free char *program =
+        xasprintf("%.*s/heterotrain-controller", slash ? (int)(slash - path) : 0, path);
+    argv[0] = program;
+    argv[1] = "preview";
+    execv(program, argv);
+    fprintf(stderr, "hetplan plan: --kubeconfig needs %s: %s\n", program,
+            strerror(errno));
+    return EXIT_BAD_INPUT;
+}
+
 int main(int argc, char **argv)
 {
     json_set_alloc_funcs(xmalloc, free);
     /* A reader that went away is a failed write, to be reported like any other. */
     signal(SIGPIPE, SIG_IGN);
+    if (is_about_live_cluster(argc, argv))
+        return plan_for_live_cluster(argv);
     const char *name = argc > 1 ? argv[1] : "";
     const struct command *command = find_command(name);
     if (command)
