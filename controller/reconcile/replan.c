@@ -150,15 +150,9 @@ static struct replan_rule_verdict judge(const struct pass *pass,
     const struct snapshot *snapshot = pass->snapshot;
     const struct job_spec *spec = &snapshot->spec;
     const struct het_prediction *predicted = &offer->plan->predicted;
-    const json_t *hook = json_object_get(
-        json_object_get(json_object_get(snapshot->job, "spec"), "checkpoint"),
-        "onDisruption");
-    const char *method = json_string_value(json_object_get(hook, "method"));
-    const json_t *timeout = json_object_get(hook, "timeoutSeconds");
-    bool acknowledges = method && !strcmp(method, "HTTP");
-    bool is_asked = !method || strcmp(method, "None");
+    bool is_asked = spec->hook_method != HOOK_NONE;
     double write_s = offer->state_bytes / HET_MIGRATE_CLOUD_BYTES_PER_S;
-    double most_s = timeout ? json_number_value(timeout) : 120;
+    double most_s = (double)spec->hook_timeout_ms / 1000;
     struct replan_rule_input input = {
         /* Both with the present profile and hardware, where the running plan can be
          * priced. */
@@ -175,8 +169,8 @@ static struct replan_rule_verdict judge(const struct pass *pass,
         .restart_s = restart_s(snapshot),
         .migration_s = offer->migration_s,
         .lost_work_s = replan_rule_lost_work_s(
-            acknowledges, is_asked, (double)spec->checkpoint_interval_ms / 1000,
-            running_s(snapshot)),
+            spec->hook_method == HOOK_HTTP, is_asked,
+            (double)spec->checkpoint_interval_ms / 1000, running_s(snapshot)),
     };
     return replan_rule_judge(&input);
 }

@@ -160,6 +160,18 @@ START_TEST(longer_horizon_makes_the_same_plan_pay)
 }
 END_TEST
 
+START_TEST(program_that_says_when_its_checkpoint_is_written_loses_no_work)
+{
+    run_job("{'replanPolicy': {'amortizationSeconds': 1200, 'minImprovementPercent': 1}, "
+            "'checkpoint': {'intervalSeconds': 600, 'onDisruption': {'method': 'HTTP', "
+            "'http': {'port': 8080}}}}");
+    join("c");
+    answer("a:4 b:4 c:4", 1.6);
+    ck_assert_int_eq(number_at("lastReplanDecision", "costSeconds"), 60);
+    ck_assert_int_eq(generation(), 2);
+}
+END_TEST
+
 START_TEST(deadline_bounds_the_horizon)
 {
     /* Started after 60 s; an hour and 30 s later 20 minutes are left. */
@@ -580,6 +592,7 @@ Suite *test_replan_suite(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, plan_that_does_not_pay_is_turned_down_with_its_numbers);
     tcase_add_test(tests, longer_horizon_makes_the_same_plan_pay);
+    tcase_add_test(tests, program_that_says_when_its_checkpoint_is_written_loses_no_work);
     tcase_add_test(tests, deadline_bounds_the_horizon);
     tcase_add_test(tests, least_improvement_counts_after_the_cost);
     tcase_add_test(tests, changed_policy_weighs_the_same_plan_again);
