@@ -165,6 +165,11 @@ static void on_state_read_back(void *context, const struct kube_result *result)
                              uid, NULL);
     else if (result->outcome == KUBE_OK)
         hand_on(step, result->object);
+    bool is_gone = is_another || result->outcome == KUBE_NOT_FOUND;
+    if (step->kind == ACTION_DELETE && is_gone) {
+        end_step(step, true);
+        return;
+    }
     fail(step->run, step, HET_IO, "whether the write was done is not known", -1);
     end_step(step, false);
 }
@@ -172,7 +177,9 @@ static void on_state_read_back(void *context, const struct kube_result *result)
 /* Whether `result` leaves it open what became of the write; then it is read back. */
 static bool must_read_back(struct step *step, const struct kube_result *result)
 {
-    if (result->outcome != KUBE_UNKNOWN)
+    /* The uid of a deletion does not hold any more, or the server says so for once. */
+    bool is_doubtful = step->kind == ACTION_DELETE && result->outcome == KUBE_CONFLICT;
+    if (result->outcome != KUBE_UNKNOWN && !is_doubtful)
         return false;
     kube_get(step->run->apply->kube, step->resource, step->ns, step->name,
              on_state_read_back, step);
@@ -220,8 +227,7 @@ static void on_deleted(void *context, const struct kube_result *result)
                 is_ending && kube_is_deleting(result->object) ? result->object : NULL);
     } else if (result->outcome == KUBE_NOT_FOUND) {
         hand_on(step, NULL);
-    } else if (result->outcome !=
-               KUBE_CONFLICT) { /* another object has the name by now */
+    } else {
         fail(step->run, step, HET_IO, result->message, result->retry_after_ms);
     }
     end_step(step, result->outcome == KUBE_OK);

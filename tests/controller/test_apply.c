@@ -184,9 +184,26 @@ START_TEST(deletion_names_the_uid_and_tolerates_what_is_gone)
     script_reply(request, 409, -1,
                  "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Conflict\","
                  "\"message\":\"uid\",\"code\":409}");
+    json_auto_t *another = make_object(&kube_pod, "ns", "b", "u2", 5, "owner");
+    auto_free char *text = json_dumps(another, 0);
+    script_reply(script_expect(script, "GET", "*/pods/b"), 200, -1, text);
     ck_assert_int_eq(done, 1);
     ck_assert(!failed);
-    ck_assert_int_eq(gone, 1);
+    ck_assert_int_eq(gone, 2);
+}
+END_TEST
+
+START_TEST(deletion_that_meets_a_conflict_is_tried_again_if_the_object_is_there)
+{
+    struct action action = pod_action(ACTION_DELETE, 0, "a");
+    start(&action, 1);
+    script_reply(script_expect(script, "DELETE", "*/pods/a"), 409, -1,
+                 "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Conflict\","
+                 "\"message\":\"try again\",\"code\":409}");
+    reply_object(script_expect(script, "GET", "*/pods/a"), 200, "a", "owner");
+    ck_assert_int_eq(done, 1);
+    ck_assert(failed);
+    ck_assert_int_eq(gone, 0);
 }
 END_TEST
 
@@ -307,6 +324,8 @@ Suite *test_apply_suite(void)
     tcase_add_test(cases, existing_object_of_somebody_else_is_never_adopted);
     tcase_add_test(cases, unknown_outcome_is_read_back);
     tcase_add_test(cases, deletion_names_the_uid_and_tolerates_what_is_gone);
+    tcase_add_test(cases,
+                   deletion_that_meets_a_conflict_is_tried_again_if_the_object_is_there);
     tcase_add_test(cases, what_a_finalizer_holds_is_not_gone_whatever_the_grace);
     tcase_add_test(cases, event_that_cannot_be_written_fails_nothing);
     tcase_add_test(cases, a_patch_is_sent_by_its_kind_and_what_is_gone_is_left_alone);

@@ -13,6 +13,7 @@ def summary: {
   generation: (.metadata.labels["heterotrain.io/plan-generation"] // "0" | tonumber),
   node: .spec.nodeName,
   gpus: gpus,
+  gated: ((.spec.schedulingGates // []) | length > 0),
   over: (.status.phase | IN("Succeeded", "Failed")),
 };
 
@@ -28,13 +29,13 @@ def summary: {
     | (if $pod.node != null and ($here | add // 0) > ($capacity[$pod.node] // 0) and ($lost | index([$pod.node]) | not)
        then .broken += ["\($pod.name): \($here | add) GPUs in use on \($pod.node), which has \($capacity[$pod.node] // 0)"]
        else . end)
-    | (if $pod.job != null and $before == null and $event.type != "DELETED" then
-         [$live[] | select(.job == $pod.job and .name != $pod.name
+    | (if $pod.job != null and ($pod.gated | not) and ($before == null or $before.gated) and $event.type != "DELETED" then
+         [$live[] | select(.job == $pod.job and .name != $pod.name and (.gated | not)
            and (.node == null or (.node as $node | $lost | index([$node]) | not)))] as $siblings
          | (if any($siblings[]; .generation < $pod.generation)
-            then .broken += ["\($pod.name) was created while \([$siblings[] | select(.generation < $pod.generation) | .name] | join(", ")) still held GPUs"]
+            then .broken += ["\($pod.name) could be scheduled while \([$siblings[] | select(.generation < $pod.generation) | .name] | join(", ")) still held GPUs"]
             else . end)
-         | (if any($siblings[]; .index == $pod.index)
+         | (if any($siblings[]; .generation == $pod.generation and .index == $pod.index)
             then .broken += ["\($pod.name): two pods of one rank"]
             else . end)
        else . end)
