@@ -47,7 +47,9 @@ static const char *no_gpus_message(struct pass *pass)
                 pass_text(pass, "%s, and %zu more nodes", list, snapshot->node_count - i);
             break;
         }
-        const char *why = node->unusable ? node->unusable : "no GPU free";
+        const char *why = node->unusable          ? node->unusable
+                          : snapshot->quota.queue ? "no GPU free within the quota"
+                                                  : "no GPU free";
         list = pass_text(pass, "%s%s%s: %s", list, *list ? ", " : "", node->name, why);
     }
     return pass_text(pass, "no GPU can be used now (%s)", list);

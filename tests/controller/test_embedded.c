@@ -855,7 +855,7 @@ END_TEST
 
 START_TEST(kinds_that_nobody_installed_are_not_found)
 {
-    static const char queues[] = "/apis/kueue.x-k8s.io/v1beta1/clusterqueues";
+    static const char queues[] = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues";
     auto_reply missing = api_get(client, queues);
     check_status(missing, 404, "NotFound");
     embedded_install(server, "kueue.x-k8s.io", true);
