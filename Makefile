@@ -61,7 +61,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit sim check test demo e2e run-e2e fuzz fuzz-targets bench lint fmt golden cover clean install packages
+.PHONY: all help unit sim check test demo e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -176,6 +176,11 @@ $(B)/bench-random: $(call obj,tests/bench/random.c tests/planner/random_problem.
 bench: packages ## planning and re-planning: time, memory, plan quality; writes bench.json
 	@$(MAKE) --no-print-directory -s -j2 all $(B)/bench-controller $(B)/bench-measure $(B)/bench-random
 	@tests/bench/run $(BENCH_ARGS) $(B)
+
+bench-cluster: packages ## the operator on a real control plane of 1,000 nodes and 100 jobs
+	@$(MAKE) --no-print-directory -s -j2 all $(B)/fakelet
+	@tests/e2e/fetch-control-plane >/dev/null
+	@tests/bench/cluster $(BENCH_ARGS) $(B)
 
 golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the difference
 	@for folder in tests/golden/*/*/; do \
