@@ -1,6 +1,7 @@
 #include "controller/desired.h"
 
 #include "controller/quantity.h"
+#include "controller/tenancy.h"
 #include "controller/timestamp.h"
 
 #include <inttypes.h>
@@ -491,10 +492,12 @@ bool desired_has_gates(const struct snapshot *snapshot)
 }
 
 int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *plan,
-                size_t index, json_t **ret, struct het_error *err)
+                size_t index, json_t **ret, const char **ret_reason,
+                struct het_error *err)
 {
     const struct job_spec *spec = &snapshot->spec;
     const struct het_rank_node *place = &plan->rank_nodes[index];
+    *ret_reason = "InvalidSpec";
     if (desired_check_template(spec, err) < 0)
         return -1;
     struct het_arena *arena = het_arena_new();
@@ -511,6 +514,9 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
     tolerate_gpu_taint(pod_spec);
     json_object_set_new(pod_spec, "restartPolicy", json_string("Never"));
     json_object_set_new(pod_spec, "enableServiceLinks", json_false());
+    /* Training needs no rights on the API server; who does says so, and is checked. */
+    if (!json_is_boolean(json_object_get(pod_spec, "automountServiceAccountToken")))
+        json_object_set_new(pod_spec, "automountServiceAccountToken", json_false());
     json_object_set_new(pod_spec, "hostname", json_string(name));
     json_object_set_new(pod_spec, "subdomain", json_string(spec->name));
     if (spec->priority_class)
@@ -529,6 +535,9 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
                        find_node_object(snapshot, place->node_name),
                        kueue_group(arena, spec->name, plan->generation),
                        plan->rank_node_count, place->type_name, place->gpu_count, pod);
+    /* What is asked for, by whatever way it came in, is what counts. */
+    if (result == 0)
+        result = tenancy_check_pod(snapshot->settings, spec->ns, pod, ret_reason, err);
     if (result < 0)
         json_decref(pod);
     else

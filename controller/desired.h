@@ -38,10 +38,13 @@ int desired_config_map(const struct snapshot *snapshot,
 json_t *desired_service(const struct snapshot *snapshot, int64_t generation);
 /* Whether pods are created with our scheduling gate: the job wants it, the server can. */
 bool desired_has_gates(const struct snapshot *snapshot);
-/* Pod `index` of a generation. Errors: HET_BAD_INPUT, when the template clashes with what
- * we must set (reserved environment names, no such container, ...). A new reference. */
+/* Pod `index` of a generation, a new reference. Errors: HET_BAD_INPUT, when the template
+ * clashes with what we must set (reserved environment names, no such container, ...), or
+ * the pod is more than its tenant may ask for; `*ret_reason` is the condition reason:
+ * "InvalidSpec", or one of tenancy.h. */
 int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *plan,
-                size_t index, json_t **ret, struct het_error *err);
+                size_t index, json_t **ret, const char **ret_reason,
+                struct het_error *err);
 /* Checks the template the way desired_pod will use it, without a plan. */
 int desired_check_template(const struct job_spec *spec, struct het_error *err);
 

@@ -8,6 +8,7 @@
 #include "controller/reconcile/quota.h"
 #include "controller/reconcile/replan.h"
 #include "controller/reconcile/restart.h"
+#include "controller/tenancy.h"
 
 #include <string.h>
 
@@ -85,6 +86,7 @@ static bool is_spec_accepted(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const struct job_spec *spec = &snapshot->spec;
+    const char *reason;
     struct het_error err;
     if (snapshot->refused_reason) {
         pass_set(pass, "Accepted", "False", snapshot->refused_reason,
@@ -94,6 +96,11 @@ static bool is_spec_accepted(struct pass *pass)
     if (desired_check_template(spec, &err) < 0) {
         pass_set(pass, "Accepted", "False", "InvalidSpec",
                  pass_text(pass, "%s", err.message));
+        return false;
+    }
+    if (tenancy_check_job(snapshot->settings, spec->ns, snapshot->job, &reason, &err) <
+        0) {
+        pass_set(pass, "Accepted", "False", reason, pass_text(pass, "%s", err.message));
         return false;
     }
     pass_set(pass, "Accepted", "True", "Valid", "");

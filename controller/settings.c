@@ -127,6 +127,82 @@ static int read_labels(struct het_arena *arena, const struct het_view *root,
     return 0;
 }
 
+static int read_level(struct het_arena *arena, const struct het_view *field,
+                      enum pod_security_level *ret, struct het_error *err)
+{
+    const char *name = NULL;
+    if (het_view_name(field, arena, &name, err) < 0)
+        return -1;
+    if (name && !pod_security_parse(name, ret))
+        return het_view_fail(field, err, "must be restricted, baseline or privileged");
+    return 0;
+}
+
+/* The members of an object that maps namespaces. */
+static int count_namespaces(const struct het_view *object, size_t *ret_count,
+                            struct het_error *err)
+{
+    if (het_view_object(object, err) < 0)
+        return -1;
+    *ret_count = json_object_size(object->json);
+    if (*ret_count > SETTINGS_MAX_NAMESPACES)
+        return het_view_fail(object, err, "names more than %zu namespaces",
+                             SETTINGS_MAX_NAMESPACES);
+    return 0;
+}
+
+static int read_pod_security(struct het_arena *arena, const struct het_view *root,
+                             struct settings *settings, struct het_error *err)
+{
+    static const char *const names[] = { "default", "namespaces", NULL };
+    struct het_view field = het_view_get(root, "podSecurity");
+    struct het_view level = het_view_get(&field, "default");
+    struct het_view namespaces = het_view_get(&field, "namespaces");
+    size_t count = 0;
+    if (het_view_object(&field, err) < 0 || het_view_members(&field, names, err) < 0 ||
+        read_level(arena, &level, &settings->pod_security, err) < 0 ||
+        count_namespaces(&namespaces, &count, err) < 0)
+        return -1;
+    struct settings_level *levels = HET_ARENA_ARRAY(arena, struct settings_level, count);
+    const char *ns;
+    json_t *value;
+    size_t i = 0;
+    json_object_foreach ((json_t *)(uintptr_t)namespaces.json, ns, value) {
+        struct het_view entry = het_view_get(&namespaces, ns);
+        levels[i].ns = het_arena_strdup(arena, ns);
+        if (het_view_need(&entry, err) < 0 ||
+            read_level(arena, &entry, &levels[i++].level, err) < 0)
+            return -1;
+    }
+    settings->pod_security_levels = count ? levels : NULL;
+    settings->pod_security_level_count = count;
+    return 0;
+}
+
+static int read_accounts(struct het_arena *arena, const struct het_view *root,
+                         struct settings *settings, struct het_error *err)
+{
+    struct het_view field = het_view_get(root, "serviceAccounts");
+    size_t count = 0;
+    if (count_namespaces(&field, &count, err) < 0)
+        return -1;
+    struct settings_accounts *accounts =
+        HET_ARENA_ARRAY(arena, struct settings_accounts, count);
+    const char *ns;
+    json_t *value;
+    size_t i = 0;
+    json_object_foreach ((json_t *)(uintptr_t)field.json, ns, value) {
+        accounts[i] = (struct settings_accounts){ .ns = het_arena_strdup(arena, ns) };
+        if (read_texts(arena, &field, ns, &accounts[i].names, &accounts[i].name_count,
+                       err) < 0)
+            return -1;
+        i++;
+    }
+    settings->service_accounts = count ? accounts : NULL;
+    settings->service_account_count = count;
+    return 0;
+}
+
 static const char *const fields[] = {
     "unhealthyNodeConditions",
     "leavingTaints",
@@ -134,6 +210,9 @@ static const char *const fields[] = {
     "spotLabels",
     "topologyKeys",
     "allowLoopbackHooks",
+    "podSecurity",
+    "serviceAccounts",
+    "runtimeClasses",
     NULL,
 };
 
@@ -154,7 +233,11 @@ int settings_parse(struct het_arena *arena, const json_t *json, struct settings 
                    &settings.leaving_annotation_count, err) < 0 ||
         read_texts(arena, &root, "topologyKeys", &settings.topology_keys,
                    &settings.topology_key_count, err) < 0 ||
-        het_view_bool(&loopback, &settings.allow_loopback_hooks, err) < 0)
+        het_view_bool(&loopback, &settings.allow_loopback_hooks, err) < 0 ||
+        read_texts(arena, &root, "runtimeClasses", &settings.runtime_classes,
+                   &settings.runtime_class_count, err) < 0 ||
+        read_pod_security(arena, &root, &settings, err) < 0 ||
+        read_accounts(arena, &root, &settings, err) < 0)
         return -1;
     *ret = settings;
     return 0;
@@ -170,6 +253,29 @@ bool settings_match_key(const char *const *patterns, size_t count, const char *k
         } else if (!strcmp(patterns[i], key)) {
             return true;
         }
+    }
+    return false;
+}
+
+enum pod_security_level settings_pod_security(const struct settings *settings,
+                                              const char *ns)
+{
+    for (size_t i = 0; i < settings->pod_security_level_count; i++)
+        if (!strcmp(settings->pod_security_levels[i].ns, ns))
+            return settings->pod_security_levels[i].level;
+    return settings->pod_security;
+}
+
+bool settings_allow_account(const struct settings *settings, const char *ns,
+                            const char *name)
+{
+    for (size_t i = 0; i < settings->service_account_count; i++) {
+        const struct settings_accounts *accounts = &settings->service_accounts[i];
+        if (strcmp(accounts->ns, ns))
+            continue;
+        for (size_t k = 0; k < accounts->name_count; k++)
+            if (!strcmp(accounts->names[k], name))
+                return true;
     }
     return false;
 }

@@ -4,16 +4,30 @@
 #ifndef CONTROLLER_SETTINGS_H
 #define CONTROLLER_SETTINGS_H
 
+#include "controller/pod_security.h"
 #include "planner/hetplan.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 
 /* Entries of a list. */
-#define SETTINGS_MAX_LIST ((size_t)64)
+#define SETTINGS_MAX_LIST       ((size_t)64)
+/* Namespaces that something is settled for. */
+#define SETTINGS_MAX_NAMESPACES ((size_t)1024)
 
 struct settings_label {
     const char *key, *value;
+};
+
+struct settings_level {
+    const char *ns;
+    enum pod_security_level level;
+};
+
+struct settings_accounts {
+    const char *ns;
+    const char *const *names;
+    size_t name_count;
 };
 
 struct settings {
@@ -36,6 +50,17 @@ struct settings {
     /* allowLoopbackHooks: programs at 127.0.0.0/8 and ::1 may be called (hook.h). For
      * clusters whose pods are processes of one machine. */
     bool allow_loopback_hooks;
+    /* podSecurity: what pods of jobs are held to, and where to something else. */
+    enum pod_security_level pod_security;
+    const struct settings_level *pod_security_levels;
+    size_t pod_security_level_count;
+    /* serviceAccounts: whom jobs of a namespace may run as, with credentials. */
+    const struct settings_accounts *service_accounts;
+    size_t service_account_count;
+    /* runtimeClasses: that jobs may name; one that ends in "*" stands for all that begin
+     * like it. */
+    const char *const *runtime_classes;
+    size_t runtime_class_count;
 };
 
 /* What holds without a file. */
@@ -46,5 +71,11 @@ int settings_parse(struct het_arena *arena, const json_t *json, struct settings 
                    struct het_error *err);
 /* Whether `key` is one of `patterns`, or begins like one that ends in "*". */
 bool settings_match_key(const char *const *patterns, size_t count, const char *key);
+/* The level that pods of jobs in `ns` are held to. */
+enum pod_security_level settings_pod_security(const struct settings *settings,
+                                              const char *ns);
+/* Whether jobs of `ns` may run as service account `name` and have its token. */
+bool settings_allow_account(const struct settings *settings, const char *ns,
+                            const char *name);
 
 #endif

@@ -47,9 +47,10 @@ static bool create_pods(struct pass *pass)
         if (pass->pods[i] || pass->has_succeeded[i])
             continue;
         json_t *pod;
+        const char *reason;
         struct het_error err;
-        if (desired_pod(pass->snapshot, pass->current, i, &pod, &err) < 0) {
-            pass_set(pass, "Accepted", "False", "InvalidSpec",
+        if (desired_pod(pass->snapshot, pass->current, i, &pod, &reason, &err) < 0) {
+            pass_set(pass, "Accepted", "False", reason,
                      pass_text(pass, "%s", err.message));
             return false;
         }

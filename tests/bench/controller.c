@@ -119,13 +119,15 @@ static json_t *job(void)
 {
     return json_pack(
         "{s:s, s:s, s:{s:s, s:s}, s:{s:{s:{s:s, s:s}}, s:{s:i}, s:{s:i, s:i}, s:{s:i, "
-        "s:i}, s:{s:{s:[{s:s, s:s}]}}}}",
+        "s:i}, s:{s:{s:{s:b, s:{s:s}}, s:[{s:s, s:s, s:{s:b, s:{s:[s]}}}]}}}}",
         "apiVersion", "heterotrain.io/v1alpha1", "kind", "HeteroTrainingJob", "metadata",
         "name", "bench", "namespace", "default", "spec", "model", "profileRef", "kind",
         "ModelProfile", "name", "bench", "training", "globalBatchSize", 512, "resources",
         "minGPUs", 8, "maxGPUs", JOB_GPUS, "replanPolicy", "debounceSeconds", 0,
-        "nodeFailureGraceSeconds", 0, "podTemplate", "spec", "containers", "name",
-        "trainer", "image", "registry.example/train:1");
+        "nodeFailureGraceSeconds", 0, "podTemplate", "spec", "securityContext",
+        "runAsNonRoot", 1, "seccompProfile", "type", "RuntimeDefault", "containers",
+        "name", "trainer", "image", "registry.example/train:1", "securityContext",
+        "allowPrivilegeEscalation", 0, "capabilities", "drop", "ALL");
 }
 
 struct run {

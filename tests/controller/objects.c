@@ -24,6 +24,33 @@ json_t *make_object(const struct kube_resource *resource, const char *ns,
     return object;
 }
 
+static void add_context(json_t *owner, json_t *context)
+{
+    json_t *own = json_object_get(owner, "securityContext");
+    if (own)
+        json_object_update_missing(own, context);
+    else
+        json_object_set(owner, "securityContext", context);
+    json_decref(context);
+}
+
+json_t *make_restricted(json_t *job)
+{
+    static const char *const lists[] = { "containers", "initContainers" };
+    json_t *template = json_object_get(json_object_get(job, "spec"), "podTemplate");
+    json_t *spec = json_object_get(template, "spec");
+    add_context(spec, json_pack("{s:b, s:{s:s}}", "runAsNonRoot", 1, "seccompProfile",
+                                "type", "RuntimeDefault"));
+    for (size_t k = 0; k < 2; k++) {
+        json_t *containers = json_object_get(spec, lists[k]);
+        for (size_t i = 0; i < json_array_size(containers); i++)
+            add_context(json_array_get(containers, i),
+                        json_pack("{s:b, s:{s:[s]}}", "allowPrivilegeEscalation", 0,
+                                  "capabilities", "drop", "ALL"));
+    }
+    return job;
+}
+
 char *make_object_text(const struct kube_resource *resource, const char *ns,
                        const char *name, const char *uid, int64_t version)
 {

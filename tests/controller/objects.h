@@ -11,5 +11,8 @@ json_t *make_object(const struct kube_resource *resource, const char *ns,
 /* The same as text; the caller frees. */
 char *make_object_text(const struct kube_resource *resource, const char *ns,
                        const char *name, const char *uid, int64_t version);
+/* Gives the pod template of `job` what Pod Security restricted asks for, where it says
+ * nothing itself. Returns `job`. */
+json_t *make_restricted(json_t *job);
 
 #endif

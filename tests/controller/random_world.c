@@ -2,6 +2,7 @@
 
 #include "controller/embedded/object.h"
 #include "controller/job_spec.h"
+#include "tests/controller/objects.h"
 #include "tests/controller/quoted.h"
 
 #include <assert.h>
@@ -327,7 +328,7 @@ static json_t *random_job(struct random_world *world, const char *ns, const char
     choose_life(dice, spec);
     choose_scheduling(dice, spec);
     drop_unsupported(job);
-    return job;
+    return make_restricted(job);
 }
 
 /* Changes a part of a job that is there, as its user would. */

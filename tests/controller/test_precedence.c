@@ -8,6 +8,7 @@
 #include "controller/kube.h"
 #include "controller/snapshot.h"
 #include "tests/controller/api.h"
+#include "tests/controller/objects.h"
 
 #include <check.h>
 #include <signal.h>
@@ -148,14 +149,15 @@ static void teardown_planners(void)
 
 static void put_job(const char *ns, const char *name, int planner_seed)
 {
-    put(quoted("{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
+    put(make_restricted(
+        quoted("{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
                "'metadata': {'name': '%s', 'namespace': '%s'}, 'spec': {'model': "
                "{'profileRef': {'kind': 'ClusterModelProfile', 'name': 'p'}}, "
                "'training': {'globalBatchSize': 8}, 'resources': {'minGPUs': 2, "
                "'maxGPUs': 2}, 'planner': {'seed': %d, 'timeoutSeconds': %d}, "
                "'podTemplate': {'spec': {'containers': [{'name': 'trainer', 'image': "
                "'train:1'}]}}}}",
-               name, ns, planner_seed, TIME_LIMIT_MS / 1000));
+               name, ns, planner_seed, TIME_LIMIT_MS / 1000)));
 }
 
 /* Does what is due, until nothing is and no planner has said anything for 60 ms of real

@@ -50,6 +50,28 @@ START_TEST(given_lists_replace_the_default_ones)
 }
 END_TEST
 
+START_TEST(each_namespace_has_its_level_and_its_accounts)
+{
+    json_auto_t *json = world_json(
+        "{'podSecurity': {'default': 'baseline', 'namespaces': {'a': 'privileged', 'b': "
+        "'restricted'}}, 'serviceAccounts': {'a': ['reader', 'writer'], 'b': []}, "
+        "'runtimeClasses': ['nvidia']}");
+    struct settings settings;
+    struct het_error err;
+    ck_assert_int_eq(settings_pod_security(settings_default(), "a"),
+                     POD_SECURITY_RESTRICTED);
+    ck_assert(!settings_allow_account(settings_default(), "a", "default"));
+    ck_assert_int_eq(settings_parse(arena, json, &settings, &err), 0);
+    ck_assert_int_eq(settings_pod_security(&settings, "a"), POD_SECURITY_PRIVILEGED);
+    ck_assert_int_eq(settings_pod_security(&settings, "b"), POD_SECURITY_RESTRICTED);
+    ck_assert_int_eq(settings_pod_security(&settings, "c"), POD_SECURITY_BASELINE);
+    ck_assert(settings_allow_account(&settings, "a", "writer"));
+    ck_assert(!settings_allow_account(&settings, "a", "default"));
+    ck_assert(!settings_allow_account(&settings, "b", "writer"));
+    ck_assert_uint_eq(settings.runtime_class_count, 1);
+}
+END_TEST
+
 START_TEST(mistakes_name_their_field)
 {
     static const struct {
@@ -64,6 +86,14 @@ START_TEST(mistakes_name_their_field)
         { "{'unhealthyNodeConditions': [{'type': 'x', 'status': true}]}",
           "unhealthyNodeConditions[0].status" },
         { "{'spotLabels': [{'key': 'x', 'value': 'y', 'z': 1}]}", "spotLabels[0]" },
+        { "{'podSecurity': 'baseline'}", "podSecurity" },
+        { "{'podSecurity': {'default': 'Baseline'}}", "podSecurity.default" },
+        { "{'podSecurity': {'namespace': {}}}", "podSecurity.namespace" },
+        { "{'podSecurity': {'namespaces': {'a': 'none'}}}", "podSecurity.namespaces.a" },
+        { "{'podSecurity': {'namespaces': {'a': null}}}", "podSecurity.namespaces.a" },
+        { "{'serviceAccounts': ['a']}", "serviceAccounts" },
+        { "{'serviceAccounts': {'a': 'b'}}", "serviceAccounts.a" },
+        { "{'runtimeClasses': [1]}", "runtimeClasses[0]" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_auto_t *json = world_json("%s", cases[i].json);
@@ -93,6 +123,7 @@ Suite *test_settings_suite(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, empty_file_is_the_default);
     tcase_add_test(cases, given_lists_replace_the_default_ones);
+    tcase_add_test(cases, each_namespace_has_its_level_and_its_accounts);
     tcase_add_test(cases, mistakes_name_their_field);
     tcase_add_test(cases, star_stands_for_every_ending);
     suite_add_tcase(suite, cases);

@@ -6,6 +6,7 @@
 #include "controller/snapshot.h"
 #include "controller/timestamp.h"
 #include "tests/controller/api.h"
+#include "tests/controller/objects.h"
 
 #include <check.h>
 #include <signal.h>
@@ -79,7 +80,7 @@ static void put_profile(void)
 
 static void put_job(const char *name, int max_gpus)
 {
-    put(quoted(
+    put(make_restricted(quoted(
         "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
         "'metadata': {'name': '%s'}, 'spec': {'model': {'profileRef': {'kind': "
         "'ModelProfile', 'name': 'small'}}, 'training': {'globalBatchSize': 32}, "
@@ -88,7 +89,7 @@ static void put_job(const char *name, int max_gpus)
         "{'maxRestarts': 2, 'backoffSeconds': 10, 'backoffMaxSeconds': 60}, "
         "'podTemplate': {'spec': {'terminationGracePeriodSeconds': 30, 'containers': "
         "[{'name': 'trainer', 'image': 'train:1', 'command': ['torchrun']}]}}}}",
-        name, max_gpus));
+        name, max_gpus)));
 }
 
 static const char *hetplan(void)

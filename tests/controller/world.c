@@ -1,6 +1,7 @@
 #include "tests/controller/world.h"
 
 #include "controller/embedded/merge.h"
+#include "tests/controller/objects.h"
 
 #include <check.h>
 #include <stdarg.h>
@@ -136,7 +137,7 @@ void world_job(struct world *world, const char *spec)
         "'podTemplate': {'spec': {'containers': [{'name': 'trainer', 'image': 'x'}]}}}}");
     json_auto_t *extra = world_json("%s", spec);
     json_object_update_recursive(json_object_get(job, "spec"), extra);
-    world_put(world, &kube_job, job);
+    world_put(world, &kube_job, make_restricted(job));
 }
 
 json_t *world_get_job(struct world *world)

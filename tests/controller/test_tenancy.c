@@ -1,0 +1,208 @@
+/* A job gives nobody more than what the administrator settled. */
+#include "controller/tenancy.h"
+
+#include "controller/reconcile.h"
+#include "tests/controller/objects.h"
+#include "tests/controller/world.h"
+
+#include <check.h>
+#include <string.h>
+
+static struct het_arena *arena;
+
+static void setup(void)
+{
+    arena = het_arena_new();
+}
+
+static void teardown(void)
+{
+    het_arena_free(arena);
+}
+
+static json_t *job_with(const char *spec)
+{
+    json_t *job = world_json(
+        "{'spec': {'podTemplate': {'spec': {'containers': [{'name': 'trainer'}]}}}}");
+    json_auto_t *extra = world_json("%s", spec);
+    json_object_update_recursive(json_object_get(job, "spec"), extra);
+    return make_restricted(job);
+}
+
+static struct settings settings_of(const char *text)
+{
+    struct settings settings;
+    struct het_error err = { 0 };
+    json_auto_t *json = world_json("%s", text);
+    ck_assert_msg(!settings_parse(arena, json, &settings, &err), "%s", err.message);
+    return settings;
+}
+
+#define TEMPLATE(text)      "{'podTemplate': {'spec': " text "}}"
+#define TEMPLATE_SPEC(path) "spec.podTemplate.spec." path
+#define TOKEN_VOLUME                                                                     \
+    "{'volumes': [{'name': 'v', 'projected': {'sources': [{'configMap': {'name': "       \
+    "'x'}}, {'serviceAccountToken': {'path': 'token'}}]}}]}"
+#define DATA_SOURCE(ns)                                                                  \
+    "{'volumes': [{'name': 'v', 'ephemeral': {'volumeClaimTemplate': {'spec': "          \
+    "{'dataSourceRef': {'kind': 'PersistentVolumeClaim', 'name': 'x', 'namespace': '" ns \
+    "'}}}}}]}"
+
+static const struct {
+    const char *spec, *reason, *path; /* reason NULL: allowed */
+    const char *settings;             /* that allow it; NULL: none do */
+} cases[] = {
+    { "{}", NULL, NULL, NULL },
+    { TEMPLATE("{'hostNetwork': true}"), "PodSecurity", TEMPLATE_SPEC("hostNetwork: "),
+      "{'podSecurity': {'namespaces': {'ns': 'privileged'}}}" },
+    { TEMPLATE("{'serviceAccountName': 'default', 'serviceAccount': '', "
+               "'automountServiceAccountToken': false}"),
+      NULL, NULL, NULL },
+    { TEMPLATE("{'serviceAccountName': 'admin'}"), "ServiceAccountNotAllowed",
+      TEMPLATE_SPEC("serviceAccountName: "), "{'serviceAccounts': {'ns': ['admin']}}" },
+    /* The old name of the field means the same to the API server. */
+    { TEMPLATE("{'serviceAccount': 'admin'}"), "ServiceAccountNotAllowed",
+      TEMPLATE_SPEC("serviceAccount: "), "{'serviceAccounts': {'ns': ['admin']}}" },
+    { TEMPLATE("{'serviceAccountName': 7}"), "ServiceAccountNotAllowed",
+      TEMPLATE_SPEC("serviceAccountName: "), NULL },
+    { TEMPLATE("{'automountServiceAccountToken': true}"), "ServiceAccountNotAllowed",
+      TEMPLATE_SPEC("automountServiceAccountToken: "),
+      "{'serviceAccounts': {'ns': ['default']}}" },
+    { TEMPLATE("{'serviceAccountName': 'admin', 'automountServiceAccountToken': true}"),
+      "ServiceAccountNotAllowed", TEMPLATE_SPEC("serviceAccountName: "),
+      "{'serviceAccounts': {'ns': ['admin']}}" },
+    { TEMPLATE(TOKEN_VOLUME), "ServiceAccountNotAllowed",
+      TEMPLATE_SPEC("volumes[0].projected.sources[1].serviceAccountToken: "),
+      "{'serviceAccounts': {'ns': ['default']}}" },
+    { TEMPLATE("{'volumes': [{'name': 'v', 'projected': {'sources': [{'podCertificate': "
+               "{}}]}}]}"),
+      "ServiceAccountNotAllowed",
+      TEMPLATE_SPEC("volumes[0].projected.sources[0].podCertificate: "),
+      "{'serviceAccounts': {'ns': ['default']}}" },
+    { TEMPLATE("{'priorityClassName': 'system-node-critical'}"),
+      "PriorityClassNotAllowed", TEMPLATE_SPEC("priorityClassName: "), NULL },
+    { "{'scheduling': {'priorityClassName': 'system-cluster-critical'}}",
+      "PriorityClassNotAllowed", "spec.scheduling.priorityClassName: ", NULL },
+    { "{'scheduling': {'priorityClassName': 'systemic'}}", NULL, NULL, NULL },
+    { TEMPLATE("{'tolerations': [{'key': 'a', 'operator': 'Exists'}, {'operator': "
+               "'Exists'}]}"),
+      "TolerationNotAllowed", TEMPLATE_SPEC("tolerations[1]: "), NULL },
+    { TEMPLATE("{'tolerations': [{'key': '', 'operator': 'Exists', 'effect': "
+               "'NoExecute'}]}"),
+      "TolerationNotAllowed", TEMPLATE_SPEC("tolerations[0]: "), NULL },
+    { TEMPLATE("{'tolerations': [{'key': 'node-role.kubernetes.io/control-plane'}]}"),
+      "TolerationNotAllowed", TEMPLATE_SPEC("tolerations[0]: "), NULL },
+    { TEMPLATE("{'tolerations': [{'key': 'node-role.kubernetes.io/master', 'operator': "
+               "'Equal', 'value': ''}]}"),
+      "TolerationNotAllowed", TEMPLATE_SPEC("tolerations[0]: "), NULL },
+    { TEMPLATE("{'tolerations': [{'key': 'nvidia.com/gpu', 'operator': 'Exists'}]}"),
+      NULL, NULL, NULL },
+    { TEMPLATE("{'runtimeClassName': 'nvidia'}"), "RuntimeClassNotAllowed",
+      TEMPLATE_SPEC("runtimeClassName: "), "{'runtimeClasses': ['nvidia']}" },
+    { TEMPLATE(DATA_SOURCE("other")), "DataSourceNotAllowed",
+      TEMPLATE_SPEC("volumes[0].ephemeral.volumeClaimTemplate.spec.dataSourceRef."
+                    "namespace: "),
+      NULL },
+    { TEMPLATE(DATA_SOURCE("ns")), NULL, NULL, NULL },
+};
+
+START_TEST(what_is_refused_has_a_reason_and_names_its_field)
+{
+    json_auto_t *job = job_with(cases[_i].spec);
+    const char *reason = "";
+    struct het_error err = { 0 };
+    int result = tenancy_check_job(settings_default(), "ns", job, &reason, &err);
+    if (!cases[_i].reason) {
+        ck_assert_msg(!result, "%s", err.message);
+        return;
+    }
+    ck_assert_int_eq(result, -1);
+    ck_assert_str_eq(reason, cases[_i].reason);
+    ck_assert_msg(strstr(err.message, cases[_i].path) == err.message, "%s", err.message);
+    if (!cases[_i].settings)
+        return;
+    struct settings settings = settings_of(cases[_i].settings);
+    ck_assert_msg(!tenancy_check_job(&settings, "ns", job, &reason, &err), "%s",
+                  err.message);
+}
+END_TEST
+
+START_TEST(what_is_settled_for_one_namespace_is_not_for_another)
+{
+    struct settings settings =
+        settings_of("{'podSecurity': {'namespaces': {'other': 'privileged'}}, "
+                    "'serviceAccounts': {'other': ['admin']}}");
+    static const char *const specs[] = { TEMPLATE("{'hostPID': true}"),
+                                         TEMPLATE("{'serviceAccountName': 'admin'}") };
+    for (size_t i = 0; i < 2; i++) {
+        json_auto_t *job = job_with(specs[i]);
+        const char *reason;
+        struct het_error err;
+        ck_assert_int_eq(tenancy_check_job(&settings, "ns", job, &reason, &err), -1);
+        ck_assert_int_eq(tenancy_check_job(&settings, "other", job, &reason, &err), 0);
+    }
+}
+END_TEST
+
+/* ---- in the operator ---- */
+
+static struct world *running_world(const char *spec)
+{
+    struct world *world = world_new();
+    world_node(world, "a", "NVIDIA-A100-SXM4-40GB", 4);
+    world_job(world, spec);
+    return world;
+}
+
+START_TEST(a_refused_job_gets_nothing_and_is_told_why)
+{
+    struct world *world =
+        running_world("{'podTemplate': {'spec': {'hostNetwork': true}}}");
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Accepted"), "PodSecurity");
+    ck_assert_int_eq(world->plans_asked, 0);
+    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world->last_event, "PodSecurity");
+    world_free(world);
+}
+END_TEST
+
+START_TEST(a_running_job_that_asks_for_too_much_goes_on_as_it_was)
+{
+    struct world *world = running_world("{}");
+    world_settle(world);
+    auto_free char *plan = world_plan("a:4", "A100-SXM4-40GB", 1.0);
+    world_answer(world, plan);
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a");
+    const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-1-0");
+    ck_assert(json_is_false(
+        json_object_get(json_object_get(pod, "spec"), "automountServiceAccountToken")));
+
+    json_t *job = json_deep_copy(world_get_job(world));
+    json_t *template = json_object_get(json_object_get(job, "spec"), "podTemplate");
+    json_object_set_new(json_object_get(template, "spec"), "hostPID", json_true());
+    world_put(world, &kube_job, job);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Accepted"), "PodSecurity");
+    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a");
+    ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
+    world_free(world);
+}
+END_TEST
+
+Suite *test_tenancy_suite(void)
+{
+    Suite *suite = suite_create("tenancy");
+    TCase *tests = tcase_create("tenancy");
+    suite_add_tcase(suite, tests);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_loop_test(tests, what_is_refused_has_a_reason_and_names_its_field, 0,
+                        (int)(sizeof cases / sizeof *cases));
+    tcase_add_test(tests, what_is_settled_for_one_namespace_is_not_for_another);
+    tcase_add_test(tests, a_refused_job_gets_nothing_and_is_told_why);
+    tcase_add_test(tests, a_running_job_that_asks_for_too_much_goes_on_as_it_was);
+    return suite;
+}
