@@ -75,6 +75,27 @@ static json_t *job_part(const struct job_spec *spec)
     return job;
 }
 
+/* A model of the kind of Llama, which counts more weights than other kinds of that shape:
+ * RMS norms, a gated feed-forward block, a head with weights of its own. */
+static json_t *estimated_profile(const struct job_architecture *model)
+{
+    json_t *config =
+        PACK("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b}", "hidden_size",
+             (json_int_t)model->hidden, "num_hidden_layers", (json_int_t)model->layers,
+             "num_attention_heads", (json_int_t)model->heads, "num_key_value_heads",
+             (json_int_t)model->kv_heads, "intermediate_size",
+             (json_int_t)model->ffn_hidden, "vocab_size", (json_int_t)model->vocabulary,
+             "rms_norm_eps", 1e-5, "tie_word_embeddings", 0);
+    return PACK("{s:o, s:I, s:s}", "config", config, "sequenceLength",
+                (json_int_t)model->sequence_length, "precision", model->precision);
+}
+
+static json_t *profile_part(const struct snapshot *snapshot)
+{
+    const struct job_architecture *model = &snapshot->spec.architecture;
+    return model->layers ? estimated_profile(model) : json_incref(snapshot->profile);
+}
+
 /* The newest plan, so that the planner prices it with the present input, and moves little
  * of what its nodes hold, even if it was stopped; NULL: none. */
 static json_t *last_plan(const struct snapshot *snapshot)
@@ -99,8 +120,8 @@ json_t *desired_question(const struct snapshot *snapshot)
     json_auto_t *nodes = cluster_nodes(snapshot);
     if (!json_array_size(nodes))
         return NULL;
-    json_t *question = PACK("{s:{s:O}, s:O, s:o}", "cluster", "nodes", nodes, "profile",
-                            snapshot->profile, "job", job_part(&snapshot->spec));
+    json_t *question = PACK("{s:{s:O}, s:o, s:o}", "cluster", "nodes", nodes, "profile",
+                            profile_part(snapshot), "job", job_part(&snapshot->spec));
     json_t *from = last_plan(snapshot);
     if (from) {
         json_t *job = json_object_get(question, "job");

@@ -136,6 +136,10 @@ static const struct choice algorithms[] = {
     { "AutoHet", "autohet" },
     { "Exhaustive", NULL },
 };
+static const struct choice model_types[] = { { "Transformer", "transformer" } };
+static const struct choice precisions[] = { { "BF16", "bf16" },
+                                            { "FP16", "fp16" },
+                                            { "FP32", "fp32" } };
 static const struct choice runtimes[] = {
     { "Torchrun", "torchrun" }, { "Custom", "custom" }, { "Megatron", NULL },
     { "FlagScale", NULL },      { "Hetu", NULL },       { "Sailor", NULL },
@@ -180,12 +184,8 @@ static const struct choice profile_kinds[] = {
 static const struct {
     const char *path, *only; /* the one value that is accepted; NULL: must be absent */
 } unsupported[] = {
-    { "model.architecture", NULL },
-    { "training.sequenceLength", NULL },
-    { "resources.nodeAffinity", NULL },
-    { "resources.spotPolicy", "Allow" },
-    { "resources.sharedGPUPolicy", "Forbid" },
-    { "planner.objective", "MaxThroughput" },
+    { "resources.nodeAffinity", NULL },        { "resources.spotPolicy", "Allow" },
+    { "resources.sharedGPUPolicy", "Forbid" }, { "planner.objective", "MaxThroughput" },
     { "runtime.argsPolicy", "EnvOnly" },
 };
 
@@ -315,15 +315,57 @@ static bool is_job_name(const char *name)
     return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
 }
 
+/* A number of the architecture, which must be there. */
+static int64_t need_size(struct reader *reader, const char *path, int64_t most)
+{
+    int64_t size = read_integer(reader, path, 0, 1, most);
+    if (!size)
+        refuse(reader, "InvalidSpec", "spec.%s: is missing", path);
+    return size ? size : 1;
+}
+
+static void read_architecture(struct reader *reader, struct job_architecture *ret)
+{
+    const int64_t most = 1 << 24;
+    READ_CHOICE(reader, "model.architecture.type", model_types);
+    *ret = (struct job_architecture){
+        .layers = need_size(reader, "model.architecture.layers", 1024),
+        .hidden = need_size(reader, "model.architecture.hiddenSize", 1 << 20),
+        .heads = need_size(reader, "model.architecture.heads", 4096),
+        .ffn_hidden = need_size(reader, "model.architecture.ffnHiddenSize", 1 << 22),
+        .vocabulary = need_size(reader, "model.architecture.vocabSize", most),
+        .sequence_length = need_size(reader, "model.architecture.sequenceLength", most),
+        .precision = READ_CHOICE(reader, "model.architecture.precision", precisions),
+    };
+    ret->kv_heads =
+        read_integer(reader, "model.architecture.kvHeads", ret->heads, 1, 4096);
+    if (ret->hidden % ret->heads)
+        refuse(reader, "InvalidSpec",
+               "spec.model.architecture.hiddenSize: must be a multiple of heads");
+    if (ret->heads % ret->kv_heads)
+        refuse(reader, "InvalidSpec",
+               "spec.model.architecture.kvHeads: must divide heads");
+}
+
 static void read_model(struct reader *reader, struct job_spec *spec)
 {
     spec->profile_is_cluster =
         !strcmp(READ_CHOICE(reader, "model.profileRef.kind", profile_kinds), "cluster");
     spec->profile_name = read_text(reader, "model.profileRef.name", NULL, 253);
-    if (!spec->profile_name)
+    spec->sequence_length =
+        read_integer(reader, "training.sequenceLength", 0, 1, 1 << 24);
+    bool has_architecture = read_object(reader, "model.architecture");
+    if (has_architecture && find(reader->spec, "model.profileRef"))
+        refuse(reader, "InvalidSpec",
+               "spec.model: give exactly one of profileRef and architecture");
+    else if (has_architecture)
+        read_architecture(reader, &spec->architecture);
+    else if (!spec->profile_name)
         refuse(reader, "InvalidSpec",
                "spec.model.profileRef.name: is missing; name a ModelProfile or "
-               "ClusterModelProfile");
+               "ClusterModelProfile, or give model.architecture");
+    if (has_architecture && spec->sequence_length)
+        spec->architecture.sequence_length = spec->sequence_length;
     spec->global_batch =
         read_integer(reader, "training.globalBatchSize", 0, 1, INT32_MAX);
     if (!spec->global_batch)

@@ -83,15 +83,25 @@ struct job_gpu_type {
     int64_t preference;
 };
 
+/* A transformer that nobody has measured: its times are estimated. */
+struct job_architecture {
+    int64_t layers; /* without embedding and head; 0: the job names a profile */
+    int64_t hidden, heads, kv_heads, ffn_hidden, vocabulary;
+    int64_t sequence_length; /* that of training, if it gives one */
+    const char *precision;   /* as hetplan calls it: "bf16" */
+};
+
 struct job_spec {
     const char *ns, *name, *uid;
     int64_t generation;      /* metadata.generation */
     int64_t created_wall_ms; /* metadata.creationTimestamp; 0: not set */
 
-    bool profile_is_cluster; /* ClusterModelProfile */
-    const char *profile_name;
+    bool profile_is_cluster;  /* ClusterModelProfile */
+    const char *profile_name; /* NULL: architecture is given instead */
+    struct job_architecture architecture;
 
     int64_t global_batch;
+    int64_t sequence_length;        /* 0: as the profile or the architecture says */
     const json_t *microbatch_sizes; /* array or NULL */
 
     int64_t min_gpus, max_gpus; /* max 0: no limit */

@@ -172,7 +172,7 @@ int preview_question(struct preview *preview, int64_t now_ms, int64_t wall_ms,
     if (snapshot.refused_reason)
         return het_fail(err, HET_BAD_INPUT, "job %s/%s: %s", config->ns, name,
                         snapshot.refused.message);
-    if (!snapshot.profile)
+    if (snapshot.spec.profile_name && !snapshot.profile)
         return het_fail(err, HET_BAD_INPUT,
                         "job %s/%s: spec.model.profileRef: there is no profile %s",
                         config->ns, name, snapshot.spec.profile_name);

@@ -10,6 +10,7 @@
 #include "controller/reconcile/restart.h"
 #include "controller/tenancy.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static void keep_generation(struct pass *pass)
@@ -107,11 +108,32 @@ static bool is_spec_accepted(struct pass *pass)
     return true;
 }
 
+/* Whether the profile was measured with as many tokens a sample as the job trains with;
+ * one that does not say so holds for any. */
+static bool has_sequence_length(struct pass *pass)
+{
+    const struct job_spec *spec = &pass->snapshot->spec;
+    const json_t *model =
+        json_object_get(json_object_get(pass->snapshot->profile, "spec"), "model");
+    int64_t measured = json_integer_value(json_object_get(model, "sequenceLength"));
+    if (!spec->sequence_length || !measured || spec->sequence_length == measured)
+        return true;
+    pass_set(pass, "Accepted", "False", "SequenceLengthDiffers",
+             pass_text(pass,
+                       "spec.training.sequenceLength: is %" PRId64
+                       ", but profile %s was measured with %" PRId64
+                       "; its times would be wrong: name a profile of that length",
+                       spec->sequence_length, spec->profile_name, measured));
+    return false;
+}
+
 /* Whether there is a profile that can be planned with; says why not. */
 static bool is_profile_accepted(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const struct job_spec *spec = &snapshot->spec;
+    if (!spec->profile_name)
+        return true; /* it is estimated */
     if (!snapshot->profile) {
         pass_set(
             pass, "Accepted", "False", "ProfileNotFound",
@@ -133,7 +155,7 @@ static bool is_profile_accepted(struct pass *pass)
                 spec->profile_name));
         return false;
     }
-    return true;
+    return has_sequence_length(pass);
 }
 
 /* A running generation whose spec was changed into something we cannot act on: it goes on

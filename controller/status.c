@@ -203,6 +203,8 @@ static json_t *predicted_json(const struct het_prediction *predicted)
                         json_sprintf("%.4g", predicted->samples_per_s));
     set_integer(json, "peakMemoryPercent",
                 bounded(ceil(worst * 100), MAX_MEMORY_PERCENT));
+    if (predicted->profile_origin != HET_PROFILE_MEASURED)
+        json_object_set_new(json, "estimated", json_true());
     return json;
 }
 

@@ -194,8 +194,22 @@ static const struct {
     { "{'model': {'profileRef': {'name': ''}}}", "InvalidSpec",
       "profileRef.name: is missing" },
     { "{'model': {'profileRef': {'kind': 'Secret'}}}", "InvalidSpec", "profileRef.kind" },
-    { "{'model': {'architecture': {'layers': 2}}}", "Unsupported",
-      "spec.model.architecture" },
+    { "{'model': {'architecture': {'layers': 2}}}", "InvalidSpec",
+      "exactly one of profileRef and architecture" },
+    { "{'model': {'profileRef': null, 'architecture': {'layers': 2}}}", "InvalidSpec",
+      "spec.model.architecture.hiddenSize: is missing" },
+    { "{'model': {'profileRef': null, 'architecture': {'layers': 2, 'hiddenSize': 64, "
+      "'heads': 8, 'kvHeads': 3, 'ffnHiddenSize': 4, 'vocabSize': 5, 'sequenceLength': "
+      "6}}}",
+      "InvalidSpec", "kvHeads: must divide heads" },
+    { "{'model': {'profileRef': null, 'architecture': {'layers': 2, 'hiddenSize': 65, "
+      "'heads': 8, 'ffnHiddenSize': 4, 'vocabSize': 5, 'sequenceLength': 6}}}",
+      "InvalidSpec", "hiddenSize: must be a multiple of heads" },
+    { "{'model': {'profileRef': null, 'architecture': {'layers': 2, 'hiddenSize': 64, "
+      "'heads': 8, 'ffnHiddenSize': 4, 'vocabSize': 5, 'sequenceLength': 6, "
+      "'precision': 'FP8'}}}",
+      "InvalidSpec", "architecture.precision" },
+    { "{'training': {'sequenceLength': 0}}", "InvalidSpec", "sequenceLength" },
     { "{'resources': {'minGPUs': 9, 'maxGPUs': 8}}", "InvalidSpec",
       "minGPUs (9) is above" },
     { "{'resources': {'gpuTypes': [{}]}}", "InvalidSpec",

@@ -1042,6 +1042,23 @@ START_TEST(job_waits_for_its_profile)
 }
 END_TEST
 
+/* Llama-3-8B in BF16, which V100 has no units for. */
+START_TEST(model_without_a_profile_is_estimated)
+{
+    put(quoted(
+        "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
+        "'metadata': {'name': 'j'}, 'spec': {'model': {'architecture': {'layers': 32, "
+        "'hiddenSize': 4096, 'heads': 32, 'kvHeads': 8, 'ffnHiddenSize': 14336, "
+        "'vocabSize': 128256, 'sequenceLength': 2048}}, 'training': {'globalBatchSize': "
+        "32}, 'podTemplate': {'spec': {'containers': [{'name': 'trainer', 'image': "
+        "'train:1'}]}}}}"));
+    run_s(60);
+    ck_assert(runs("j"));
+    ck_assert(json_is_true(object_at(job("j"), "status.plan.predicted.estimated")));
+    check_rest();
+}
+END_TEST
+
 START_TEST(job_made_again_under_its_name_is_another)
 {
     put_job("j", 8);
@@ -1745,6 +1762,7 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, lost_gpu_leads_to_a_new_plan);
     tcase_add_test(scenarios, gpus_that_somebody_else_takes_are_counted);
     tcase_add_test(scenarios, job_waits_for_its_profile);
+    tcase_add_test(scenarios, model_without_a_profile_is_estimated);
     tcase_add_test(scenarios, job_made_again_under_its_name_is_another);
     tcase_add_test(scenarios, work_for_a_plan_is_bounded);
     suite_add_tcase(suite, scenarios);

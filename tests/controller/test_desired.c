@@ -1,0 +1,83 @@
+/* What a job's spec makes of the question to the planner. */
+#include "controller/desired.h"
+#include "tests/controller/world.h"
+
+#include <check.h>
+
+static struct world *world;
+static struct het_arena *arena;
+
+static void setup(void)
+{
+    world = world_new();
+    arena = het_arena_new();
+    world_node(world, "a", "NVIDIA-A100-SXM4-40GB", 4);
+}
+
+static void teardown(void)
+{
+    het_arena_free(arena);
+    world_free(world);
+}
+
+/* What the planner is asked for a job of that spec; NULL: nothing. */
+static const json_t *question(const char *spec)
+{
+    world_job(world, spec);
+    struct decision decision;
+    world_decide(world, arena, &decision);
+    for (size_t i = 0; i < decision.action_count; i++)
+        if (decision.actions[i].kind == ACTION_PLAN)
+            return decision.actions[i].object;
+    return NULL;
+}
+
+#define ARCHITECTURE                                                                     \
+    "'model': {'profileRef': null, 'architecture': {'layers': 32, 'hiddenSize': 4096, "  \
+    "'heads': 32, 'kvHeads': 8, 'ffnHiddenSize': 14336, 'vocabSize': 128256, "           \
+    "'sequenceLength': 4096, 'precision': 'FP16'}}"
+
+START_TEST(architecture_is_asked_about_as_a_config)
+{
+    json_auto_t *expected = world_json(
+        "{'config': {'num_hidden_layers': 32, 'hidden_size': 4096, "
+        "'num_attention_heads': 32, 'num_key_value_heads': 8, 'intermediate_size': "
+        "14336, 'vocab_size': 128256, 'rms_norm_eps': 0.00001, 'tie_word_embeddings': "
+        "false}, 'sequenceLength': 4096, 'precision': 'fp16'}");
+    const json_t *profile = json_object_get(question("{" ARCHITECTURE "}"), "profile");
+    ck_assert(json_equal(profile, expected));
+}
+END_TEST
+
+START_TEST(sequence_length_of_the_training_goes_before_that_of_the_architecture)
+{
+    const json_t *profile = json_object_get(
+        question("{" ARCHITECTURE ", 'training': {'sequenceLength': 512}}"), "profile");
+    ck_assert_int_eq(json_integer_value(json_object_get(profile, "sequenceLength")), 512);
+}
+END_TEST
+
+START_TEST(profile_of_another_sequence_length_is_refused)
+{
+    world_put(world, &kube_model_profile,
+              world_json("{'metadata': {'name': 'p', 'namespace': 'ns'}, 'spec': "
+                         "{'model': {'sequenceLength': 2048}}}"));
+    ck_assert_ptr_nonnull(question("{'training': {'sequenceLength': 2048}}"));
+    ck_assert_ptr_null(question("{'training': {'sequenceLength': 4096}}"));
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Accepted"), "SequenceLengthDiffers");
+}
+END_TEST
+
+Suite *test_desired_suite(void)
+{
+    Suite *suite = suite_create("desired");
+    TCase *cases = tcase_create("desired");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, architecture_is_asked_about_as_a_config);
+    tcase_add_test(cases,
+                   sequence_length_of_the_training_goes_before_that_of_the_architecture);
+    tcase_add_test(cases, profile_of_another_sequence_length_is_refused);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
