@@ -73,6 +73,7 @@ bool peers_read_claim(struct het_arena *arena, const json_t *config_map,
         het_json_decode(text, strlen(text), ANNOTATION_PREEMPTS, &json, NULL) < 0)
         return false;
     timestamp_parse(text_at(json, "until"), &ret->until_wall_ms);
+    ret->in_vain = json_integer_value(json_object_get(json, "inVain"));
     read_victims(arena, json_object_get(json, "victims"), ret);
     json_decref(json);
     return true;

@@ -5,7 +5,7 @@
  * plan's ConfigMap (ANNOTATION_PREEMPTS), so it survives the controller, and is gone with
  * the plan:
  *
- *     {"until": "2026-01-01T00:10:00Z",
+ *     {"until": "2026-01-01T00:10:00Z", "inVain": 1,
  *      "victims": [{"job": "ns/name", "uid": "...", "gpus": {"node-a": 4}}]} */
 #ifndef CONTROLLER_PEERS_H
 #define CONTROLLER_PEERS_H
@@ -32,6 +32,7 @@ struct claim {
     struct precedence precedence;
     bool is_served;             /* its pods have been placed */
     int64_t until_wall_ms;      /* then it is given up */
+    int64_t in_vain;            /* claims that were given up right before it, in a row */
     const char *const *victims; /* "namespace/uid", as capacity.h names jobs */
     size_t victim_count;
 };
@@ -42,7 +43,8 @@ size_t peers_claims(struct het_arena *arena, const struct store *store,
                     struct claim **ret);
 /* Whether it is on GPUs of the job with `job_key` ("namespace/uid"). */
 bool peers_claim_names(const struct claim *claim, const char *job_key);
-/* What is written on one plan: `until_wall_ms` and `victims`; false if nothing is. */
+/* What is written on one plan: `until_wall_ms`, `in_vain` and `victims`; false if
+ * nothing is. */
 bool peers_read_claim(struct het_arena *arena, const json_t *config_map,
                       struct claim *ret);
 /* All jobs but the one with `job_key` that hold GPUs, by precedence. */

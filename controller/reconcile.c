@@ -1,5 +1,6 @@
 #include "controller/reconcile.h"
 
+#include "controller/reconcile/claim.h"
 #include "controller/reconcile/gang.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/life.h"
@@ -159,15 +160,17 @@ static bool is_profile_accepted(struct pass *pass)
 }
 
 /* A running generation whose spec was changed into something we cannot act on: it goes on
- * as it was, and what it does is still told. */
+ * as it was, and what it does is still told. It gives GPUs up as others do. */
 static void watch_current(struct pass *pass)
 {
     pass->facts.plan = pass->current;
     pass->facts.holds_gpus = !*pass->current->retired;
     pass->decision->summary = "not accepted";
-    if (!pass->current->plan || *pass->current->retired)
+    if (!pass->current->plan)
         return;
     pass_index_pods(pass);
+    if (claim_stops_refused(pass) || *pass->current->retired)
+        return;
     if (!life_is_complete(pass))
         gang_report(pass);
 }

@@ -442,6 +442,7 @@ static void take_own_claim(struct het_arena *arena, const struct capacity *capac
     if (!peers_read_claim(arena, plan->config_map, &claim))
         return;
     plan->claim_until_wall_ms = claim.until_wall_ms;
+    plan->claims_in_vain = claim.in_vain;
     for (size_t i = 0; i < claim.victim_count; i++) {
         struct capacity_share *shares;
         size_t count = capacity_holdings(capacity, arena, claim.victims[i], &shares);

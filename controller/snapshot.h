@@ -105,6 +105,7 @@ struct snapshot_plan {
     const char *input_parts;     /* change.h; "": not known */
     const char *replan_times;    /* ANNOTATION_REPLAN_TIMES */
     int64_t claim_until_wall_ms; /* of a plan that preempts (peers.h); 0: it does not */
+    int64_t claims_in_vain;      /* given up right before it, in a row */
     const struct het_plan *plan; /* NULL if plan.json cannot be read */
     struct het_rank_node *rank_nodes;
     size_t rank_node_count;

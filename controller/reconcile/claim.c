@@ -1,6 +1,7 @@
 #include "controller/reconcile/claim.h"
 
 #include "controller/reconcile/generation.h"
+#include "controller/reconcile/resharding.h"
 #include "controller/reconcile/sharing.h"
 #include "controller/timestamp.h"
 
@@ -111,6 +112,17 @@ static bool fits(struct pass *pass, const struct capacity_node *nodes,
     return count > 0;
 }
 
+static bool is_given_up(const struct pass *pass)
+{
+    return pass->current && !strcmp(pass->current->retired, GIVEN_UP);
+}
+
+/* Claims that this job has given up in a row until now. */
+static int64_t claims_in_vain(const struct pass *pass)
+{
+    return is_given_up(pass) ? pass->current->claims_in_vain + 1 : 0;
+}
+
 /* ANNOTATION_PREEMPTS, for people and for the next pass. */
 static const char *claim_text(struct pass *pass, const struct sharing_offer *victims,
                               size_t count)
@@ -130,7 +142,8 @@ static const char *claim_text(struct pass *pass, const struct sharing_offer *vic
     }
     char until[TIMESTAMP_SIZE];
     timestamp_format(pass->snapshot->wall_ms + stop_ms, until);
-    json_auto_t *claim = json_pack("{s:s, s:O}", "until", until, "victims", list);
+    json_auto_t *claim = json_pack("{s:s, s:I, s:O}", "until", until, "inVain",
+                                   (json_int_t)claims_in_vain(pass), "victims", list);
     auto_free char *text = json_dumps(claim, JSON_COMPACT | JSON_SORT_KEYS);
     return het_arena_strdup(pass->arena, text);
 }
@@ -167,9 +180,14 @@ static bool is_pausing(struct pass *pass)
 {
     if (pass->current && !strcmp(pass->current->retired, REFUSED))
         return pass->current->pod_digest == pass->snapshot->pod_digest;
-    if (!pass->current || strcmp(pass->current->retired, GIVEN_UP))
+    if (!is_given_up(pass))
         return false;
-    int64_t wait = pass->current->claim_until_wall_ms + CLAIM_PAUSE_MS -
+    int64_t pause_ms = CLAIM_PAUSE_MS;
+    for (int64_t i = 1; i < claims_in_vain(pass) && pause_ms < CLAIM_PAUSE_MAX_MS; i++)
+        pause_ms *= 2;
+    if (pause_ms > CLAIM_PAUSE_MAX_MS)
+        pause_ms = CLAIM_PAUSE_MAX_MS;
+    int64_t wait = pass->current->claim_until_wall_ms + pause_ms -
                    pass->snapshot->wall_ms;
     if (wait > 0)
         pass_requeue_at(pass, pass->snapshot->now_ms + wait);
@@ -197,6 +215,8 @@ enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t resta
     const struct planner_answer *answer = &snapshot->memory.what_if;
     struct sharing_offer *offers;
     struct rung rungs[MAX_RUNGS];
+    if (is_given_up(pass)) /* none of them may ever run, and nobody else tidies them */
+        generation_drop_old(pass);
     /* Kueue preempts for the jobs of its queues. */
     if (pass->lost_pods_still_run || snapshot->quota.queue || is_pausing(pass))
         return CLAIM_NOTHING;
@@ -211,7 +231,7 @@ enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t resta
             sharing_view(pass->arena, snapshot, offers, rungs[i].offers);
         const struct het_plan *plan = answer->kind == ANSWER_PLAN ? read_plan(pass)
                                                                   : NULL;
-        if (plan && fits(pass, nodes, plan))
+        if (plan && fits(pass, nodes, plan) && resharding_allows(pass, plan))
             return make_claim(pass, offers, &rungs[i], plan, trigger, restarts, replans)
                        ? CLAIM_MADE
                        : CLAIM_NOTHING;
@@ -274,4 +294,32 @@ bool claim_is_waiting(struct pass *pass)
 bool claim_has_stopped(const struct pass *pass)
 {
     return pass->current && !strcmp(pass->current->retired, PREEMPTED);
+}
+
+/* Whether a node that the current plan uses has not all of its GPUs any more. */
+static bool is_taken_from(const struct pass *pass)
+{
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        const struct het_rank_node *place = &pass->current->rank_nodes[i];
+        const struct capacity_node *node =
+            pass_find_node(pass->snapshot, place->node_name);
+        if (!pass->has_succeeded[i] && node && node->free < place->gpu_count)
+            return true;
+    }
+    return false;
+}
+
+bool claim_stops_refused(struct pass *pass)
+{
+    bool is_claimed = sharing_must_yield(pass->snapshot) && is_taken_from(pass);
+    if (!is_claimed && !claim_has_stopped(pass))
+        return false;
+    generation_stop(pass, PREEMPTED);
+    const char *message = "a job of higher priority has its GPUs, and no other plan is "
+                          "made while the spec is refused";
+    pass_set(pass, "PlanFeasible", "False", PREEMPTED, message);
+    pass_set(pass, "Placed", "False", PREEMPTED, message);
+    pass_set(pass, "Running", "False", PREEMPTED, message);
+    pass->decision->summary = message;
+    return true;
 }

@@ -11,8 +11,10 @@
 
 #include "controller/reconcile/pass.h"
 
-/* After a claim was given up, the job lays no other for so long. */
-#define CLAIM_PAUSE_MS ((int64_t)300000)
+/* After a claim was given up, the job lays no other for so long; for twice as long after
+ * each more in a row, up to an hour. */
+#define CLAIM_PAUSE_MS     ((int64_t)300000)
+#define CLAIM_PAUSE_MAX_MS ((int64_t)3600000)
 
 enum claim_step {
     CLAIM_NOTHING, /* no plan would fit, whatever others gave up; or nobody has to */
@@ -29,5 +31,8 @@ enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t resta
 bool claim_is_waiting(struct pass *pass);
 /* Whether the current generation was stopped whole for such a claim. */
 bool claim_has_stopped(const struct pass *pass);
+/* A generation that goes on though the spec is refused cannot be planned anew within what
+ * a claim of higher priority leaves: stops it whole for one. True if it did, or had. */
+bool claim_stops_refused(struct pass *pass);
 
 #endif

@@ -160,12 +160,21 @@ size_t generation_fence_older(struct pass *pass, int64_t keep)
     return alive;
 }
 
+static bool has_pods(const struct snapshot *snapshot, int64_t generation)
+{
+    for (size_t i = 0; i < snapshot->pod_count; i++)
+        if (snapshot->pods[i].generation == generation && !snapshot->pods[i].is_gone)
+            return true;
+    return false;
+}
+
 void generation_drop_old(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
     for (size_t i = PLANS_KEPT; i < snapshot->plan_count; i++)
-        pass_delete(pass, PHASE_DELETE, &kube_config_map, snapshot->plans[i].name,
-                    snapshot->plans[i].uid, -1);
+        if (!has_pods(snapshot, snapshot->plans[i].generation))
+            pass_delete(pass, PHASE_DELETE, &kube_config_map, snapshot->plans[i].name,
+                        snapshot->plans[i].uid, -1);
 }
 
 void generation_retire(struct pass *pass, const char *trigger, int64_t restarts)

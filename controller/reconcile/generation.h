@@ -14,7 +14,7 @@ bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t 
  * ones stay while their plan stays, for people to read. Returns how many can still hold a
  * GPU or run a rank. */
 size_t generation_fence_older(struct pass *pass, int64_t keep);
-/* Deletes ConfigMaps of generations that are too old to be read. */
+/* Deletes ConfigMaps of generations that are too old to be read, and have no pod left. */
 void generation_drop_old(struct pass *pass);
 /* Writes on the ConfigMap of the current generation that it never starts again, as a rank
  * of it may still run on a node that nobody can reach; why, and `restarts`, which the

@@ -2,6 +2,7 @@
  * step of every run whatever happens. Plans come from the real hetplan ($HETPLAN). */
 #include "controller/simulation.h"
 
+#include "controller/decision.h"
 #include "controller/embedded/object.h"
 #include "controller/snapshot.h"
 #include "controller/timestamp.h"
@@ -736,6 +737,56 @@ START_TEST(lower_priority_is_preempted_whole_and_comes_back)
     ck_assert(runs("low"));
     ck_assert_int_eq(object_integer(job("low"), "status.restarts", 0), 0);
     check_quiet();
+}
+END_TEST
+
+/* Sets a field of a job's spec. */
+static void set_spec(const char *name, const char *path, const char *key, json_t *value)
+{
+    json_t *changed = json_deep_copy(job(name));
+    object_set(object_at(changed, path), key, value);
+    put(changed);
+}
+
+START_TEST(job_with_a_spec_that_is_refused_is_preempted_whole)
+{
+    put_classes();
+    put_ranked_job("low", 2, 14, "");
+    run_s(60);
+    ck_assert(runs("low"));
+    set_spec("low", "spec.resources", "maxGPUs", json_integer(1)); /* below minGPUs */
+    run_s(10);
+    check_condition("low", "Accepted", "False", "InvalidSpec");
+    ck_assert(runs("low"));
+    put_ranked_job("high", 4, 4, "high");
+    run_s(120);
+    ck_assert(runs("high"));
+    ck_assert(!runs("low"));
+    check_condition("low", "PlanFeasible", "False", "Preempted");
+    ck_assert_int_eq(gpus_of("low"), 0);
+    check_quiet();
+    set_spec("low", "spec.resources", "maxGPUs", json_integer(14));
+    run_s(60);
+    ck_assert(runs("low")); /* with what is left */
+}
+END_TEST
+
+/* The one that is asked says that it could shrink, and cannot. */
+START_TEST(claims_in_vain_become_rare_and_leave_little)
+{
+    put_ranked_job("stiff", 2, 14, "");
+    set_spec("stiff", "spec", "checkpoint", json_pack("{s:s}", "resharding", "SamePlan"));
+    run_s(120);
+    ck_assert(runs("stiff"));
+    put_ranked_job("second", 4, 4, "");
+    run_s(3 * 3600);
+    ck_assert(runs("stiff"));
+    ck_assert_int_eq(generation_now("stiff"), 1);
+    /* Pauses of 5, 10, 20, 40 and 60 minutes are 135 of the 180. */
+    int64_t claims = newest_generation(object_text(job("second"), "metadata.uid"));
+    ck_assert_int_ge(claims, 4);
+    ck_assert_int_le(claims, 6);
+    ck_assert_uint_le(embedded_count(server, "configmaps"), 1 + PLANS_KEPT + 1);
 }
 END_TEST
 
@@ -1744,6 +1795,8 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, higher_priority_is_served_first);
     tcase_add_test(scenarios, lower_priority_is_preempted_down_to_its_minimum);
     tcase_add_test(scenarios, lower_priority_is_preempted_whole_and_comes_back);
+    tcase_add_test(scenarios, job_with_a_spec_that_is_refused_is_preempted_whole);
+    tcase_add_test(scenarios, claims_in_vain_become_rare_and_leave_little);
     tcase_add_test(scenarios, nobody_is_preempted_for_a_plan_that_would_not_fit);
     tcase_add_test(scenarios,
                    elastic_job_makes_room_for_one_of_its_priority_after_its_cool_down);
