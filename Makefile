@@ -112,10 +112,10 @@ sim: $(B)/sim ## random simulation (SEEDS=1-2000; SEED=n: that one, with all tha
 	@$(B)/sim $(if $(SEED),--trace $(SEED),-j $(shell nproc) $(SEEDS))
 
 check: ## the fast part: unit tests and simulation, plain and under sanitizers
-	@tests/run-all unit sanitized
+	@tests/run-all unit simulated sanitized
 
 test: packages ## everything: check, and the real control plane
-	@tests/run-all unit sanitized e2e
+	@tests/run-all unit simulated sanitized e2e
 
 e2e: packages ## the cases on a real control plane
 	@tests/run-all e2e

@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Enough for the small clusters of simulations. */
-#define EFFORT 2000u
+/* Enough for the small clusters of simulations; `auto` would run all algorithms. */
+#define EFFORT    500u
+#define ALGORITHM "megatron"
 
 void inside_planner_fini(struct inside_planner *planner)
 {
@@ -68,6 +69,8 @@ void inside_planner_answer(void *context, const json_t *document, int64_t timeou
     int failed = het_question_read(arena, document, &question, &err);
     if (!failed) {
         question.options.effort = EFFORT;
+        if (!question.options.algorithm || !strcmp(question.options.algorithm, "auto"))
+            question.options.algorithm = ALGORITHM;
         failed = het_question_plan(arena, &question, &plan, &err);
     }
     if (failed) {

@@ -11,10 +11,12 @@
 enum { FOR_WORLD = 1, FOR_SCHEDULE, FOR_FAULTS, FOR_DEATHS, FOR_PLANNER };
 
 /* By then every back-off, cool-down, deadline and hourly cap of a random job is over. */
-#define REST_MS  ((int64_t)2 * 3600 * 1000)
-#define QUIET_MS ((int64_t)60 * 1000)
+#define REST_MS     ((int64_t)2 * 3600 * 1000)
+#define QUIET_MS    ((int64_t)60 * 1000)
+/* Of one moment; the busiest seeds need a few dozen. */
+#define MOST_ROUNDS 2000
 /* All is listed, planned and looked at again. */
-#define ANEW_MS  ((int64_t)180 * 1000)
+#define ANEW_MS     ((int64_t)180 * 1000)
 
 struct run {
     uint64_t seed;
@@ -26,8 +28,9 @@ struct run {
     struct inside_planner planner;
     struct dice schedule, fate, deaths;
     unsigned fault_per_mille, death_per_mille;
-    bool is_dying;
-    uint64_t faults, restarts, events, writes, digest;
+    size_t replicas;
+    bool is_dying, lists_lie;
+    uint64_t faults, restarts, events, writes, opinions, digest;
     char *broken;
 };
 
@@ -88,6 +91,34 @@ static char *state_of(const struct embedded_change *change)
     return text;
 }
 
+/* A job without what the controller thinks of other plans for it. */
+static json_t *without_opinion(const json_t *job)
+{
+    json_t *copy = json_deep_copy(job);
+    object_remove(copy, "metadata.resourceVersion");
+    object_remove(copy, "metadata.managedFields");
+    object_remove(copy, "status.lastReplanDecision");
+    json_t *conditions = object_at(copy, "status.conditions");
+    for (size_t i = json_array_size(conditions); i-- > 0;)
+        if (!strcmp(object_text(json_array_get(conditions, i), "type"), "PlanOutdated"))
+            json_array_remove(conditions, i);
+    return copy;
+}
+
+/* What a better plan would gain depends on the time at which it is asked: a controller
+ * that knows nothing asks again, says so in events, and may find other numbers. */
+static bool is_opinion(const struct embedded_change *change)
+{
+    if (!strcmp(change->plural, "events"))
+        return true;
+    if (strcmp(change->plural, "heterotrainingjobs") != 0 || !change->before ||
+        !change->after)
+        return false;
+    json_auto_t *before = without_opinion(change->before);
+    json_auto_t *after = without_opinion(change->after);
+    return json_equal(before, after);
+}
+
 static void on_change(void *context, const struct embedded_change *change)
 {
     struct run *run = context;
@@ -96,6 +127,7 @@ static void on_change(void *context, const struct embedded_change *change)
     json_dump_callback(object, digest_dump, run, JSON_COMPACT | JSON_SORT_KEYS);
     bool is_lease = !strcmp(change->plural, "leases");
     run->writes += change->by_client && !is_lease;
+    run->opinions += change->by_client && is_opinion(change);
     if (!run->trace)
         return;
     auto_free char *state = change->after ? state_of(change) : NULL;
@@ -119,6 +151,9 @@ static enum embedded_fault fault_of(void *context, const struct embedded_call *c
     };
     static const enum embedded_fault of_watches[] = { EMBEDDED_CUT, EMBEDDED_CUT,
                                                       EMBEDDED_ANSWER_410 };
+    static const enum embedded_fault of_lists[] = { EMBEDDED_EMPTY_LIST,
+                                                    EMBEDDED_PARTIAL_LIST,
+                                                    EMBEDDED_STALE_LIST };
     struct run *run = context;
     /* What was on its way when the controller died arrives, or does not. */
     if (run->is_dying)
@@ -129,16 +164,18 @@ static enum embedded_fault fault_of(void *context, const struct embedded_call *c
     enum embedded_fault fault = !strcmp(call->method, "WATCH")
                                     ? dice_pick(&run->fate, of_watches)
                                     : dice_pick(&run->fate, of_requests);
+    if (strstr(call->path, "limit=") && run->lists_lie && dice_chance(&run->fate, 500))
+        fault = dice_pick(&run->fate, of_lists);
     tell(run, "fault %d of %s %s", fault, call->method, call->path);
     return fault;
 }
 
-static void restart(struct run *run)
+static void restart(struct run *run, size_t replica)
 {
     run->restarts++;
     run->is_dying = true;
-    tell(run, "the controller dies");
-    simulation_restart_controller(run->simulation);
+    tell(run, "controller %zu dies", replica);
+    simulation_restart_replica(run->simulation, replica);
     run->is_dying = false;
 }
 
@@ -146,8 +183,21 @@ static void before_round(void *context, struct simulation *simulation)
 {
     struct run *run = context;
     (void)simulation;
-    if (dice_chance(&run->deaths, run->death_per_mille))
-        restart(run);
+    if (!dice_chance(&run->deaths, run->death_per_mille))
+        return;
+    size_t replica = dice_throw(&run->deaths, run->replicas);
+    if (run->replicas == 1 || dice_chance(&run->deaths, 500)) {
+        restart(run, replica);
+        return;
+    }
+    tell(run, "controller %zu stands still", replica);
+    simulation_freeze(run->simulation, replica);
+}
+
+static void thaw(struct run *run)
+{
+    for (size_t i = 0; run->replicas > 1 && i < run->replicas; i++)
+        simulation_thaw(run->simulation, i);
 }
 
 /* ---- the run ---- */
@@ -188,9 +238,13 @@ static void set_up(struct run *run)
         embedded_set_minor(run->server, 26);
     int64_t latency_ms = is_faulty ? dice_between(dice, 1, 500) : 0;
     embedded_set_random_faults(run->server, run->seed, 0, latency_ms);
+    run->lists_lie = getenv("LIES");
     embedded_set_faults(run->server, fault_of, run);
     simulation_before_round(run->simulation, before_round, run);
-    struct invariants_config config = { .is_late = is_faulty || is_deadly };
+    run->world.may_hold = dice_chance(dice, 300);
+    struct invariants_config config = { .is_late = is_faulty || is_deadly ||
+                                                   run->world.may_hold ||
+                                                   run->replicas > 1 };
     run->invariants = invariants_new(run->simulation, &config);
     embedded_observe(run->server, on_change, run);
 }
@@ -215,8 +269,11 @@ static void shake(struct run *run)
     for (int64_t i = 0; i < jobs; i++)
         happen(run, random_world_add_job(&run->world));
     int64_t events = dice_between(&run->schedule, 4, 16);
-    for (int64_t i = 0; i < events && go_on(run, random_pause_ms(&run->schedule)); i++)
+    for (int64_t i = 0; i < events && go_on(run, random_pause_ms(&run->schedule)); i++) {
         happen(run, random_world_shake(&run->world));
+        if (dice_chance(&run->schedule, 300))
+            thaw(run);
+    }
 }
 
 static void end_troubles(struct run *run)
@@ -224,12 +281,14 @@ static void end_troubles(struct run *run)
     run->fault_per_mille = 0;
     run->death_per_mille = 0;
     run->planner.fault_per_mille = 0;
+    thaw(run);
 }
 
 /* Nothing happens to the cluster, but everything to the connection. */
 static void disturb(struct run *run)
 {
     end_troubles(run);
+    random_world_admit(&run->world);
     if (!go_on(run, REST_MS))
         return;
     tell(run, "==> only the connection is bad for a while");
@@ -240,6 +299,22 @@ static void disturb(struct run *run)
     end_troubles(run);
     go_on(run, 60 * 1000);
     invariants_set_calm(run->invariants, false);
+}
+
+/* I8: a plan costs a few writes for each pod, and only what happens leads to a plan. The
+ * factors are about twice what the worst of thousands of seeds needed. */
+static void check_work(struct run *run)
+{
+    struct invariants_statistics seen = invariants_statistics(run->invariants);
+    uint64_t causes = seen.jobs_seen + run->events;
+    uint64_t most_plans = 2 * (causes + run->restarts) + run->faults +
+                          run->planner.faults;
+    uint64_t most_writes = 10 * seen.plans + 5 * seen.pods + 10 * causes +
+                           5 * run->restarts + 2 * (run->faults + run->planner.faults);
+    if (!run->broken && (seen.plans > most_plans || run->writes > most_writes))
+        run->broken = xasprintf("I8: %" PRIu64 " plans (%" PRIu64 " at most) and %" PRIu64
+                                " writes (%" PRIu64 " at most)",
+                                seen.plans, most_plans, run->writes, most_writes);
 }
 
 static void rest(struct run *run)
@@ -258,11 +333,13 @@ static void rest(struct run *run)
                                 run->writes - writes);
     /* The status says what is there, not what somebody remembers: a controller that
      * knows nothing has nothing to add. */
-    restart(run);
-    writes = run->writes;
-    if (go_on(run, ANEW_MS) && run->writes != writes)
+    for (size_t i = 0; i < run->replicas; i++)
+        restart(run, i);
+    writes = run->writes - run->opinions;
+    if (go_on(run, ANEW_MS) && run->writes - run->opinions != writes)
         run->broken = xasprintf("I5: %" PRIu64 " writes of a new controller at rest",
-                                run->writes - writes);
+                                run->writes - run->opinions - writes);
+    check_work(run);
 }
 
 struct random_run_result random_run(uint64_t seed, FILE *trace)
@@ -273,10 +350,13 @@ struct random_run_result random_run(uint64_t seed, FILE *trace)
                        .schedule = dice_of(seed, FOR_SCHEDULE),
                        .fate = dice_of(seed, FOR_FAULTS),
                        .deaths = dice_of(seed, FOR_DEATHS),
+                       .replicas = seed % 10 ? 1 : 2,
                        .digest = 0xcbf29ce484222325u };
     struct simulation_config config = { .inside = inside_planner_answer,
                                         .inside_context = &run.planner,
                                         .seed = seed,
+                                        .replicas = run.replicas,
+                                        .max_rounds = MOST_ROUNDS,
                                         .cluster = embedded_cluster_defaults };
     run.simulation = simulation_new(&config, NULL);
     run.server = simulation_server(run.simulation);

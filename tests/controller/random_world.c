@@ -550,8 +550,22 @@ static char *shake_profile(struct random_world *world)
     return xasprintf("profile %s/small times %d", ns, factor);
 }
 
+/* The controller hears nothing new of one kind, or hears all of it. */
+static char *shake_watches(struct random_world *world)
+{
+    static const char *const plurals[] = { "pods", "pods", "nodes", "configmaps",
+                                           "heterotrainingjobs" };
+    const char *plural = dice_pick(&world->dice, plurals);
+    bool held = world->may_hold && dice_chance(&world->dice, 600);
+    embedded_hold_watches(world->server, held ? plural : NULL, held);
+    return held ? xasprintf("watches of %s are held", plural)
+                : xstrdup("no watch is held");
+}
+
 char *random_world_shake(struct random_world *world)
 {
+    if (world->may_hold && dice_chance(&world->dice, 150))
+        return shake_watches(world);
     uint64_t face = dice_throw(&world->dice, 100);
     if (face < 45)
         return shake_node(world);
@@ -566,6 +580,22 @@ char *random_world_shake(struct random_world *world)
     if (face < 94)
         return remove_foreign_pods(world);
     return face < 97 ? shake_hook(world) : shake_profile(world);
+}
+
+void random_world_admit(struct random_world *world)
+{
+    embedded_hold_watches(world->server, NULL, false);
+    put_class(world, "missing", 0);
+}
+
+static void end_dry_runs(struct random_world *world)
+{
+    for (size_t i = 0; i < embedded_count(world->server, "heterotrainingjobs"); i++) {
+        const json_t *job = embedded_at(world->server, "heterotrainingjobs", i);
+        free(do_event(world, xasprintf("annotate job/%s/%s heterotrain.io/dry-run-",
+                                       object_text(job, "metadata.namespace"),
+                                       object_text(job, "metadata.name"))));
+    }
 }
 
 void random_world_heal(struct random_world *world)
@@ -592,7 +622,8 @@ void random_world_heal(struct random_world *world)
         free(do_event(world, xasprintf("gpus node/n%zu %d", i, world->gpus[i])));
     }
     free(remove_foreign_pods(world));
-    put_class(world, "missing", 0);
+    random_world_admit(world);
+    end_dry_runs(world);
     take_bystanders_away(world);
     embedded_cluster_set_hook(world->cluster, (struct embedded_hook){ 200, 100 });
     for (size_t i = 0; i < 2; i++)

@@ -18,6 +18,7 @@ struct random_world {
     int gpus[RANDOM_WORLD_NODES]; /* of node "n<i>" when it is well */
     uint64_t jobs_made, foreign_made;
     bool has_bystanders; /* objects with our names and labels that are not ours */
+    bool may_hold;       /* watches may stand still for a while */
 };
 
 /* Makes nodes, profile, priority classes and perhaps bystanders; no job. */
@@ -27,6 +28,9 @@ void random_world_build(struct random_world *world);
 char *random_world_add_job(struct random_world *world);
 /* Something happens. Returns what ("" if it could not), freed by the caller. */
 char *random_world_shake(struct random_world *world);
+/* The API server refuses nothing any more, as the priority class that is missing is made,
+ * and no watch is held. */
+void random_world_admit(struct random_world *world);
 /* Whether all bystanders are still there, if there were any. */
 bool random_world_has_bystanders(const struct random_world *world);
 /* All nodes are there, well, and ours; profile, classes and pods' hooks are well; there

@@ -160,11 +160,11 @@ static void put_job(const char *ns, const char *name, int planner_seed)
                name, ns, planner_seed, TIME_LIMIT_MS / 1000)));
 }
 
-/* Does what is due, until nothing is and no planner has said anything for 60 ms of real
- * time; a good one takes a tenth of that. The clock stands still. */
+/* Does what is due, until nothing is and no planner has said anything for 200 ms of real
+ * time; a good one takes a few, on an idle machine. The clock stands still. */
 static void settle(void)
 {
-    for (int quiet = 0; quiet < 6;) {
+    for (int quiet = 0; quiet < 20;) {
         int64_t now_ms = embedded_now_ms(server);
         size_t planners = controller_planners(controller);
         controller_step(controller, now_ms, now_ms);
@@ -173,7 +173,7 @@ static void settle(void)
             controller_poll_planners(controller, 10);
         bool is_over = controller_planners(controller) == planners &&
                        controller_next_ms(controller) > now_ms;
-        quiet = !is_over ? 0 : planners ? quiet + 1 : 6;
+        quiet = !is_over ? 0 : planners ? quiet + 1 : 20;
     }
 }
 

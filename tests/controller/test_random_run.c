@@ -23,12 +23,23 @@ START_TEST(same_seed_same_life)
 }
 END_TEST
 
+START_TEST(life_breaks_no_invariant)
+{
+    log_set_levels("off", NULL);
+    struct random_run_result result = random_run((uint64_t)_i, NULL);
+    ck_assert_msg(!result.broken, "seed %d: %s (make sim SEED=%d)", _i, result.broken,
+                  _i);
+    free(result.broken);
+}
+END_TEST
+
 Suite *test_random_run_suite(void)
 {
     Suite *suite = suite_create("random_run");
     TCase *cases = tcase_create("all");
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, same_seed_same_life);
+    tcase_add_loop_test(cases, life_breaks_no_invariant, 1, 21);
     suite_add_tcase(suite, cases);
     return suite;
 }

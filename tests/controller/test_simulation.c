@@ -7,6 +7,7 @@
 #include "controller/snapshot.h"
 #include "controller/timestamp.h"
 #include "tests/controller/api.h"
+#include "tests/controller/inside_planner.h"
 #include "tests/controller/objects.h"
 
 #include <check.h>
@@ -1333,6 +1334,40 @@ START_TEST(work_for_a_plan_is_bounded)
 }
 END_TEST
 
+/* Rubbish first, then what the planner's library says. */
+static void plan_late(void *context, const json_t *question, int64_t timeout_ms,
+                      struct planner_reply *ret)
+{
+    struct inside_planner *planner = context;
+    if (planner->questions++ < 2) {
+        ret->outcome = PLANNER_PLAN;
+        ret->output = planner->questions == 1 ? "{\"pipe" : "{\"kind\": \"Plan\"}";
+        return;
+    }
+    inside_planner_answer(planner, question, timeout_ms, ret);
+}
+
+START_TEST(planner_that_says_rubbish_is_asked_again)
+{
+    struct inside_planner planner = { .dice = dice_of(1, 1) };
+    struct simulation_config config = { .inside = plan_late,
+                                        .inside_context = &planner,
+                                        .seed = 1,
+                                        .cluster = embedded_cluster_defaults };
+    teardown();
+    simulation = simulation_new(&config, NULL);
+    server = simulation_server(simulation);
+    put_node("a-0", "A100-SXM4-40GB", 4);
+    put_profile();
+    put_job("j", 4);
+    run_s(1);
+    check_condition("j", "PlanFeasible", "False", "PlannerFailed");
+    run_s(60);
+    ck_assert(runs("j"));
+    inside_planner_fini(&planner);
+}
+END_TEST
+
 /* ---- each write, one by one ---- */
 
 struct one_fault {
@@ -1818,6 +1853,7 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, model_without_a_profile_is_estimated);
     tcase_add_test(scenarios, job_made_again_under_its_name_is_another);
     tcase_add_test(scenarios, work_for_a_plan_is_bounded);
+    tcase_add_test(scenarios, planner_that_says_rubbish_is_asked_again);
     suite_add_tcase(suite, scenarios);
     TCase *lives = tcase_create("lives");
     tcase_set_timeout(lives, 60);
