@@ -1,5 +1,6 @@
 #include "controller/job_spec.h"
 
+#include "controller/node_selector.h"
 #include "controller/timestamp.h"
 
 #include <stdarg.h>
@@ -174,6 +175,15 @@ static const struct choice hook_methods[] = {
     { "HTTP", "HTTP" },
     { "None", "None" },
 };
+static const struct choice spot_policies[] = {
+    { "Allow", "Allow" },
+    { "Forbid", "Forbid" },
+    { "PreferOnDemand", "PreferOnDemand" },
+};
+static const struct choice shared_policies[] = {
+    { "Forbid", "Forbid" },
+    { "Allow", "Allow" },
+};
 static const struct choice profile_kinds[] = {
     { "ModelProfile", "namespaced" },
     { "ClusterModelProfile", "cluster" },
@@ -184,8 +194,7 @@ static const struct choice profile_kinds[] = {
 static const struct {
     const char *path, *only; /* the one value that is accepted; NULL: must be absent */
 } unsupported[] = {
-    { "resources.nodeAffinity", NULL },        { "resources.spotPolicy", "Allow" },
-    { "resources.sharedGPUPolicy", "Forbid" }, { "planner.objective", "MaxThroughput" },
+    { "planner.objective", "MaxThroughput" },
     { "runtime.argsPolicy", "EnvOnly" },
 };
 
@@ -242,19 +251,23 @@ static void read_gpu_types(struct reader *reader, struct job_spec *spec)
         type->min_gpus = read_integer(&entry, "minGPUs", 0, 0, 65536);
         type->max_gpus = read_integer(&entry, "maxGPUs", 0, 0, 65536);
         type->preference = read_integer(&entry, "preference", 0, -100, 100);
-        const char *resource =
-            read_text(&entry, "resourceName", JOB_SPEC_GPU_RESOURCE, 253);
+        type->resource = read_text(&entry, "resourceName", NULL, 317);
         if (!type->name)
             refuse(&entry, "InvalidSpec", "spec.resources.gpuTypes[%zu].name: is missing",
                    i);
         if (type->max_gpus && type->min_gpus > type->max_gpus)
             refuse(&entry, "InvalidSpec",
                    "spec.resources.gpuTypes[%zu]: minGPUs is above maxGPUs", i);
-        if (strcmp(resource, JOB_SPEC_GPU_RESOURCE))
-            refuse(&entry, "Unsupported",
-                   "spec.resources.gpuTypes[%zu].resourceName: only %s is supported by "
-                   "this release",
-                   i, JOB_SPEC_GPU_RESOURCE);
+        if (type->resource && !strchr(type->resource, '/'))
+            refuse(&entry, "InvalidSpec",
+                   "spec.resources.gpuTypes[%zu].resourceName: must be an extended "
+                   "resource such as nvidia.com/gpu",
+                   i);
+        for (size_t k = 0; type->name && k < i; k++)
+            if (!strcmp(spec->gpu_types[k].name, type->name))
+                refuse(&entry, "InvalidSpec",
+                       "spec.resources.gpuTypes[%zu].name: %s is named twice", i,
+                       type->name);
         reader->reason = entry.reason;
     }
 }
@@ -276,6 +289,15 @@ static void read_microbatch_sizes(struct reader *reader, struct job_spec *spec)
             "spec.training.microBatchSizes: must be a list of at most 16 whole numbers "
             "from 1 to 65536");
     spec->microbatch_sizes = list;
+}
+
+const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
+                                                  const char *type)
+{
+    for (size_t i = 0; i < spec->gpu_type_count; i++)
+        if (!strcmp(spec->gpu_types[i].name, type))
+            return &spec->gpu_types[i];
+    return NULL;
 }
 
 bool job_spec_is_ours(const json_t *job)
@@ -373,6 +395,42 @@ static void read_model(struct reader *reader, struct job_spec *spec)
     read_microbatch_sizes(reader, spec);
 }
 
+static const json_t *template_affinity(const json_t *pod_template)
+{
+    return find(pod_template, "spec.affinity.nodeAffinity."
+                              "requiredDuringSchedulingIgnoredDuringExecution");
+}
+
+const json_t *job_spec_template_affinity(const struct job_spec *spec)
+{
+    return template_affinity(spec->pod_template);
+}
+
+static void check_selector(struct reader *reader, const json_t *selector,
+                           const char *what)
+{
+    struct het_error err;
+    if (node_selector_check(selector, what, &err) < 0)
+        refuse(reader, "InvalidSpec", "%s", err.message);
+}
+
+/* Both are checked here, as a pod that carries them joined would be refused whole. */
+static void read_affinity(struct reader *reader, struct job_spec *spec)
+{
+    const json_t *own = template_affinity(json_object_get(reader->spec, "podTemplate"));
+    spec->node_affinity = read_object(reader, "resources.nodeAffinity");
+    check_selector(reader, spec->node_affinity, "spec.resources.nodeAffinity");
+    check_selector(reader, own,
+                   "spec.podTemplate.spec.affinity.nodeAffinity."
+                   "requiredDuringSchedulingIgnoredDuringExecution");
+    size_t terms = node_selector_join_count(spec->node_affinity, own);
+    if (terms > NODE_SELECTOR_MAX_TERMS)
+        refuse(reader, "InvalidSpec",
+               "spec.resources.nodeAffinity: its terms times those of the template's "
+               "node affinity are %zu, at most %zu are accepted",
+               terms, NODE_SELECTOR_MAX_TERMS);
+}
+
 static void read_resources(struct reader *reader, struct job_spec *spec)
 {
     spec->min_gpus = read_integer(reader, "resources.minGPUs", 1, 1, 65536);
@@ -382,7 +440,32 @@ static void read_resources(struct reader *reader, struct job_spec *spec)
                "spec.resources: minGPUs (%lld) is above maxGPUs (%lld)",
                (long long)spec->min_gpus, (long long)spec->max_gpus);
     spec->node_selector = read_object(reader, "resources.nodeSelector");
+    read_affinity(reader, spec);
+    const char *spot = READ_CHOICE(reader, "resources.spotPolicy", spot_policies);
+    spec->spot_policy = !strcmp(spot, "Forbid")           ? SPOT_FORBID
+                        : !strcmp(spot, "PreferOnDemand") ? SPOT_PREFER_ON_DEMAND
+                                                          : SPOT_ALLOW;
+    const char *shared =
+        READ_CHOICE(reader, "resources.sharedGPUPolicy", shared_policies);
+    spec->allows_shared_gpus = !strcmp(shared, "Allow");
     read_gpu_types(reader, spec);
+}
+
+static void read_topology_keys(struct reader *reader, struct job_spec *spec)
+{
+    const json_t *list = find(reader->spec, "planner.topologyKeys");
+    size_t count = json_array_size(list);
+    bool good = !list || (json_is_array(list) && count <= JOB_SPEC_MAX_TOPOLOGY);
+    for (size_t i = 0; good && i < count; i++) {
+        const json_t *key = json_array_get(list, i);
+        good = json_is_string(key) && json_string_length(key) && is_plain_text(key);
+        spec->topology_keys[i] = json_string_value(key);
+    }
+    if (!good)
+        refuse(reader, "InvalidSpec",
+               "spec.planner.topologyKeys: must be a list of at most %d label keys",
+               JOB_SPEC_MAX_TOPOLOGY);
+    spec->topology_key_count = good ? count : 0;
 }
 
 static void read_planner(struct reader *reader, struct job_spec *spec)
@@ -395,6 +478,7 @@ static void read_planner(struct reader *reader, struct job_spec *spec)
     spec->planner_timeout_ms =
         1000 * read_integer(reader, "planner.timeoutSeconds", 30, 1, 3600);
     spec->constraints = read_object(reader, "planner.constraints");
+    read_topology_keys(reader, spec);
     spec->memory_headroom_percent =
         read_integer(reader, "planner.constraints.memoryHeadroomPercent", 8, 0, 90);
 }

@@ -13,7 +13,10 @@
 #define JOB_SPEC_MAX_BYTES     ((size_t)256 << 10)
 #define JOB_SPEC_MAX_GPU_TYPES 16
 #define JOB_SPEC_MANAGED_BY    "heterotrain.io/controller"
+#define JOB_SPEC_MAX_TOPOLOGY  8
+/* What GPUs are asked for by where a job does not say: the first that a node offers. */
 #define JOB_SPEC_GPU_RESOURCE  "nvidia.com/gpu"
+#define JOB_SPEC_AMD_RESOURCE  "amd.com/gpu"
 
 /* Labels of all children of a job. */
 #define LABEL_JOB_NAME        "heterotrain.io/job-name"
@@ -76,9 +79,11 @@ enum hook_method { HOOK_SIGNAL, HOOK_HTTP, HOOK_NONE };
 
 /* Which plans can load a checkpoint of another plan. */
 enum resharding { RESHARDING_ANY, RESHARDING_SAME_PIPELINE, RESHARDING_SAME_PLAN };
+enum spot_policy { SPOT_ALLOW, SPOT_FORBID, SPOT_PREFER_ON_DEMAND };
 
 struct job_gpu_type {
     const char *name;
+    const char *resource;       /* NULL: the node's own, nvidia.com/gpu or amd.com/gpu */
     int64_t min_gpus, max_gpus; /* max 0: no limit */
     int64_t preference;
 };
@@ -106,13 +111,18 @@ struct job_spec {
 
     int64_t min_gpus, max_gpus; /* max 0: no limit */
     struct job_gpu_type gpu_types[JOB_SPEC_MAX_GPU_TYPES];
-    size_t gpu_type_count; /* 0: any type that the profile covers */
-    const json_t *node_selector;
+    size_t gpu_type_count;       /* 0: any type that the profile covers */
+    const json_t *node_selector; /* labels, or NULL */
+    const json_t *node_affinity; /* v1.NodeSelector, or NULL */
+    enum spot_policy spot_policy;
+    bool allows_shared_gpus;
 
     const char *algorithm; /* as hetplan calls it: "auto", "metis", "megatron" */
     int64_t seed, effort, planner_timeout_ms;
     int64_t memory_headroom_percent;
-    const json_t *constraints; /* object or NULL */
+    const json_t *constraints;                        /* object or NULL */
+    const char *topology_keys[JOB_SPEC_MAX_TOPOLOGY]; /* closest first */
+    size_t topology_key_count;                        /* 0: the installation's */
 
     enum replan_mode replan_mode;
     int64_t debounce_ms, cooldown_ms, node_failure_grace_ms;
@@ -155,6 +165,11 @@ bool job_spec_is_ours(const json_t *job);
  * created_wall_ms, is_suspended, and what it takes to end it by default; the strings are
  * borrowed from `job`. */
 void job_spec_read_identity(const json_t *job, struct job_spec *ret);
+/* The entry of spec.resources.gpuTypes for `type`; NULL if there is none. */
+const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
+                                                  const char *type);
+/* The template's own required node affinity (v1.NodeSelector), or NULL. */
+const json_t *job_spec_template_affinity(const struct job_spec *spec);
 /* Reads and validates. On failure `*ret_reason` is the condition reason: "InvalidSpec"
  * (the user must change the named field) or "Unsupported" (a field this release does not
  * act on, docs/api.md), and `err` says which field and what to change. Everything is

@@ -322,33 +322,73 @@ static bool is_sidecar(const json_t *container)
     return policy && !strcmp(policy, "Always");
 }
 
-int64_t het_pod_request(const json_t *pod, const char *resource, int milli)
+struct het_pod_request het_pod_request_parts(const json_t *pod, const char *resource,
+                                             int milli)
 {
     const json_t *spec = get(pod, "spec");
-    const json_t *overhead = get(get(spec, "overhead"), resource);
     const json_t *whole = get(spec, "resources");
-    if (get(get(whole, "requests"), resource) || get(get(whole, "limits"), resource))
-        return add_saturated(resources_request(whole, resource, milli),
-                             quantity_of(overhead, milli));
-
-    int64_t running = 0, sidecars = 0, starting = 0;
+    struct het_pod_request request = {
+        .overhead = quantity_of(get(get(spec, "overhead"), resource), milli),
+        .is_whole = get(get(whole, "requests"), resource) ||
+                    get(get(whole, "limits"), resource),
+    };
+    if (request.is_whole) {
+        request.running = resources_request(whole, resource, milli);
+        return request;
+    }
+    int64_t sidecars = 0;
     const json_t *containers = get(spec, "containers");
     for (size_t i = 0; i < json_array_size(containers); i++)
-        running = add_saturated(
-            running, resources_request(get(json_array_get(containers, i), "resources"),
-                                       resource, milli));
+        request.running = add_saturated(
+            request.running,
+            resources_request(get(json_array_get(containers, i), "resources"), resource,
+                              milli));
     const json_t *init = get(spec, "initContainers");
     for (size_t i = 0; i < json_array_size(init); i++) {
         const json_t *container = json_array_get(init, i);
-        int64_t request = resources_request(get(container, "resources"), resource, milli);
-        int64_t peak = add_saturated(sidecars, request);
-        starting = peak > starting ? peak : starting;
+        int64_t own = resources_request(get(container, "resources"), resource, milli);
+        int64_t peak = add_saturated(sidecars, own);
+        request.starting = peak > request.starting ? peak : request.starting;
         if (is_sidecar(container))
             sidecars = peak;
     }
-    running = add_saturated(running, sidecars);
-    return add_saturated(running > starting ? running : starting,
-                         quantity_of(overhead, milli));
+    request.running = add_saturated(request.running, sidecars);
+    return request;
+}
+
+int64_t het_pod_request(const json_t *pod, const char *resource, int milli)
+{
+    struct het_pod_request request = het_pod_request_parts(pod, resource, milli);
+    int64_t peak = request.running > request.starting ? request.running
+                                                      : request.starting;
+    return add_saturated(peak, request.overhead);
+}
+
+static void add_names(json_t *names, const json_t *amounts)
+{
+    const char *name;
+    json_t *amount;
+    json_object_foreach ((json_t *)(uintptr_t)amounts, name, amount)
+        json_object_set_new(names, name, json_true());
+}
+
+static void add_resource_names(json_t *names, const json_t *resources)
+{
+    add_names(names, get(resources, "requests"));
+    add_names(names, get(resources, "limits"));
+}
+
+void het_pod_resources(const json_t *pod, json_t *names)
+{
+    const json_t *spec = get(pod, "spec");
+    static const char *const lists[] = { "containers", "initContainers" };
+    for (size_t k = 0; k < 2; k++) {
+        const json_t *containers = get(spec, lists[k]);
+        for (size_t i = 0; i < json_array_size(containers); i++)
+            add_resource_names(names, get(json_array_get(containers, i), "resources"));
+    }
+    add_resource_names(names, get(spec, "resources"));
+    add_names(names, get(spec, "overhead"));
 }
 
 int het_pod_holds(const json_t *pod)

@@ -57,6 +57,23 @@ void het_node_read_gpus(struct het_arena *arena, const json_t *node, const char 
 void het_node_read(struct het_arena *arena, const json_t *node, const char *resource,
                    const struct het_hardware *hardware, struct het_node_facts *ret);
 
+/* The parts of a pod's effective request for one resource,
+ *
+ *   max(running, starting) + overhead
+ *
+ *   running   sum of containers and sidecars; or, if `is_whole`, the pod-level request
+ *   starting  running max over init containers, on top of the sidecars before them
+ *
+ * limits count where requests are missing. Milli-units if `milli`, else whole units. */
+struct het_pod_request {
+    int64_t running, starting, overhead;
+    bool is_whole;
+};
+struct het_pod_request het_pod_request_parts(const json_t *pod, const char *resource,
+                                             int milli);
+/* Sets `names`[r] (an object) for every resource that some part of the pod names. */
+void het_pod_resources(const json_t *pod, json_t *names);
+
 /* Effective request of a Pod for `resource`: max(sum of containers + sidecars, running
  * max over init containers) + overhead; limits count where requests are missing;
  * pod-level resources win. Milli-units (for cpu) if `milli`, else whole units (devices,

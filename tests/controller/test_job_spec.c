@@ -62,6 +62,9 @@ START_TEST(absent_fields_take_the_defaults)
     ck_assert_int_eq(spec.hook_timeout_ms, 120000);
     ck_assert_str_eq(spec.hook_path, "/checkpoint");
     ck_assert_int_eq(spec.termination_grace_s, 30);
+    ck_assert_int_eq(spec.spot_policy, SPOT_ALLOW);
+    ck_assert(!spec.allows_shared_gpus);
+    ck_assert_uint_eq(spec.topology_key_count, 0);
 }
 END_TEST
 
@@ -70,7 +73,9 @@ START_TEST(given_fields_are_read)
     json_auto_t *job = job_with(
         "{'model': {'profileRef': {'kind': 'ClusterModelProfile'}}, 'resources': "
         "{'minGPUs': 2, 'maxGPUs': 8, 'gpuTypes': [{'name': 'T4', 'maxGPUs': 3, "
-        "'preference': -5}]}, 'planner': {'algorithm': 'Metis', 'seed': 7, "
+        "'preference': -5, 'resourceName': 'x.io/t4'}], 'spotPolicy': 'PreferOnDemand', "
+        "'sharedGPUPolicy': 'Allow', 'nodeAffinity': {'nodeSelectorTerms': []}}, "
+        "'planner': {'algorithm': 'Metis', 'seed': 7, 'topologyKeys': ['rack'], "
         "'effort': 'Low'}, 'replanPolicy': {'mode': 'Manual', 'debounceSeconds': "
         "1}, 'checkpoint': {'storageURI': 'pvc://x', 'onDisruption': {'method': 'HTTP', "
         "'timeoutSeconds': 7, 'http': {'port': 8476, 'path': '/save'}}}, 'runtime': "
@@ -87,6 +92,14 @@ START_TEST(given_fields_are_read)
     ck_assert_uint_eq(spec.gpu_type_count, 1);
     ck_assert_str_eq(spec.gpu_types[0].name, "T4");
     ck_assert_int_eq(spec.gpu_types[0].preference, -5);
+    ck_assert_str_eq(spec.gpu_types[0].resource, "x.io/t4");
+    ck_assert_ptr_eq(job_spec_find_gpu_type(&spec, "T4"), &spec.gpu_types[0]);
+    ck_assert_ptr_null(job_spec_find_gpu_type(&spec, "V100"));
+    ck_assert_int_eq(spec.spot_policy, SPOT_PREFER_ON_DEMAND);
+    ck_assert(spec.allows_shared_gpus);
+    ck_assert_ptr_nonnull(spec.node_affinity);
+    ck_assert_uint_eq(spec.topology_key_count, 1);
+    ck_assert_str_eq(spec.topology_keys[0], "rack");
     ck_assert_str_eq(spec.algorithm, "metis");
     ck_assert_int_eq(spec.effort, 100000);
     ck_assert_int_eq(spec.replan_mode, REPLAN_MANUAL);
@@ -161,6 +174,8 @@ START_TEST(defaults_are_those_of_the_schema)
     ck_assert_int_eq(theirs.profile_is_cluster, ours.profile_is_cluster);
     ck_assert_int_eq(theirs.min_gpus, ours.min_gpus);
     ck_assert_int_eq(theirs.max_gpus, ours.max_gpus);
+    ck_assert_int_eq(theirs.spot_policy, ours.spot_policy);
+    ck_assert_int_eq(theirs.allows_shared_gpus, ours.allows_shared_gpus);
     ck_assert_str_eq(theirs.algorithm, ours.algorithm);
     ck_assert_int_eq(theirs.seed, ours.seed);
     ck_assert_int_eq(theirs.effort, ours.effort);
@@ -214,10 +229,19 @@ static const struct {
       "minGPUs (9) is above" },
     { "{'resources': {'gpuTypes': [{}]}}", "InvalidSpec",
       "gpuTypes[0].name: is missing" },
-    { "{'resources': {'gpuTypes': [{'name': 'x', 'resourceName': 'amd.com/gpu'}]}}",
-      "Unsupported", "gpuTypes[0].resourceName" },
-    { "{'resources': {'spotPolicy': 'Forbid'}}", "Unsupported",
-      "spec.resources.spotPolicy" },
+    { "{'resources': {'gpuTypes': [{'name': 'x', 'resourceName': 'gpu'}]}}",
+      "InvalidSpec", "gpuTypes[0].resourceName" },
+    { "{'resources': {'gpuTypes': [{'name': 'x'}, {'name': 'x'}]}}", "InvalidSpec",
+      "gpuTypes[1].name: x is named twice" },
+    { "{'resources': {'spotPolicy': 'Never'}}", "InvalidSpec", "spotPolicy" },
+    { "{'resources': {'sharedGPUPolicy': 'Maybe'}}", "InvalidSpec", "sharedGPUPolicy" },
+    { "{'resources': {'nodeAffinity': {'nodeSelectorTerms': [{'matchExpressions': "
+      "[{'key': 'x', 'operator': 'Is'}]}]}}}",
+      "InvalidSpec", "spec.resources.nodeAffinity.nodeSelectorTerms[0]" },
+    { "{'podTemplate': {'spec': {'affinity': {'nodeAffinity': "
+      "{'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': [3]}}}}}}",
+      "InvalidSpec", "spec.podTemplate.spec.affinity" },
+    { "{'planner': {'topologyKeys': ['a', '']}}", "InvalidSpec", "topologyKeys" },
     { "{'planner': {'algorithm': 'Exhaustive'}}", "Unsupported",
       "Exhaustive is not supported" },
     { "{'planner': {'algorithm': 'Best'}}", "InvalidSpec", "Best is not one of" },
