@@ -1,44 +1,98 @@
 #include "controller/capacity.h"
 
-#include "controller/job_spec.h"
+#include "controller/node_selector.h"
+#include "controller/node_state.h"
+#include "controller/pod_need.h"
+#include "controller/quantity.h"
 #include "controller/strmap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* Names of resources are small numbers inside; the first ones are known. */
+enum { CPU, MEMORY, STORAGE, PODS, KNOWN_RESOURCES };
+#define NO_RESOURCE UINT32_MAX
+
+static const char *const known_resources[KNOWN_RESOURCES] = {
+    [CPU] = "cpu",
+    [MEMORY] = "memory",
+    [STORAGE] = "ephemeral-storage",
+    [PODS] = POD_NEED_PODS,
+};
+
+struct amount {
+    uint32_t resource;
+    int64_t amount;
+};
+
+/* One resource of a node. */
+struct stock {
+    uint32_t resource;
+    int64_t allocatable; /* INT64_MAX: not limited */
+    int64_t foreign;     /* of pods that are not ours */
+    int64_t reserved;    /* of all our jobs */
+};
+
 struct node {
     char *name;
     json_t *object; /* NULL: pods speak of it, but there is no such node */
-    char *type;     /* canonical GPU type; NULL: no GPU */
-    char *unusable; /* NULL: usable */
-    uint64_t memory_bytes;
-    int64_t allocatable;
-    int64_t state_changed_ms; /* usable, taints or allocatable changed last */
-    int64_t foreign;          /* GPUs of pods that are not ours */
-    int64_t reserved;         /* GPUs of all our jobs */
+    struct node_state state;
+    struct stock *stocks;
+    size_t stock_count, stock_capacity;
+    bool has_gpus;
+    int64_t state_changed_ms; /* usable, taints or allocatable GPUs changed last */
+    int64_t leaving_since_ms;
 };
 
+/* A job on one node: its pods there, and what its plan will put there. */
 struct share {
     struct node *node;
-    int64_t gpus;
+    struct pod *pods;     /* linked by next */
+    int64_t planned_gpus; /* 0: none */
+    const char *planned_type;
+    struct amount *counted; /* what is added to the node's stocks */
+    size_t counted_count;
+};
+
+/* What pods of a job ask for; see pod_need.h. */
+struct shape {
+    struct {
+        uint32_t resource;
+        struct pod_need need; /* its name is not set */
+    } * needs;
+    size_t need_count;
+    struct {
+        char *type;
+        uint32_t resource; /* NO_RESOURCE: the node's own */
+    } * rules;
+    size_t rule_count;
 };
 
 /* One of our jobs. */
 struct job {
     char *key;
-    bool is_alive; /* the job is there and not finished: its plan holds GPUs */
-    struct pod **pods;
-    size_t pod_count, pod_capacity;
+    json_t *spec; /* while the job is there and not finished: its plan holds resources */
+    struct shape shape;
     struct plan **plans;
     size_t plan_count, plan_capacity;
-    struct share *shares; /* what is added to nodes[].reserved, by node */
-    size_t share_count;
+    struct share **shares; /* by the names of their nodes */
+    size_t share_count, share_capacity;
+    size_t pod_count;
 };
 
 struct pod {
-    struct node *node; /* NULL: nowhere yet */
-    struct job *job;   /* NULL: foreign */
-    int64_t gpus, generation;
+    struct pod *next; /* of its share */
+    struct node *node;
+    struct job *job; /* NULL: foreign */
+    int64_t generation;
+    uint32_t amount_count;
+    struct amount amounts[];
+};
+
+struct plan_share {
+    struct node *node;
+    char *type;
+    int64_t gpus;
 };
 
 struct plan {
@@ -46,21 +100,75 @@ struct plan {
     int64_t generation;
     bool is_retired; /* stopped for good: reserves nothing */
     bool is_claim;   /* on GPUs that others hold (peers.h) */
-    struct share *shares;
+    struct plan_share *shares;
     size_t share_count;
 };
 
 struct capacity {
     const struct het_hardware *hardware;
+    const struct settings *settings;
     struct node **nodes; /* by name */
     size_t node_count, node_capacity;
     struct strmap pods, plans, jobs; /* by uid, uid, key */
+    struct strmap resources;         /* name -> &resource_names[number] */
+    char **resource_names;           /* [CAPACITY_MAX_RESOURCES] */
+    uint32_t resource_count;
 };
+
+/* ---- resources ---- */
+
+static uint32_t find_resource(const struct capacity *capacity, const char *name)
+{
+    char **slot = strmap_find(&capacity->resources, name);
+    return slot ? (uint32_t)(slot - capacity->resource_names) : NO_RESOURCE;
+}
+
+/* NO_RESOURCE if there are too many. */
+static uint32_t get_resource(struct capacity *capacity, const char *name)
+{
+    uint32_t resource = find_resource(capacity, name);
+    if (resource != NO_RESOURCE || capacity->resource_count == CAPACITY_MAX_RESOURCES)
+        return resource;
+    char **slot = &capacity->resource_names[capacity->resource_count];
+    *slot = xstrdup(name);
+    strmap_set(&capacity->resources, name, slot);
+    return capacity->resource_count++;
+}
+
+static struct stock *find_stock(const struct node *node, uint32_t resource)
+{
+    for (size_t i = 0; i < node->stock_count; i++)
+        if (node->stocks[i].resource == resource)
+            return &node->stocks[i];
+    return NULL;
+}
+
+/* What a node has of a resource that it does not report. */
+static int64_t unreported(uint32_t resource)
+{
+    return resource < KNOWN_RESOURCES ? INT64_MAX : 0;
+}
+
+static struct stock *get_stock(struct node *node, uint32_t resource)
+{
+    struct stock *stock = find_stock(node, resource);
+    if (stock)
+        return stock;
+    ARRAY_RESERVE(node->stocks, &node->stock_capacity, node->stock_count + 1);
+    stock = &node->stocks[node->stock_count++];
+    *stock = (struct stock){ .resource = resource, .allocatable = unreported(resource) };
+    return stock;
+}
 
 struct capacity *capacity_new(void)
 {
     struct capacity *capacity = xcalloc(1, sizeof *capacity);
     capacity->hardware = het_hardware_builtin();
+    capacity->settings = settings_default();
+    capacity->resource_names =
+        xcalloc(CAPACITY_MAX_RESOURCES, sizeof *capacity->resource_names);
+    for (size_t i = 0; i < KNOWN_RESOURCES; i++)
+        get_resource(capacity, known_resources[i]);
     return capacity;
 }
 
@@ -68,44 +176,74 @@ static void free_plan(struct plan *plan)
 {
     if (!plan)
         return;
+    for (size_t i = 0; i < plan->share_count; i++)
+        free(plan->shares[i].type);
     free(plan->shares);
     free(plan);
+}
+
+static void shape_fini(struct shape *shape)
+{
+    for (size_t i = 0; i < shape->rule_count; i++)
+        free(shape->rules[i].type);
+    free(shape->rules);
+    free(shape->needs);
+    *shape = (struct shape){ 0 };
+}
+
+static void free_share(struct share *share)
+{
+    free(share->counted);
+    free(share);
+}
+
+static void free_job(struct job *job)
+{
+    if (!job)
+        return;
+    for (size_t i = 0; i < job->share_count; i++)
+        free_share(job->shares[i]);
+    shape_fini(&job->shape);
+    json_decref(job->spec);
+    free(job->shares);
+    free(job->plans);
+    free(job->key);
+    free(job);
+}
+
+static void free_node(struct node *node)
+{
+    node_state_fini(&node->state);
+    json_decref(node->object);
+    free(node->stocks);
+    free(node->name);
+    free(node);
 }
 
 void capacity_free(struct capacity *capacity)
 {
     if (!capacity)
         return;
-    for (size_t i = 0; i < capacity->node_count; i++) {
-        struct node *node = capacity->nodes[i];
-        json_decref(node->object);
-        free(node->name);
-        free(node->type);
-        free(node->unusable);
-        free(node);
-    }
+    for (size_t i = 0; i < capacity->node_count; i++)
+        free_node(capacity->nodes[i]);
     free(capacity->nodes);
     for (size_t i = 0; i < capacity->pods.capacity; i++)
         free(capacity->pods.slots[i].value);
     for (size_t i = 0; i < capacity->plans.capacity; i++)
         free_plan(capacity->plans.slots[i].value);
-    for (size_t i = 0; i < capacity->jobs.capacity; i++) {
-        struct job *job = capacity->jobs.slots[i].value;
-        if (!job)
-            continue;
-        free(job->key);
-        free(job->pods);
-        free(job->plans);
-        free(job->shares);
-        free(job);
-    }
+    for (size_t i = 0; i < capacity->jobs.capacity; i++)
+        free_job(capacity->jobs.slots[i].value);
+    for (size_t i = 0; i < capacity->resource_count; i++)
+        free(capacity->resource_names[i]);
+    free(capacity->resource_names);
     strmap_fini(&capacity->pods);
     strmap_fini(&capacity->plans);
     strmap_fini(&capacity->jobs);
+    strmap_fini(&capacity->resources);
     free(capacity);
 }
 
-/* ---- nodes ---- */
+/* ---- finding nodes, jobs, shares ---- */
 
 /* Where `name` is, or belongs, in nodes[]. */
 static size_t node_position(const struct capacity *capacity, const char *name,
@@ -152,16 +290,416 @@ static struct node *get_node(struct capacity *capacity, const char *name)
     return node;
 }
 
-static bool same_text(const char *a, const char *b)
+static struct job *get_job(struct capacity *capacity, const char *key)
 {
-    return a == b || (a && b && !strcmp(a, b));
+    struct job *job = strmap_find(&capacity->jobs, key);
+    if (!job) {
+        job = xcalloc(1, sizeof *job);
+        job->key = xstrdup(key);
+        strmap_set(&capacity->jobs, key, job);
+    }
+    return job;
 }
 
-static void set_text(char **text, const char *value)
+static void forget_job_if_empty(struct capacity *capacity, struct job *job)
 {
-    free(*text);
-    *text = value ? xstrdup(value) : NULL;
+    if (job->spec || job->pod_count || job->plan_count)
+        return;
+    strmap_remove(&capacity->jobs, job->key);
+    free_job(job);
 }
+
+static size_t share_position(const struct job *job, const struct node *node, bool *found)
+{
+    size_t low = 0, high = job->share_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(job->shares[middle]->node->name, node->name);
+        if (!order) {
+            *found = true;
+            return middle;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *found = false;
+    return low;
+}
+
+static struct share *find_share(const struct job *job, const struct node *node)
+{
+    bool found = false;
+    size_t position = job ? share_position(job, node, &found) : 0;
+    return found ? job->shares[position] : NULL;
+}
+
+static struct share *get_share(struct job *job, struct node *node)
+{
+    bool found;
+    size_t position = share_position(job, node, &found);
+    if (found)
+        return job->shares[position];
+    struct share *share = xcalloc(1, sizeof *share);
+    share->node = node;
+    ARRAY_RESERVE(job->shares, &job->share_capacity, job->share_count + 1);
+    memmove(job->shares + position + 1, job->shares + position,
+            (job->share_count - position) * sizeof *job->shares);
+    job->shares[position] = share;
+    job->share_count++;
+    return share;
+}
+
+static bool is_empty(const struct share *share)
+{
+    return !share->pods && !share->planned_gpus && !share->counted_count;
+}
+
+static void drop_empty_shares(struct job *job)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < job->share_count; i++) {
+        if (is_empty(job->shares[i]))
+            free_share(job->shares[i]);
+        else
+            job->shares[kept++] = job->shares[i];
+    }
+    job->share_count = kept;
+}
+
+static void drop_empty_share(struct job *job, struct share *share)
+{
+    bool found;
+    size_t position = share_position(job, share->node, &found);
+    if (!is_empty(share))
+        return;
+    job->share_count--;
+    memmove(job->shares + position, job->shares + position + 1,
+            (job->share_count - position) * sizeof *job->shares);
+    free_share(share);
+}
+
+/* ---- what fits ---- */
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t counted_of(const struct share *share, uint32_t resource)
+{
+    for (size_t i = 0; share && i < share->counted_count; i++)
+        if (share->counted[i].resource == resource)
+            return share->counted[i].amount;
+    return 0;
+}
+
+/* What is left of a resource for the job that has `share` there (NULL: nothing). */
+static int64_t left_of(const struct node *node, const struct share *share,
+                       uint32_t resource)
+{
+    const struct stock *stock = find_stock(node, resource);
+    if (!stock)
+        return unreported(resource);
+    if (stock->allocatable == INT64_MAX)
+        return INT64_MAX;
+    return stock->allocatable - stock->foreign -
+           (stock->reserved - counted_of(share, resource));
+}
+
+/* The most GPUs, 0 to `most`, for which the node has all else that a pod needs. */
+static int64_t fit_needs(const struct node *node, const struct share *share,
+                         const struct shape *shape, int64_t most, uint32_t *ret_limit)
+{
+    for (size_t i = 0; i < shape->need_count; i++) {
+        uint32_t resource = shape->needs[i].resource;
+        int64_t fit =
+            pod_need_fit(&shape->needs[i].need, left_of(node, share, resource), most);
+        if (fit < most) {
+            most = fit;
+            *ret_limit = resource;
+        }
+    }
+    return most;
+}
+
+/* A number that changes when some living job can put fewer or more GPUs on the node for
+ * want of something else. GPUs themselves are not looked at. */
+static uint64_t fit_digest(const struct capacity *capacity, const struct node *node)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < node->state.offer_count; i++)
+        most = larger(most, node->state.offers[i].allocatable);
+    uint64_t digest = 0;
+    for (size_t i = 0; i < capacity->jobs.capacity; i++) {
+        const struct job *job = capacity->jobs.slots[i].value;
+        if (!job || !job->spec)
+            continue;
+        uint64_t hash = 14695981039346656037u; /* FNV-1a, so that the order is none */
+        for (const char *c = job->key; *c; c++)
+            hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+        uint32_t limit;
+        int64_t fit = fit_needs(node, find_share(job, node), &job->shape, most, &limit);
+        digest += hash * (uint64_t)(fit + 1);
+    }
+    return digest;
+}
+
+/* Whether GPUs of some type are asked for by `resource` on the node. */
+static bool is_gpu_resource(const struct capacity *capacity, const struct node *node,
+                            uint32_t resource)
+{
+    const struct node_offer *offer =
+        node_state_find_offer(&node->state, capacity->resource_names[resource]);
+    return offer && offer->type;
+}
+
+/* ---- what a job holds ---- */
+
+/* What a share takes of one resource. */
+struct sum {
+    uint32_t resource;
+    int64_t older, newest, planned;
+};
+
+struct sums {
+    struct sum *items;
+    size_t count, capacity;
+};
+
+static struct sum *get_sum(struct sums *sums, uint32_t resource)
+{
+    for (size_t i = 0; i < sums->count; i++)
+        if (sums->items[i].resource == resource)
+            return &sums->items[i];
+    ARRAY_RESERVE(sums->items, &sums->capacity, sums->count + 1);
+    sums->items[sums->count] = (struct sum){ .resource = resource };
+    return &sums->items[sums->count++];
+}
+
+static const struct plan *newest_plan(const struct job *job)
+{
+    const struct plan *newest = NULL;
+    for (size_t i = 0; i < job->plan_count; i++)
+        if (!newest || job->plans[i]->generation > newest->generation)
+            newest = job->plans[i];
+    return newest;
+}
+
+/* By which the GPUs are asked for that a plan puts on a node. */
+static uint32_t planned_resource(const struct capacity *capacity, const struct job *job,
+                                 const struct share *share)
+{
+    const struct shape *shape = &job->shape;
+    for (size_t i = 0; i < shape->rule_count; i++)
+        if (shape->rules[i].resource != NO_RESOURCE &&
+            !strcmp(shape->rules[i].type, share->planned_type))
+            return shape->rules[i].resource;
+    const struct node_offer *offer = node_state_default_offer(&share->node->state);
+    return find_resource(capacity, offer ? offer->resource : JOB_SPEC_GPU_RESOURCE);
+}
+
+/* `sums` is to be freed by the caller. */
+static void sum_share(const struct capacity *capacity, const struct job *job,
+                      const struct share *share, struct sums *sums)
+{
+    const struct plan *newest = newest_plan(job);
+    int64_t generation = newest ? newest->generation : -1;
+    for (const struct pod *pod = share->pods; pod; pod = pod->next)
+        for (uint32_t i = 0; i < pod->amount_count; i++) {
+            struct sum *sum = get_sum(sums, pod->amounts[i].resource);
+            *(pod->generation == generation ? &sum->newest : &sum->older) +=
+                pod->amounts[i].amount;
+        }
+    if (!share->planned_gpus)
+        return;
+    uint32_t resource = planned_resource(capacity, job, share);
+    if (resource != NO_RESOURCE)
+        get_sum(sums, resource)->planned = share->planned_gpus;
+    for (size_t i = 0; i < job->shape.need_count; i++)
+        if (job->shape.needs[i].resource != NO_RESOURCE)
+            get_sum(sums, job->shape.needs[i].resource)->planned =
+                pod_need_amount(&job->shape.needs[i].need, share->planned_gpus);
+}
+
+/* The most of one thing that a pod can take: sums of thousands of them stay in int64. */
+#define MAX_AMOUNT (INT64_MAX >> 14)
+
+static int64_t bounded(int64_t amount)
+{
+    return amount < MAX_AMOUNT ? amount : MAX_AMOUNT;
+}
+
+static int compare_amounts(const void *a, const void *b)
+{
+    const struct amount *left = a, *right = b;
+    return (left->resource > right->resource) - (left->resource < right->resource);
+}
+
+static bool same_amounts(const struct amount *a, size_t a_count, const struct amount *b,
+                         size_t b_count)
+{
+    if (a_count != b_count)
+        return false;
+    for (size_t i = 0; i < a_count; i++)
+        if (a[i].resource != b[i].resource || a[i].amount != b[i].amount)
+            return false;
+    return true;
+}
+
+/* Whether the two differ in GPUs of the node. */
+static bool differs_in_gpus(const struct capacity *capacity, const struct share *share,
+                            const struct amount *amounts, size_t count)
+{
+    const struct share after = { .counted = (struct amount *)(uintptr_t)amounts,
+                                 .counted_count = count };
+    const struct node *node = share->node;
+    for (size_t i = 0; i < node->state.offer_count; i++) {
+        if (!node->state.offers[i].type)
+            continue;
+        uint32_t resource = find_resource(capacity, node->state.offers[i].resource);
+        if (counted_of(share, resource) != counted_of(&after, resource))
+            return true;
+    }
+    return false;
+}
+
+static void add_reserved(struct node *node, const struct amount *amounts, size_t count,
+                         int sign)
+{
+    for (size_t i = 0; i < count; i++)
+        get_stock(node, amounts[i].resource)->reserved += sign * amounts[i].amount;
+}
+
+/* Puts what the job holds of the node now in place of what it held before. True if that
+ * changes what others can have. */
+static bool recount_share(const struct capacity *capacity, const struct job *job,
+                          struct share *share)
+{
+    struct sums sums = { 0 };
+    sum_share(capacity, job, share, &sums);
+    struct amount *amounts = xcalloc(sums.count, sizeof *amounts);
+    size_t count = 0;
+    for (size_t i = 0; i < sums.count; i++) {
+        const struct sum *sum = &sums.items[i];
+        int64_t amount = sum->older + larger(sum->newest, bounded(sum->planned));
+        if (amount)
+            amounts[count++] = (struct amount){ sum->resource, amount };
+    }
+    free(sums.items);
+    if (count)
+        qsort(amounts, count, sizeof *amounts, compare_amounts);
+    if (same_amounts(amounts, count, share->counted, share->counted_count)) {
+        free(amounts);
+        return false;
+    }
+    struct node *node = share->node;
+    bool changed = differs_in_gpus(capacity, share, amounts, count);
+    uint64_t before = node->has_gpus ? fit_digest(capacity, node) : 0;
+    add_reserved(node, share->counted, share->counted_count, -1);
+    add_reserved(node, amounts, count, 1);
+    free(share->counted);
+    share->counted = amounts;
+    share->counted_count = count;
+    return changed || (node->has_gpus && fit_digest(capacity, node) != before);
+}
+
+/* The same for all nodes of the job, and its plan read again. */
+static bool recount_job(const struct capacity *capacity, struct job *job)
+{
+    const struct plan *newest = newest_plan(job);
+    for (size_t i = 0; i < job->share_count; i++)
+        job->shares[i]->planned_gpus = 0;
+    bool holds_plan = newest && job->spec && !newest->is_retired;
+    for (size_t i = 0; holds_plan && i < newest->share_count; i++) {
+        struct share *share = get_share(job, newest->shares[i].node);
+        share->planned_gpus += newest->shares[i].gpus;
+        share->planned_type = newest->shares[i].type;
+    }
+    bool changed = false;
+    for (size_t i = 0; i < job->share_count; i++)
+        changed = recount_share(capacity, job, job->shares[i]) || changed;
+    drop_empty_shares(job);
+    return changed;
+}
+
+/* ---- jobs ---- */
+
+/* Resources that nobody has named yet are NO_RESOURCE. */
+static void shape_init(struct shape *shape, const struct capacity *capacity,
+                       const struct job_spec *spec)
+{
+    struct het_arena *arena = het_arena_new();
+    struct pod_need *needs;
+    *shape = (struct shape){ .need_count = pod_need_read(arena, spec, &needs),
+                             .rule_count = spec->gpu_type_count };
+    shape->needs = xcalloc(shape->need_count, sizeof *shape->needs);
+    for (size_t i = 0; i < shape->need_count; i++) {
+        shape->needs[i].resource = find_resource(capacity, needs[i].resource);
+        shape->needs[i].need = needs[i];
+        shape->needs[i].need.resource = NULL; /* it lives in the arena */
+    }
+    shape->rules = xcalloc(shape->rule_count, sizeof *shape->rules);
+    for (size_t i = 0; i < shape->rule_count; i++) {
+        const struct job_gpu_type *rule = &spec->gpu_types[i];
+        const struct het_gpu_type *part =
+            het_hardware_find(capacity->hardware, rule->name);
+        shape->rules[i].type = xstrdup(part ? part->name : rule->name);
+        shape->rules[i].resource =
+            rule->resource ? find_resource(capacity, rule->resource) : NO_RESOURCE;
+    }
+    het_arena_free(arena);
+}
+
+/* Gives a number to each resource that the job names. */
+static void name_resources(struct capacity *capacity, const struct job_spec *spec)
+{
+    struct het_arena *arena = het_arena_new();
+    struct pod_need *needs;
+    size_t count = pod_need_read(arena, spec, &needs);
+    for (size_t i = 0; i < count; i++)
+        get_resource(capacity, needs[i].resource);
+    for (size_t i = 0; i < spec->gpu_type_count; i++)
+        if (spec->gpu_types[i].resource)
+            get_resource(capacity, spec->gpu_types[i].resource);
+    get_resource(capacity, JOB_SPEC_GPU_RESOURCE);
+    get_resource(capacity, JOB_SPEC_AMD_RESOURCE);
+    het_arena_free(arena);
+}
+
+bool capacity_set_job(struct capacity *capacity, const char *job_key,
+                      const json_t *object)
+{
+    struct job *job = strmap_find(&capacity->jobs, job_key);
+    if (!job && !object)
+        return false;
+    if (!job)
+        job = get_job(capacity, job_key);
+    json_t *spec = json_object_get(object, "spec");
+    if (spec && job->spec && json_equal(spec, job->spec))
+        return false;
+    json_decref(job->spec);
+    job->spec = object ? spec ? json_incref(spec) : json_object() : NULL;
+    if (object) {
+        struct het_arena *arena = het_arena_new();
+        struct job_spec parsed;
+        const char *reason;
+        struct het_error err;
+        /* Of a spec that is refused nothing new is made. */
+        if (!job_spec_parse(arena, object, &parsed, &reason, &err)) {
+            name_resources(capacity, &parsed);
+            shape_fini(&job->shape);
+            shape_init(&job->shape, capacity, &parsed);
+        }
+        het_arena_free(arena);
+    }
+    bool changed = recount_job(capacity, job);
+    forget_job_if_empty(capacity, job);
+    return changed;
+}
+
+/* ---- nodes ---- */
 
 static const json_t *taints_of(const json_t *node)
 {
@@ -193,39 +731,80 @@ static bool same_labels(const json_t *a, const json_t *b)
     return same_json(left, right);
 }
 
+/* Reads status.allocatable into the stocks. True if one changed. */
+static bool read_stocks(struct capacity *capacity, struct node *node,
+                        const json_t *object)
+{
+    const json_t *allocatable =
+        json_object_get(json_object_get(object, "status"), "allocatable");
+    bool changed = false;
+    const char *name;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)allocatable, name, value) {
+        uint32_t resource = get_resource(capacity, name);
+        if (resource != NO_RESOURCE)
+            get_stock(node, resource);
+    }
+    for (size_t i = 0; i < node->stock_count; i++) {
+        struct stock *stock = &node->stocks[i];
+        name = capacity->resource_names[stock->resource];
+        value = json_object_get(allocatable, name);
+        int64_t amount = unreported(stock->resource);
+        if (value) {
+            amount = quantity_of(value, 0);
+            amount = bounded(pod_need_is_milli(name) ? amount : amount / 1000);
+        }
+        changed = changed || stock->allocatable != amount;
+        stock->allocatable = amount;
+    }
+    return changed;
+}
+
+/* Plans of jobs that name no resource ask for the node's own. */
+static void recount_node(struct capacity *capacity, const struct node *node)
+{
+    for (size_t i = 0; i < capacity->jobs.capacity; i++) {
+        const struct job *job = capacity->jobs.slots[i].value;
+        struct share *share = find_share(job, node);
+        if (share && share->planned_gpus)
+            recount_share(capacity, job, share);
+    }
+}
+
 bool capacity_set_node(struct capacity *capacity, const char *name, json_t *object,
                        int64_t now_ms)
 {
     struct node *node = get_node(capacity, name);
-    struct het_arena *arena = het_arena_new();
-    struct het_node_facts facts = { .unusable = "NodeGone" };
-    if (object)
-        het_node_read(arena, object, JOB_SPEC_GPU_RESOURCE, capacity->hardware, &facts);
-
+    struct node_state state;
+    node_state_init(&state, object, capacity->hardware, capacity->settings);
     bool state_changed = !node->object != !object ||
-                         node->allocatable != facts.allocatable ||
-                         !same_text(node->unusable, facts.unusable) ||
-                         !same_text(node->type, facts.type) ||
+                         !node_state_same(&node->state, &state) ||
                          !same_json(taints_of(node->object), taints_of(object));
-    bool changed = state_changed || node->memory_bytes != facts.memory_bytes ||
-                   !same_labels(labels_of(node->object), labels_of(object));
     if (state_changed)
         node->state_changed_ms = now_ms;
-    set_text(&node->type, facts.type);
-    set_text(&node->unusable, facts.unusable);
-    node->memory_bytes = facts.memory_bytes;
-    node->allocatable = facts.allocatable;
-    json_t *before = node->object;
+    if (state.leaving && !node->state.leaving)
+        node->leaving_since_ms = now_ms;
+    const struct node_offer *before = node_state_default_offer(&node->state);
+    const struct node_offer *after = node_state_default_offer(&state);
+    bool other_resource =
+        after &&
+        strcmp(before ? before->resource : JOB_SPEC_GPU_RESOURCE, after->resource) != 0;
+    node_state_fini(&node->state);
+    node->state = state;
+    node->has_gpus = node_state_has_gpus(&state);
+    bool stocks_changed = read_stocks(capacity, node, object);
+    bool changed = state_changed || (stocks_changed && node->has_gpus) ||
+                   !same_labels(labels_of(node->object), labels_of(object));
+    json_t *old = node->object;
     node->object = object ? json_incref(object) : NULL;
-    json_decref(before);
-    het_arena_free(arena);
+    json_decref(old);
+    if (other_resource)
+        recount_node(capacity, node);
     return changed;
 }
 
-void capacity_set_hardware(struct capacity *capacity, const struct het_hardware *hardware,
-                           int64_t now_ms)
+static void read_nodes_again(struct capacity *capacity, int64_t now_ms)
 {
-    capacity->hardware = hardware;
     for (size_t i = 0; i < capacity->node_count; i++) {
         struct node *node = capacity->nodes[i];
         if (node->object)
@@ -233,127 +812,18 @@ void capacity_set_hardware(struct capacity *capacity, const struct het_hardware 
     }
 }
 
-/* ---- jobs: what they hold of each node ---- */
-
-static struct job *get_job(struct capacity *capacity, const char *key)
+void capacity_set_hardware(struct capacity *capacity, const struct het_hardware *hardware,
+                           int64_t now_ms)
 {
-    struct job *job = strmap_find(&capacity->jobs, key);
-    if (!job) {
-        job = xcalloc(1, sizeof *job);
-        job->key = xstrdup(key);
-        strmap_set(&capacity->jobs, key, job);
-    }
-    return job;
+    capacity->hardware = hardware;
+    read_nodes_again(capacity, now_ms);
 }
 
-static void forget_job_if_empty(struct capacity *capacity, struct job *job)
+void capacity_set_settings(struct capacity *capacity, const struct settings *settings,
+                           int64_t now_ms)
 {
-    if (job->is_alive || job->pod_count || job->plan_count || job->share_count)
-        return;
-    strmap_remove(&capacity->jobs, job->key);
-    free(job->key);
-    free(job->pods);
-    free(job->plans);
-    free(job->shares);
-    free(job);
-}
-
-/* GPUs on one node, of one of three kinds. */
-struct holding {
-    struct node *node;
-    int64_t older, newest, planned;
-};
-
-static int compare_holdings(const void *a, const void *b)
-{
-    const struct holding *left = a, *right = b;
-    return strcmp(left->node->name, right->node->name);
-}
-
-static const struct plan *newest_plan(const struct job *job)
-{
-    const struct plan *newest = NULL;
-    for (size_t i = 0; i < job->plan_count; i++)
-        if (!newest || job->plans[i]->generation > newest->generation)
-            newest = job->plans[i];
-    return newest;
-}
-
-/* All holdings of the job, one entry per pod and planned node, unsorted. */
-static size_t list_holdings(const struct job *job, struct holding **ret)
-{
-    const struct plan *newest = newest_plan(job);
-    int64_t generation = newest ? newest->generation : -1;
-    bool holds_plan = newest && job->is_alive && !newest->is_retired;
-
-    size_t count = 0;
-    struct holding *holdings =
-        xcalloc(job->pod_count + (newest ? newest->share_count : 0), sizeof *holdings);
-    for (size_t i = 0; i < job->pod_count; i++) {
-        const struct pod *pod = job->pods[i];
-        if (!pod->node || !pod->gpus)
-            continue;
-        struct holding *holding = &holdings[count++];
-        holding->node = pod->node;
-        *(pod->generation == generation ? &holding->newest : &holding->older) = pod->gpus;
-    }
-    for (size_t i = 0; holds_plan && i < newest->share_count; i++)
-        holdings[count++] = (struct holding){ .node = newest->shares[i].node,
-                                              .planned = newest->shares[i].gpus };
-    *ret = holdings;
-    return count;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Puts what the job holds now in place of what it held before. True if any node's sum
- * changed. */
-static bool recount_job(struct job *job)
-{
-    auto_free struct holding *holdings = NULL;
-    size_t count = list_holdings(job, &holdings);
-    qsort(holdings, count, sizeof *holdings, compare_holdings);
-
-    struct share *shares = xcalloc(count, sizeof *shares);
-    size_t share_count = 0;
-    for (size_t i = 0; i < count;) {
-        struct holding sum = holdings[i++];
-        for (; i < count && holdings[i].node == sum.node; i++) {
-            sum.older += holdings[i].older;
-            sum.newest += holdings[i].newest;
-            sum.planned += holdings[i].planned;
-        }
-        shares[share_count++] =
-            (struct share){ sum.node, sum.older + larger(sum.newest, sum.planned) };
-    }
-    bool same = share_count == job->share_count;
-    for (size_t i = 0; same && i < share_count; i++)
-        same = shares[i].node == job->shares[i].node &&
-               shares[i].gpus == job->shares[i].gpus;
-    for (size_t i = 0; i < job->share_count; i++)
-        job->shares[i].node->reserved -= job->shares[i].gpus;
-    for (size_t i = 0; i < share_count; i++)
-        shares[i].node->reserved += shares[i].gpus;
-    free(job->shares);
-    job->shares = shares;
-    job->share_count = share_count;
-    return !same;
-}
-
-bool capacity_set_job(struct capacity *capacity, const char *job_key, bool alive)
-{
-    struct job *job = strmap_find(&capacity->jobs, job_key);
-    if (!job && !alive)
-        return false;
-    if (!job)
-        job = get_job(capacity, job_key);
-    job->is_alive = alive;
-    bool changed = recount_job(job);
-    forget_job_if_empty(capacity, job);
-    return changed;
+    capacity->settings = settings;
+    read_nodes_again(capacity, now_ms);
 }
 
 /* ---- pods ---- */
@@ -364,28 +834,13 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* The controller that owns `object`, if it is a HeteroTrainingJob: its uid, or NULL. */
-static const char *owner_job(const json_t *object)
+/* Key of the job that controls `object`, to be freed; NULL if none does. */
+static char *owner_key(const json_t *object)
 {
-    const json_t *owners =
-        json_object_get(json_object_get(object, "metadata"), "ownerReferences");
-    for (size_t i = 0; i < json_array_size(owners); i++) {
-        const json_t *owner = json_array_get(owners, i);
-        if (json_is_true(json_object_get(owner, "controller")) &&
-            !strcmp(text_of(owner, "kind"), "HeteroTrainingJob"))
-            return text_of(owner, "uid");
-    }
-    return NULL;
-}
-
-static struct job *get_owner(struct capacity *capacity, const json_t *object)
-{
-    const char *uid = owner_job(object);
-    if (!uid)
-        return NULL;
-    auto_free char *key = xasprintf(
-        "%s/%s", text_of(json_object_get(object, "metadata"), "namespace"), uid);
-    return get_job(capacity, key);
+    const char *uid = job_spec_owner(object);
+    return uid ? xasprintf("%s/%s",
+                           text_of(json_object_get(object, "metadata"), "namespace"), uid)
+               : NULL;
 }
 
 static int64_t generation_of(const json_t *object)
@@ -415,7 +870,7 @@ static const char *pinned_node(const json_t *pod)
     return NULL;
 }
 
-/* Where a pod's GPUs are counted: bound, nominated, or pinned by us. */
+/* Where a pod is counted: bound, nominated, or pinned by us; NULL: nowhere yet. */
 static const char *place_of(const json_t *pod, bool is_ours)
 {
     const char *bound = text_of(json_object_get(pod, "spec"), "nodeName");
@@ -427,7 +882,8 @@ static const char *place_of(const json_t *pod, bool is_ours)
     /* A gated pod holds nothing: its plan does. */
     bool is_gated =
         json_array_size(json_object_get(json_object_get(pod, "spec"), "schedulingGates"));
-    return is_ours && !is_gated ? pinned_node(pod) : NULL;
+    const char *pinned = is_ours && !is_gated ? pinned_node(pod) : NULL;
+    return pinned && *pinned ? pinned : NULL;
 }
 
 static bool is_over(const json_t *pod)
@@ -436,75 +892,108 @@ static bool is_over(const json_t *pod)
     return !strcmp(phase, "Succeeded") || !strcmp(phase, "Failed");
 }
 
+/* A pod on a node, without its job. */
+static struct pod *read_pod(struct capacity *capacity, const json_t *object,
+                            const char *place)
+{
+    json_auto_t *names = json_object();
+    het_pod_resources(object, names);
+    struct pod *pod =
+        xcalloc(1, sizeof *pod + (json_object_size(names) + 1) * sizeof *pod->amounts);
+    pod->node = get_node(capacity, place);
+    pod->generation = generation_of(object);
+    pod->amounts[pod->amount_count++] = (struct amount){ PODS, 1 };
+    const char *name;
+    json_t *unused;
+    json_object_foreach (names, name, unused) {
+        uint32_t resource = get_resource(capacity, name);
+        int64_t amount = het_pod_request(object, name, pod_need_is_milli(name));
+        if (amount && resource != NO_RESOURCE && resource != PODS)
+            pod->amounts[pod->amount_count++] =
+                (struct amount){ resource, bounded(amount) };
+    }
+    qsort(pod->amounts, pod->amount_count, sizeof *pod->amounts, compare_amounts);
+    return pod;
+}
+
+/* True if that changes what jobs can have. */
+static bool add_foreign(const struct capacity *capacity, const struct pod *pod, int sign)
+{
+    struct node *node = pod->node;
+    uint64_t before = node->has_gpus ? fit_digest(capacity, node) : 0;
+    bool changed = false;
+    for (uint32_t i = 0; i < pod->amount_count; i++) {
+        uint32_t resource = pod->amounts[i].resource;
+        get_stock(node, resource)->foreign += sign * pod->amounts[i].amount;
+        changed = changed || is_gpu_resource(capacity, node, resource);
+    }
+    return changed || (node->has_gpus && fit_digest(capacity, node) != before);
+}
+
+static bool unlink_pod(struct capacity *capacity, struct pod *pod)
+{
+    struct job *job = pod->job;
+    struct share *share = find_share(job, pod->node);
+    struct pod **link = &share->pods;
+    while (*link != pod)
+        link = &(*link)->next;
+    *link = pod->next;
+    job->pod_count--;
+    bool changed = recount_share(capacity, job, share);
+    drop_empty_share(job, share);
+    forget_job_if_empty(capacity, job);
+    return changed;
+}
+
 static bool remove_pod(struct capacity *capacity, const char *uid)
 {
     struct pod *pod = strmap_remove(&capacity->pods, uid);
     if (!pod)
         return false;
-    bool changed = false;
-    if (!pod->job) {
-        pod->node->foreign -= pod->gpus;
-        changed = pod->gpus != 0;
-    } else {
-        struct job *job = pod->job;
-        for (size_t i = 0; i < job->pod_count; i++) {
-            if (job->pods[i] == pod) {
-                job->pods[i] = job->pods[--job->pod_count];
-                break;
-            }
-        }
-        changed = recount_job(job);
-        forget_job_if_empty(capacity, job);
-    }
+    bool changed = pod->job ? unlink_pod(capacity, pod) : add_foreign(capacity, pod, -1);
     free(pod);
     return changed;
 }
 
-static bool add_pod(struct capacity *capacity, const char *uid, const struct pod *facts)
+/* Takes `pod`. `key`: of its job, NULL: foreign. */
+static bool add_pod(struct capacity *capacity, const char *uid, struct pod *pod,
+                    const char *key)
 {
-    struct pod *pod = xmalloc(sizeof *pod);
-    *pod = *facts;
     strmap_set(&capacity->pods, uid, pod);
-    if (!pod->job) {
-        pod->node->foreign += pod->gpus;
-        return pod->gpus != 0;
-    }
-    struct job *job = pod->job;
-    ARRAY_RESERVE(job->pods, &job->pod_capacity, job->pod_count + 1);
-    job->pods[job->pod_count++] = pod;
-    return recount_job(job);
+    if (!key)
+        return add_foreign(capacity, pod, 1);
+    pod->job = get_job(capacity, key);
+    struct share *share = get_share(pod->job, pod->node);
+    pod->next = share->pods;
+    share->pods = pod;
+    pod->job->pod_count++;
+    return recount_share(capacity, pod->job, share);
+}
+
+static bool same_pod(const struct pod *held, const struct pod *pod, const char *key)
+{
+    return held->node == pod->node && held->generation == pod->generation &&
+           !held->job == !key && (!key || !strcmp(held->job->key, key)) &&
+           same_amounts(held->amounts, held->amount_count, pod->amounts,
+                        pod->amount_count);
 }
 
 bool capacity_set_pod(struct capacity *capacity, const char *uid, json_t *object)
 {
     if (!object || is_over(object))
         return remove_pod(capacity, uid);
-    struct pod facts = { .job = get_owner(capacity, object),
-                         .generation = generation_of(object),
-                         .gpus = het_pod_request(object, JOB_SPEC_GPU_RESOURCE, 0) };
-    const char *place = place_of(object, facts.job != NULL);
-    facts.node = place && *place ? get_node(capacity, place) : NULL;
-
+    auto_free char *key = owner_key(object);
+    const char *place = place_of(object, key != NULL);
+    if (!place)
+        return remove_pod(capacity, uid);
+    struct pod *pod = read_pod(capacity, object, place);
     const struct pod *held = strmap_find(&capacity->pods, uid);
-    if (held && !memcmp(held, &facts, sizeof facts))
+    if (held && same_pod(held, pod, key)) {
+        free(pod);
         return false;
-    bool counts = facts.gpus > 0 && facts.node;
-    if (!counts) {
-        bool changed = remove_pod(capacity, uid);
-        /* remove_pod may have freed the entry of a job that is empty now */
-        if (facts.job && strmap_find(&capacity->jobs, facts.job->key) == facts.job)
-            forget_job_if_empty(capacity, facts.job);
-        return changed;
     }
-    if (!held)
-        return add_pod(capacity, uid, &facts);
-    /* Moved, or resized: both sides change, whatever the sums say. */
-    struct job *job = facts.job;
-    auto_free char *key = job ? xstrdup(job->key) : NULL;
-    remove_pod(capacity, uid);
-    facts.job = key ? get_job(capacity, key) : NULL;
-    add_pod(capacity, uid, &facts);
-    return true;
+    bool changed = remove_pod(capacity, uid);
+    return add_pod(capacity, uid, pod, key) || changed;
 }
 
 /* ---- plans ---- */
@@ -536,9 +1025,11 @@ static struct plan *read_plan(struct capacity *capacity, const json_t *config_ma
         size_t count = het_plan_rank_nodes(arena, plan, &ranks);
         result->shares = xcalloc(count, sizeof *result->shares);
         for (size_t i = 0; i < count; i++)
-            result->shares[result->share_count++] =
-                (struct share){ get_node(capacity, ranks[i].node_name),
-                                ranks[i].gpu_count };
+            result->shares[result->share_count++] = (struct plan_share){
+                .node = get_node(capacity, ranks[i].node_name),
+                .type = xstrdup(ranks[i].type_name),
+                .gpus = ranks[i].gpu_count,
+            };
     }
     json_decref(json);
     het_arena_free(arena);
@@ -557,8 +1048,8 @@ static bool remove_plan(struct capacity *capacity, const char *uid)
             break;
         }
     }
-    free_plan(plan);
-    bool changed = recount_job(job);
+    bool changed = recount_job(capacity, job);
+    free_plan(plan); /* shares spoke of its types until now */
     forget_job_if_empty(capacity, job);
     return changed;
 }
@@ -572,19 +1063,28 @@ bool capacity_set_plan(struct capacity *capacity, const char *uid, json_t *confi
         if (held->is_retired == is_retired(config_map))
             return false;
         held->is_retired = !held->is_retired;
-        return recount_job(held->job);
+        return recount_job(capacity, held->job);
     }
-    struct job *job = get_owner(capacity, config_map);
-    if (!job)
+    auto_free char *key = owner_key(config_map);
+    if (!key)
         return false;
+    struct job *job = get_job(capacity, key);
     struct plan *plan = read_plan(capacity, config_map, job);
     strmap_set(&capacity->plans, uid, plan);
     ARRAY_RESERVE(job->plans, &job->plan_capacity, job->plan_count + 1);
     job->plans[job->plan_count++] = plan;
-    return recount_job(job);
+    return recount_job(capacity, job);
 }
 
 /* ---- the view of one job ---- */
+
+struct viewer {
+    const struct capacity *capacity;
+    struct het_arena *arena;
+    const struct job_spec *spec;
+    struct shape shape;
+    const json_t *tolerations, *template_selector, *template_affinity;
+};
 
 static bool tolerates(const json_t *toleration, const json_t *taint)
 {
@@ -600,7 +1100,8 @@ static bool tolerates(const json_t *toleration, const json_t *taint)
 }
 
 /* The first taint that keeps the job's pods away; NULL if none does. */
-static const char *untolerated_taint(const json_t *node, const json_t *tolerations)
+static const char *untolerated_taint(const struct viewer *viewer, const json_t *node,
+                                     const struct node_offer *offer)
 {
     const json_t *taints = taints_of(node);
     for (size_t i = 0; i < json_array_size(taints); i++) {
@@ -608,93 +1109,187 @@ static const char *untolerated_taint(const json_t *node, const json_t *toleratio
         const char *effect = text_of(taint, "effect"), *key = text_of(taint, "key");
         if (strcmp(effect, "NoSchedule") && strcmp(effect, "NoExecute"))
             continue;
-        /* Every pod of ours tolerates this one (desired_pod). */
-        bool tolerated = !strcmp(key, JOB_SPEC_GPU_RESOURCE) &&
-                         !strcmp(effect, "NoSchedule");
-        for (size_t k = 0; !tolerated && k < json_array_size(tolerations); k++)
-            tolerated = tolerates(json_array_get(tolerations, k), taint);
+        /* Every pod of ours tolerates these (desired_pod). */
+        bool tolerated =
+            !strcmp(effect, "NoSchedule") &&
+            (!strcmp(key, JOB_SPEC_GPU_RESOURCE) || !strcmp(key, offer->resource));
+        for (size_t k = 0; !tolerated && k < json_array_size(viewer->tolerations); k++)
+            tolerated = tolerates(json_array_get(viewer->tolerations, k), taint);
         if (!tolerated)
             return key;
     }
     return NULL;
 }
 
-static bool matches_selector(const json_t *node, const json_t *selector)
+static bool is_selected(const struct viewer *viewer, const json_t *node)
 {
-    const json_t *labels = labels_of(node);
-    const char *key;
-    json_t *value;
-    json_object_foreach ((json_t *)(uintptr_t)selector, key, value) {
-        const char *label = json_string_value(json_object_get(labels, key));
-        const char *wanted = json_string_value(value);
-        if (!label || !wanted || strcmp(label, wanted))
-            return false;
-    }
-    return true;
+    return node_selector_matches_labels(viewer->spec->node_selector, node) &&
+           node_selector_matches_labels(viewer->template_selector, node) &&
+           node_selector_matches(viewer->spec->node_affinity, node) &&
+           node_selector_matches(viewer->template_affinity, node);
 }
 
-static int64_t share_of(const struct job *job, const struct node *node)
+static bool names_type(const struct viewer *viewer, size_t rule, const char *type)
 {
-    size_t low = 0, high = job ? job->share_count : 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(job->shares[middle].node->name, node->name);
-        if (!order)
-            return job->shares[middle].gpus;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
+    return type && (!strcmp(viewer->spec->gpu_types[rule].name, type) ||
+                    !strcmp(viewer->shape.rules[rule].type, type));
+}
+
+/* The offer by which the job sees the node. */
+static const struct node_offer *choose_offer(const struct viewer *viewer,
+                                             const struct node *node)
+{
+    const struct node_offer *own = node_state_default_offer(&node->state);
+    for (size_t i = 0; i < viewer->spec->gpu_type_count; i++) {
+        const char *resource = viewer->spec->gpu_types[i].resource;
+        const struct node_offer *offer =
+            resource ? node_state_find_offer(&node->state, resource) : own;
+        if (offer && offer->allocatable && names_type(viewer, i, offer->type))
+            return offer;
     }
-    return 0;
+    return own;
+}
+
+/* Whether the job wants GPUs of the type by another resource. */
+static bool wants_other_resource(const struct viewer *viewer,
+                                 const struct node_offer *offer)
+{
+    bool is_named = false;
+    for (size_t i = 0; i < viewer->spec->gpu_type_count; i++) {
+        if (!names_type(viewer, i, offer->type))
+            continue;
+        const char *resource = viewer->spec->gpu_types[i].resource;
+        if (!resource || !strcmp(resource, offer->resource))
+            return false;
+        is_named = true;
+    }
+    return is_named;
+}
+
+/* Why the job may put nothing on the node; NULL if it may. */
+static const char *find_reason(const struct viewer *viewer, const struct node *node,
+                               const struct node_offer *offer)
+{
+    if (node->state.unusable)
+        return node->state.unusable;
+    if (node->state.leaving)
+        return het_arena_printf(viewer->arena, "Leaving (%s)", node->state.leaving);
+    const char *taint = untolerated_taint(viewer, node->object, offer);
+    if (taint)
+        return het_arena_printf(viewer->arena, "Tainted (%s)", taint);
+    if (!is_selected(viewer, node->object))
+        return "NotSelected";
+    if (node->state.is_spot && viewer->spec->spot_policy == SPOT_FORBID)
+        return "SpotForbidden";
+    if (!offer->type)
+        return "UnknownGPUType";
+    if (wants_other_resource(viewer, offer))
+        return "OtherResource";
+    if (offer->is_shared && !viewer->spec->allows_shared_gpus)
+        return "SharedGPU";
+    if (!offer->allocatable)
+        return "NoGPU";
+    return NULL;
+}
+
+/* Fills in what the job can have of the node. */
+static void view_free(const struct viewer *viewer, const struct node *node,
+                      const struct share *share, struct capacity_node *seen)
+{
+    const struct capacity *capacity = viewer->capacity;
+    uint32_t gpu = find_resource(capacity, seen->resource), limit = gpu;
+    int64_t gpus = left_of(node, share, gpu);
+    if (seen->unusable || gpus <= 0)
+        return;
+    seen->free = fit_needs(node, share, &viewer->shape, gpus, &limit);
+    if (limit != gpu)
+        seen->limited_by = limit == NO_RESOURCE ? "a resource that no node has"
+                                                : capacity->resource_names[limit];
+}
+
+static void view_node(const struct viewer *viewer, const struct node *node,
+                      const struct share *share, struct capacity_node *seen)
+{
+    const struct node_offer *offer = choose_offer(viewer, node);
+    bool is_last = node->state.is_spot &&
+                   viewer->spec->spot_policy == SPOT_PREFER_ON_DEMAND;
+    *seen = (struct capacity_node){
+        .name = node->name,
+        .type = offer->type ? offer->type : "",
+        .resource = offer->resource,
+        .labels = labels_of(node->object),
+        .memory_bytes = offer->memory_bytes,
+        .allocatable = offer->allocatable,
+        .unusable = find_reason(viewer, node, offer),
+        .unusable_since_ms = node->state_changed_ms,
+        .preference = is_last ? -1 : 0,
+        .is_spot = node->state.is_spot,
+        .is_leaving = node->state.leaving != NULL,
+        .leaving_since_ms = node->state.leaving ? node->leaving_since_ms : 0,
+    };
+    view_free(viewer, node, share, seen);
 }
 
 size_t capacity_view(const struct capacity *capacity, struct het_arena *arena,
-                     const char *job_key, const json_t *node_selector,
-                     const json_t *tolerations, struct capacity_node **ret)
+                     const char *job_key, const struct job_spec *spec,
+                     struct capacity_node **ret)
 {
     const struct job *job = strmap_find(&capacity->jobs, job_key);
+    const json_t *template = json_object_get(spec->pod_template, "spec");
+    struct viewer viewer = {
+        .capacity = capacity,
+        .arena = arena,
+        .spec = spec,
+        .tolerations = json_object_get(template, "tolerations"),
+        .template_selector = json_object_get(template, "nodeSelector"),
+        .template_affinity = job_spec_template_affinity(spec),
+    };
+    shape_init(&viewer.shape, capacity, spec);
     struct capacity_node *view =
         HET_ARENA_ARRAY(arena, struct capacity_node, capacity->node_count);
-    size_t count = 0;
+    size_t count = 0, next_share = 0;
     for (size_t i = 0; i < capacity->node_count; i++) {
         const struct node *node = capacity->nodes[i];
+        const struct share *share = NULL; /* both lists are in the order of names */
+        if (job && next_share < job->share_count && job->shares[next_share]->node == node)
+            share = job->shares[next_share++];
         /* A node that has lost its labels is still the place of what runs on it. */
-        if (!node->object || (!node->type && !share_of(job, node)))
-            continue;
-        struct capacity_node *seen = &view[count++];
-        *seen = (struct capacity_node){
-            .name = node->name,
-            .type = node->type ? node->type : "",
-            .memory_bytes = node->memory_bytes,
-            .allocatable = node->allocatable,
-            .unusable = node->unusable,
-            .unusable_since_ms = node->state_changed_ms,
-        };
-        if (!seen->unusable && !node->type)
-            seen->unusable = "UnknownGPUType";
-        const char *taint = untolerated_taint(node->object, tolerations);
-        if (!seen->unusable && taint)
-            seen->unusable = het_arena_printf(arena, "Tainted (%s)", taint);
-        if (!seen->unusable && !matches_selector(node->object, node_selector))
-            seen->unusable = "NotSelected";
-        int64_t free_gpus = node->allocatable - node->foreign -
-                            (node->reserved - share_of(job, node));
-        seen->free = seen->unusable ? 0 : larger(free_gpus, 0);
+        if (node->object && (node->has_gpus || share))
+            view_node(&viewer, node, share, &view[count++]);
     }
+    shape_fini(&viewer.shape);
     *ret = view;
     return count;
+}
+
+/* GPUs among what the job has there, by whatever resource it asks for them. */
+static int64_t count_gpus(const struct capacity *capacity, const struct job *job,
+                          const struct share *share)
+{
+    uint32_t nvidia = find_resource(capacity, JOB_SPEC_GPU_RESOURCE);
+    uint32_t amd = find_resource(capacity, JOB_SPEC_AMD_RESOURCE);
+    int64_t gpus = 0;
+    for (size_t i = 0; i < share->counted_count; i++) {
+        uint32_t resource = share->counted[i].resource;
+        bool counts = resource == nvidia || resource == amd;
+        for (size_t k = 0; k < job->shape.rule_count; k++)
+            counts = counts || resource == job->shape.rules[k].resource;
+        gpus += counts ? share->counted[i].amount : 0;
+    }
+    return gpus;
 }
 
 size_t capacity_holdings(const struct capacity *capacity, struct het_arena *arena,
                          const char *job_key, struct capacity_share **ret)
 {
     const struct job *job = strmap_find(&capacity->jobs, job_key);
-    size_t count = job && job->is_alive ? job->share_count : 0;
-    struct capacity_share *shares = HET_ARENA_ARRAY(arena, struct capacity_share, count);
-    for (size_t i = 0; i < count; i++)
-        shares[i] =
-            (struct capacity_share){ job->shares[i].node->name, job->shares[i].gpus };
+    size_t most = job && job->spec ? job->share_count : 0, count = 0;
+    struct capacity_share *shares = HET_ARENA_ARRAY(arena, struct capacity_share, most);
+    for (size_t i = 0; i < most; i++) {
+        int64_t gpus = count_gpus(capacity, job, job->shares[i]);
+        if (gpus)
+            shares[count++] = (struct capacity_share){ job->shares[i]->node->name, gpus };
+    }
     *ret = shares;
     return count;
 }
@@ -716,137 +1311,42 @@ bool capacity_is_out_of_service(const struct capacity *capacity, const char *nam
     return false;
 }
 
-/* Sums over all jobs: what their pods hold now, and what their newest generations will.
- */
-static void sum_jobs(const struct capacity *capacity, const struct node *node,
-                     int64_t *ret_held, int64_t *ret_wanted)
+/* ---- the invariant ---- */
+
+/* Whether pods, or plans, take more of `resource` than the node has. */
+static bool is_overcommitted(const struct capacity *capacity, const struct node *node,
+                             uint32_t resource)
 {
-    *ret_held = *ret_wanted = 0;
+    const struct stock *stock = find_stock(node, resource);
+    int64_t held = 0, wanted = 0;
     for (size_t i = 0; i < capacity->jobs.capacity; i++) {
         const struct job *job = capacity->jobs.slots[i].value;
-        if (!job)
+        const struct share *share = find_share(job, node);
+        struct sums sums = { 0 };
+        if (!share)
             continue;
-        auto_free struct holding *holdings = NULL;
-        size_t count = list_holdings(job, &holdings);
-        int64_t newest = 0, planned = 0;
-        for (size_t k = 0; k < count; k++) {
-            if (holdings[k].node != node)
-                continue;
-            *ret_held += holdings[k].older + holdings[k].newest;
-            newest += holdings[k].newest;
-            planned += holdings[k].planned;
-        }
+        sum_share(capacity, job, share, &sums);
+        const struct sum *sum = get_sum(&sums, resource);
+        held += sum->older + sum->newest;
         /* A claim waits until its GPUs are free: its pods come then. */
         const struct plan *plan = newest_plan(job);
-        *ret_wanted += plan && plan->is_claim ? newest : larger(newest, planned);
+        wanted += plan && plan->is_claim ? sum->newest
+                                         : larger(sum->newest, sum->planned);
+        free(sums.items);
     }
+    return stock && stock->foreign + larger(held, wanted) > stock->allocatable;
 }
 
 const char *capacity_find_overcommit(const struct capacity *capacity)
 {
     for (size_t i = 0; i < capacity->node_count; i++) {
         const struct node *node = capacity->nodes[i];
-        if (!node->object || !node->reserved)
-            continue;
-        int64_t held, wanted;
-        sum_jobs(capacity, node, &held, &wanted);
-        if (node->foreign + larger(held, wanted) > node->allocatable)
-            return node->name;
+        for (size_t k = 0; node->object && k < node->stock_count; k++) {
+            const struct stock *stock = &node->stocks[k];
+            if (stock->reserved && is_gpu_resource(capacity, node, stock->resource) &&
+                is_overcommitted(capacity, node, stock->resource))
+                return node->name;
+        }
     }
     return NULL;
-}
-
-/* ---- what the store keeps ---- */
-
-/* Copies the named members of `from` into a new object. */
-static json_t *pick(const json_t *from, const char *const *names)
-{
-    json_t *result = json_object();
-    for (; *names; names++) {
-        json_t *value = json_object_get(from, *names);
-        if (value)
-            json_object_set(result, *names, value);
-    }
-    return result;
-}
-
-static json_t *pick_metadata(const json_t *object)
-{
-    static const char *const names[] = { "name",
-                                         "namespace",
-                                         "uid",
-                                         "resourceVersion",
-                                         "labels",
-                                         "ownerReferences",
-                                         "annotations",
-                                         "deletionTimestamp",
-                                         "deletionGracePeriodSeconds",
-                                         "creationTimestamp",
-                                         NULL };
-    return pick(json_object_get(object, "metadata"), names);
-}
-
-json_t *capacity_trim_node(json_t *object)
-{
-    static const char *const spec[] = { "unschedulable", "taints", NULL };
-    static const char *const status[] = { "allocatable", NULL };
-    json_t *trimmed = json_object();
-    json_t *metadata = pick_metadata(object);
-    json_object_del(metadata, "annotations");
-    json_object_set_new(trimmed, "metadata", metadata);
-    json_object_set_new(trimmed, "spec", pick(json_object_get(object, "spec"), spec));
-
-    json_t *kept = pick(json_object_get(object, "status"), status);
-    json_t *conditions = json_array();
-    const json_t *all = json_object_get(json_object_get(object, "status"), "conditions");
-    for (size_t i = 0; i < json_array_size(all); i++) {
-        static const char *const fields[] = { "type", "status", NULL };
-        json_array_append_new(conditions, pick(json_array_get(all, i), fields));
-    }
-    json_object_set_new(kept, "conditions", conditions);
-    json_object_set_new(trimmed, "status", kept);
-    return trimmed;
-}
-
-static json_t *trim_containers(const json_t *containers)
-{
-    static const char *const fields[] = { "name", "resources", "restartPolicy", NULL };
-    json_t *trimmed = json_array();
-    for (size_t i = 0; i < json_array_size(containers); i++)
-        json_array_append_new(trimmed, pick(json_array_get(containers, i), fields));
-    return trimmed;
-}
-
-json_t *capacity_trim_pod(json_t *object)
-{
-    bool is_ours = owner_job(object) != NULL;
-    static const char *const foreign_spec[] = { "nodeName", "overhead", "resources",
-                                                NULL };
-    static const char *const our_spec[] = { "nodeName", "overhead",        "resources",
-                                            "affinity", "schedulingGates", NULL };
-    static const char *const foreign_status[] = { "phase", "nominatedNodeName", NULL };
-    static const char *const our_status[] = { "phase",      "nominatedNodeName",
-                                              "reason",     "message",
-                                              "conditions", "containerStatuses",
-                                              "podIP",      NULL };
-    const json_t *spec = json_object_get(object, "spec");
-    json_t *kept_spec = pick(spec, is_ours ? our_spec : foreign_spec);
-    json_object_set_new(kept_spec, "containers",
-                        trim_containers(json_object_get(spec, "containers")));
-    if (json_array_size(json_object_get(spec, "initContainers")))
-        json_object_set_new(kept_spec, "initContainers",
-                            trim_containers(json_object_get(spec, "initContainers")));
-
-    json_t *trimmed = json_object();
-    json_t *metadata = pick_metadata(object);
-    if (!is_ours) {
-        json_object_del(metadata, "annotations");
-        json_object_del(metadata, "labels");
-    }
-    json_object_set_new(trimmed, "metadata", metadata);
-    json_object_set_new(trimmed, "spec", kept_spec);
-    json_object_set_new(
-        trimmed, "status",
-        pick(json_object_get(object, "status"), is_ours ? our_status : foreign_status));
-    return trimmed;
 }

@@ -1,64 +1,95 @@
-/* capacity.h - which GPUs can be had: exact accounting of every node's GPUs over all pods
- * and all plans, kept up to date event by event (kubernetes-api.md 6.6). Pure: the same
- * events give the same table.
+/* capacity.h - what can be had of each node: exact accounting of GPUs and of all else
+ * that pods ask for (cpu, memory, storage, number of pods, further devices) over all pods
+ * and all plans, kept up to date event by event. Pure: the same events give the same
+ * table.
  *
- *   free(n, job) = allocatable(n) - foreign(n) - sum over other jobs k of reserved(k, n)
- *   reserved(k, n) = live pods of k's older generations on n
- *                  + max(live pods of k's newest generation on n, its plan's GPUs on n)
+ * For each resource r of a node
+ *
+ *   left(r, job) = allocatable(r) - foreign(r) - sum over other jobs k of reserved(k, r)
+ *   reserved(k, r) = live pods of k's older generations there
+ *                  + max(live pods of k's newest generation there, its plan's there)
+ *
+ * and the GPUs that a job may plan with are the most that fit what is left of everything,
+ * one pod of the job taking pod_need.h's need(g) with g of them. A resource of cpu,
+ * memory, ephemeral-storage and pods that the node does not report is not limited.
  *
  * A pod is live once it is bound, nominated, or pinned by us and free of scheduling
  * gates, until it is gone or Succeeded or Failed; terminating pods count. A plan counts
  * from the creation of its ConfigMap until it is retired, or its job is finished or gone:
- * it is the reservation that keeps two jobs from planning the same GPU. */
+ * it is the reservation that keeps two jobs from planning the same GPU. It counts as
+ * the pods that the job's present spec makes of it.
+ *
+ * A pod event costs a look at the pods of its job on its node; if it touches no GPU, and
+ * the node has some, one number a job as well. */
 #ifndef CONTROLLER_CAPACITY_H
 #define CONTROLLER_CAPACITY_H
 
-#include "planner/hetplan.h"
+#include "controller/job_spec.h"
+#include "controller/settings.h"
 
-#include <jansson.h>
+/* Names of resources kept apart; what pods ask of further ones is not counted. */
+#define CAPACITY_MAX_RESOURCES 4096
 
 struct capacity;
 
 struct capacity *capacity_new(void);
 void capacity_free(struct capacity *capacity);
 
-/* The GPU table; nodes are read again. `hardware` must outlive the capacity. */
+/* The GPU table, and the rules of nodes; nodes are read again. Both must outlive the
+ * capacity. */
 void capacity_set_hardware(struct capacity *capacity, const struct het_hardware *hardware,
+                           int64_t now_ms);
+void capacity_set_settings(struct capacity *capacity, const struct settings *settings,
                            int64_t now_ms);
 
 /* Each takes an object after (or NULL for removed) under its name or uid. They return
- * true if what a planner may use changed: (type, node, free, usable) of some node.
- * Heartbeats do not. Malformed objects count nothing. */
+ * true if what a planner may use may have changed: some node's type, usability, labels,
+ * free GPUs. Heartbeats do not, nor do pods that take no GPU from any job. Malformed
+ * objects count nothing. */
 bool capacity_set_node(struct capacity *capacity, const char *name, json_t *node,
                        int64_t now_ms);
 bool capacity_set_pod(struct capacity *capacity, const char *uid, json_t *pod);
 /* `config_map` holds a plan (label heterotrain.io/plan-generation). */
 bool capacity_set_plan(struct capacity *capacity, const char *uid, json_t *config_map);
-/* Only the plan of a job that is there and not finished (`alive`) holds GPUs. `job_key`
- * is "namespace/uid" of the job: whoever copies an ownerReference into another namespace
- * does not become one of its pods. */
-bool capacity_set_job(struct capacity *capacity, const char *job_key, bool alive);
+/* `job`: the HeteroTrainingJob, while it is there and not finished, else NULL: only then
+ * its plan holds GPUs. `job_key` is "namespace/uid" of the job: whoever copies an
+ * ownerReference into another namespace does not become one of its pods. */
+bool capacity_set_job(struct capacity *capacity, const char *job_key, const json_t *job);
 
 /* One node as one job sees it. */
 struct capacity_node {
     const char *name;
-    const char *type;      /* canonical GPU type */
-    uint64_t memory_bytes; /* of one GPU; 0: from the hardware table */
-    int64_t allocatable;   /* GPUs */
-    int64_t free;    /* GPUs this job may plan with, its own included; 0 if unusable */
-    int64_t claimed; /* GPUs that others hold and this job has laid claim to (peers.h);
-                        filled by whoever knows of claims */
-    const char *unusable; /* reason, NULL: usable */
+    const char *type;       /* canonical GPU type; "": not known */
+    const char *resource;   /* by which its GPUs are asked for */
+    const json_t *labels;   /* borrowed; NULL: none */
+    uint64_t memory_bytes;  /* of one GPU; 0: from the hardware table */
+    int64_t allocatable;    /* GPUs */
+    int64_t free;           /* GPUs this job may plan with, its own included; 0 if
+                               unusable */
+    int64_t claimed;        /* GPUs that others hold and this job has laid claim to
+                               (peers.h); filled by whoever knows of claims */
+    const char *limited_by; /* the resource for want of which `free` is not more, if that
+                               is not the GPUs; else NULL */
+    const char *unusable;   /* reason, NULL: usable */
     int64_t unusable_since_ms;
+    int preference; /* below 0: to be used last (spotPolicy) */
+    bool is_spot;
+    /* The node says that it will go (spot notice, drain): what runs there must leave. It
+     * is unusable as well. */
+    bool is_leaving;
+    int64_t leaving_since_ms;
 };
 
-/* All GPU nodes in the order of their names, as `job_key` sees them. A node is usable if
- * its own state is (ready, schedulable, GPUs not shared, ...), `tolerations` (pod spec
- * array, may be NULL) tolerate its taints (nvidia.com/gpu:NoSchedule always), and its
- * labels match `node_selector` (may be NULL). Allocated in `arena`. */
+/* All GPU nodes in the order of their names, as the job of `spec` sees them, which is
+ * accounted for under `job_key`. A node is seen by one resource: that of the first entry
+ * of gpuTypes whose type and resource it offers; without gpuTypes nvidia.com/gpu, or else
+ * amd.com/gpu. It is usable if its own state is (ready, schedulable, not leaving, ...),
+ * the template tolerates its taints (those of the GPU resources always), it matches the
+ * job's and the template's selectors and affinity, and the job's policies admit it.
+ * Allocated in `arena`. */
 size_t capacity_view(const struct capacity *capacity, struct het_arena *arena,
-                     const char *job_key, const json_t *node_selector,
-                     const json_t *tolerations, struct capacity_node **ret);
+                     const char *job_key, const struct job_spec *spec,
+                     struct capacity_node **ret);
 /* GPUs that a job which is there and not finished holds, or has reserved, by node; none
  * for any other. Returns how many nodes. */
 struct capacity_share {
@@ -72,13 +103,9 @@ bool capacity_has_node(const struct capacity *capacity, const char *name);
 /* Whether the node has the out-of-service taint. */
 bool capacity_is_out_of_service(const struct capacity *capacity, const char *name);
 
-/* What to keep of Node and Pod objects in the store (watch.h's trim). New references. */
-json_t *capacity_trim_node(json_t *node);
-json_t *capacity_trim_pod(json_t *pod);
-
 /* Invariant for tests: on each node that is there, neither the pods that hold GPUs now
- * nor the newest generations of all jobs take more than is allocatable, foreign pods
- * included. (Old pods and the plan that waits for their end may be more together.)
+ * nor the newest generations of all jobs take more GPUs than are allocatable, foreign
+ * pods included. (Old pods and the plan that waits for their end may be more together.)
  * Returns the name of a node that breaks it, or NULL. */
 const char *capacity_find_overcommit(const struct capacity *capacity);
 

@@ -8,6 +8,7 @@
 #include "controller/queues.h"
 #include "controller/strmap.h"
 #include "controller/timestamp.h"
+#include "controller/trim.h"
 #include "controller/watch.h"
 #include "controller/workqueue.h"
 
@@ -432,8 +433,8 @@ static const struct {
     const char *label_selector;
     bool is_cluster_wide;
 } watched[WATCHES] = {
-    { &kube_node, capacity_trim_node, NULL, true },
-    { &kube_pod, capacity_trim_pod, NULL, true },
+    { &kube_node, trim_node, NULL, true },
+    { &kube_pod, trim_pod, NULL, true },
     { &kube_config_map, trim_common, LABEL_MANAGED_BY "=" MANAGED_BY, false },
     { &kube_service, trim_service, NULL, false },
     { &kube_model_profile, trim_common, NULL, false },
@@ -515,7 +516,7 @@ static void on_job(struct controller *controller, const struct event *event)
         forget_job(controller, job);
         job = NULL;
     }
-    if (capacity_set_job(controller->capacity, uid_key, is_alive))
+    if (capacity_set_job(controller->capacity, uid_key, is_alive ? event->after : NULL))
         enqueue_unfinished(controller);
     if (!event->after)
         return;
@@ -1090,6 +1091,7 @@ struct controller *controller_new(struct transport *transport,
     controller->questions = workqueue_new();
     controller->settings = config->settings ? config->settings : settings_default();
     controller->capacity = capacity_new();
+    capacity_set_settings(controller->capacity, controller->settings, 0);
     struct apply_callbacks callbacks = { .on_object = on_object,
                                          .on_done = on_done,
                                          .context = controller };

@@ -1,5 +1,6 @@
 #include "controller/desired.h"
 
+#include "controller/node_selector.h"
 #include "controller/quantity.h"
 #include "controller/tenancy.h"
 #include "controller/timestamp.h"
@@ -25,6 +26,39 @@ static json_t *pack_or_die(json_t *json)
 
 /* ---- the planner's question ---- */
 
+/* Where the node is on each level: { LABEL: NAME }; NULL if on none. */
+static json_t *node_levels(const struct snapshot *snapshot,
+                           const struct capacity_node *node)
+{
+    json_t *levels = NULL;
+    for (size_t i = 0; i < snapshot->level_count; i++) {
+        const char *label = snapshot->levels[i];
+        json_t *name = json_object_get(node->labels, label);
+        if (!json_string_length(name))
+            continue;
+        levels = levels ? levels : json_object();
+        json_object_set(levels, label, name);
+    }
+    return levels;
+}
+
+/* The hardware's levels that the job is to be planned with; NULL if it has none. */
+static json_t *cluster_levels(const struct snapshot *snapshot)
+{
+    const json_t *known = json_object_get(snapshot->hardware, "levels");
+    if (!json_array_size(known))
+        return NULL;
+    json_t *levels = json_array();
+    for (size_t i = 0; i < snapshot->level_count; i++)
+        for (size_t k = 0; k < json_array_size(known); k++) {
+            json_t *level = json_array_get(known, k);
+            const char *label = json_string_value(json_object_get(level, "label"));
+            if (label && !strcmp(label, snapshot->levels[i]))
+                json_array_append(levels, level);
+        }
+    return levels;
+}
+
 static json_t *cluster_nodes(const struct snapshot *snapshot)
 {
     json_t *nodes = json_array();
@@ -37,6 +71,11 @@ static json_t *cluster_nodes(const struct snapshot *snapshot)
         if (node->memory_bytes)
             json_object_set_new(entry, "memory_gb",
                                 json_real((double)node->memory_bytes / BYTES_PER_GIB));
+        if (node->preference)
+            json_object_set_new(entry, "preference", json_integer(node->preference));
+        json_t *levels = node_levels(snapshot, node);
+        if (levels)
+            json_object_set_new(entry, "levels", levels);
         json_array_append_new(nodes, entry);
     }
     return nodes;
@@ -122,6 +161,9 @@ json_t *desired_question(const struct snapshot *snapshot)
         return NULL;
     json_t *question = PACK("{s:{s:O}, s:o, s:o}", "cluster", "nodes", nodes, "profile",
                             profile_part(snapshot), "job", job_part(&snapshot->spec));
+    json_t *levels = cluster_levels(snapshot);
+    if (levels)
+        json_object_set_new(json_object_get(question, "cluster"), "levels", levels);
     json_t *from = last_plan(snapshot);
     if (from) {
         json_t *job = json_object_get(question, "job");
@@ -319,8 +361,27 @@ static int trainer_index(const struct job_spec *spec)
     return -1;
 }
 
-static int check_container(const json_t *container, const char *field, size_t index,
-                           struct het_error *err)
+/* The resource of which `container` asks for some, though it is the operator's to set;
+ * NULL: none. */
+static const char *find_gpu_resource(const struct job_spec *spec, const json_t *container)
+{
+    const json_t *resources = json_object_get(container, "resources");
+    const json_t *limits = json_object_get(resources, "limits");
+    const json_t *requests = json_object_get(resources, "requests");
+    const char *names[JOB_SPEC_MAX_GPU_TYPES + 2] = { JOB_SPEC_GPU_RESOURCE,
+                                                      JOB_SPEC_AMD_RESOURCE };
+    size_t count = 2;
+    for (size_t i = 0; i < spec->gpu_type_count; i++)
+        if (spec->gpu_types[i].resource)
+            names[count++] = spec->gpu_types[i].resource;
+    for (size_t i = 0; i < count; i++)
+        if (json_object_get(limits, names[i]) || json_object_get(requests, names[i]))
+            return names[i];
+    return NULL;
+}
+
+static int check_container(const struct job_spec *spec, const json_t *container,
+                           const char *field, size_t index, struct het_error *err)
 {
     if (!json_is_object(container) || !*text_of(container, "name"))
         return het_fail(err, HET_BAD_INPUT,
@@ -335,14 +396,13 @@ static int check_container(const json_t *container, const char *field, size_t in
                 "from the plan; remove it",
                 field, index, name);
     }
-    const json_t *resources = json_object_get(container, "resources");
-    if (json_object_get(json_object_get(resources, "limits"), JOB_SPEC_GPU_RESOURCE) ||
-        json_object_get(json_object_get(resources, "requests"), JOB_SPEC_GPU_RESOURCE))
+    const char *resource = find_gpu_resource(spec, container);
+    if (resource)
         return het_fail(
             err, HET_BAD_INPUT,
             "spec.podTemplate.spec.%s[%zu].resources: %s is set by the operator "
             "from the plan; remove it",
-            field, index, JOB_SPEC_GPU_RESOURCE);
+            field, index, resource);
     return 0;
 }
 
@@ -370,7 +430,8 @@ int desired_check_template(const struct job_spec *spec, struct het_error *err)
     for (size_t k = 0; k < 2; k++) {
         const json_t *containers = json_object_get(template, lists[k]);
         for (size_t i = 0; i < json_array_size(containers); i++)
-            if (check_container(json_array_get(containers, i), lists[k], i, err) < 0)
+            if (check_container(spec, json_array_get(containers, i), lists[k], i, err) <
+                0)
                 return -1;
     }
     const json_t *volumes = json_object_get(template, "volumes");
@@ -389,27 +450,53 @@ int desired_check_template(const struct job_spec *spec, struct het_error *err)
     return 0;
 }
 
-/* Required node affinity on metadata.name, added to every user term: terms are ORed, so
- * one without the pin would let the pod go elsewhere. */
-static void pin(json_t *pod_spec, const char *node)
+/* Required node affinity on metadata.name, in every term together with the job's and the
+ * template's own: terms are ORed, so one without the pin would let the pod go elsewhere.
+ */
+static void pin(json_t *pod_spec, const struct job_spec *spec, const char *node)
 {
     json_t *affinity = child_object(child_object(pod_spec, "affinity"), "nodeAffinity");
-    json_t *required =
-        child_object(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
-    json_t *terms = child_array(required, "nodeSelectorTerms");
-    if (!json_array_size(terms))
-        json_array_append_new(terms, json_object());
-    for (size_t i = 0; i < json_array_size(terms); i++)
-        json_array_insert_new(child_array(json_array_get(terms, i), "matchFields"), 0,
-                              PACK("{s:s, s:s, s:[s]}", "key", "metadata.name",
-                                   "operator", "In", "values", node));
+    json_object_set_new(affinity, "requiredDuringSchedulingIgnoredDuringExecution",
+                        node_selector_join(spec->node_affinity,
+                                           job_spec_template_affinity(spec),
+                                           spec->node_selector, node));
 }
 
-static void tolerate_gpu_taint(json_t *pod_spec)
+static int compare_node_name(const void *name, const void *node)
+{
+    return strcmp(name, ((const struct capacity_node *)node)->name);
+}
+
+/* By which the GPUs of a place are asked for: what the job sees of the node, or where
+ * that is of another type by now, what the job says for the type. */
+static const char *gpu_resource(const struct snapshot *snapshot,
+                                const struct het_rank_node *place)
+{
+    const struct capacity_node *node =
+        snapshot->node_count
+            ? bsearch(place->node_name, snapshot->nodes, snapshot->node_count,
+                      sizeof *snapshot->nodes, compare_node_name)
+            : NULL;
+    if (node && !strcmp(node->type, place->type_name))
+        return node->resource;
+    const struct job_gpu_type *rule =
+        job_spec_find_gpu_type(&snapshot->spec, place->type_name);
+    return rule && rule->resource ? rule->resource : JOB_SPEC_GPU_RESOURCE;
+}
+
+static void tolerate(json_t *pod_spec, const char *taint)
 {
     json_array_append_new(child_array(pod_spec, "tolerations"),
-                          PACK("{s:s, s:s, s:s}", "key", JOB_SPEC_GPU_RESOURCE,
-                               "operator", "Exists", "effect", "NoSchedule"));
+                          PACK("{s:s, s:s, s:s}", "key", taint, "operator", "Exists",
+                               "effect", "NoSchedule"));
+}
+
+/* What Kubernetes' admission plugin ExtendedResourceToleration does, where it is on. */
+static void tolerate_gpu_taints(json_t *pod_spec, const char *resource)
+{
+    tolerate(pod_spec, JOB_SPEC_GPU_RESOURCE);
+    if (strcmp(resource, JOB_SPEC_GPU_RESOURCE))
+        tolerate(pod_spec, resource);
 }
 
 static void add_environment(struct het_arena *arena, json_t *container,
@@ -443,10 +530,16 @@ static json_t *quantity_text(int64_t milli)
                         : json_sprintf("%" PRId64, milli / 1000);
 }
 
+/* Whether Kubernetes wants the limit of a resource to be its request. */
+static bool needs_limit(const char *resource)
+{
+    return strchr(resource, '/') || !strncmp(resource, "hugepages-", 10);
+}
+
 /* GPUs as limits; perGPUResources times the GPUs on top of what the container asks for. A
  * limit below the request would make the pod invalid: it is raised. */
-static int add_resources(json_t *container, const struct job_spec *spec, int64_t gpus,
-                         struct het_error *err)
+static int add_resources(json_t *container, const struct job_spec *spec,
+                         const char *resource, int64_t gpus, struct het_error *err)
 {
     json_t *resources = child_object(container, "resources");
     json_t *requests = child_object(resources, "requests");
@@ -467,11 +560,11 @@ static int add_resources(json_t *container, const struct job_spec *spec, int64_t
                             "quantities that can be multiplied and added",
                             name);
         json_object_set_new(requests, name, quantity_text(sum));
-        if (json_object_get(limits, name) && limit < sum)
+        if (needs_limit(name) || (json_object_get(limits, name) && limit < sum))
             json_object_set_new(limits, name, quantity_text(sum));
     }
-    json_object_set_new(requests, JOB_SPEC_GPU_RESOURCE, json_sprintf("%" PRId64, gpus));
-    json_object_set_new(limits, JOB_SPEC_GPU_RESOURCE, json_sprintf("%" PRId64, gpus));
+    json_object_set_new(requests, resource, json_sprintf("%" PRId64, gpus));
+    json_object_set_new(limits, resource, json_sprintf("%" PRId64, gpus));
     return 0;
 }
 
@@ -530,9 +623,10 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
                                        (size_t)trainer_index(spec));
     add_environment(arena, container, snapshot, plan, index);
     mount_plan(pod_spec, container, snapshot, plan);
-    int result = add_resources(container, spec, place->gpu_count, err);
-    pin(pod_spec, place->node_name);
-    tolerate_gpu_taint(pod_spec);
+    const char *resource = gpu_resource(snapshot, place);
+    int result = add_resources(container, spec, resource, place->gpu_count, err);
+    pin(pod_spec, spec, place->node_name);
+    tolerate_gpu_taints(pod_spec, resource);
     json_object_set_new(pod_spec, "restartPolicy", json_string("Never"));
     json_object_set_new(pod_spec, "enableServiceLinks", json_false());
     /* Training needs no rights on the API server; who does says so, and is checked. */

@@ -100,6 +100,11 @@ static const json_t *read_object(struct reader *reader, const char *path)
     return value;
 }
 
+static const char *text_or_empty(const json_t *value)
+{
+    return json_is_string(value) ? json_string_value(value) : "";
+}
+
 struct choice {
     const char *name, *value; /* value NULL: known, but not acted on in this release */
 };
@@ -291,6 +296,18 @@ static void read_microbatch_sizes(struct reader *reader, struct job_spec *spec)
     spec->microbatch_sizes = list;
 }
 
+const char *job_spec_owner(const json_t *object)
+{
+    const json_t *owners = find(object, "metadata.ownerReferences");
+    for (size_t i = 0; i < json_array_size(owners); i++) {
+        const json_t *owner = json_array_get(owners, i);
+        if (json_is_true(json_object_get(owner, "controller")) &&
+            !strcmp(text_or_empty(json_object_get(owner, "kind")), "HeteroTrainingJob"))
+            return text_or_empty(json_object_get(owner, "uid"));
+    }
+    return NULL;
+}
+
 const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
                                                   const char *type)
 {
@@ -304,11 +321,6 @@ bool job_spec_is_ours(const json_t *job)
 {
     const char *manager = json_string_value(find(job, "spec.managedBy"));
     return !manager || !strcmp(manager, JOB_SPEC_MANAGED_BY);
-}
-
-static const char *text_or_empty(const json_t *value)
-{
-    return json_is_string(value) ? json_string_value(value) : "";
 }
 
 void job_spec_read_identity(const json_t *job, struct job_spec *ret)

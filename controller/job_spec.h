@@ -165,6 +165,8 @@ bool job_spec_is_ours(const json_t *job);
  * created_wall_ms, is_suspended, and what it takes to end it by default; the strings are
  * borrowed from `job`. */
 void job_spec_read_identity(const json_t *job, struct job_spec *ret);
+/* The uid of the HeteroTrainingJob that is the controller of `object`, or NULL. */
+const char *job_spec_owner(const json_t *object);
 /* The entry of spec.resources.gpuTypes for `type`; NULL if there is none. */
 const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
                                                   const char *type);

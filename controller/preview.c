@@ -148,7 +148,7 @@ static void count_gpus(struct preview *preview, int64_t now_ms)
     for (size_t i = 0; i < store_count(store, &kube_job); i++) {
         json_t *job = store_at(store, &kube_job, i);
         auto_free char *key = xasprintf("%s/%s", kube_namespace(job), kube_uid(job));
-        capacity_set_job(capacity, key, !snapshot_job_is_finished(job));
+        capacity_set_job(capacity, key, snapshot_job_is_finished(job) ? NULL : job);
     }
 }
 

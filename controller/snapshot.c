@@ -377,6 +377,8 @@ static uint64_t digest_spec(const struct snapshot *snapshot, uint64_t hardware_d
     const json_t *spec = json_object_get(snapshot->job, "spec");
     for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
         digest = digest_json(digest, json_object_get(spec, planning_parts[i]));
+    for (size_t i = 0; i < snapshot->level_count; i++)
+        digest = digest_text(digest, snapshot->levels[i]);
     return digest_json(digest, json_object_get(snapshot->profile, "spec"));
 }
 
@@ -399,6 +401,50 @@ static struct change_input read_parts(const struct snapshot *snapshot,
     return parts;
 }
 
+/* Adds the level of that label, if the hardware settings give it a bandwidth. */
+static void add_level(struct snapshot *snapshot, const json_t *levels, const char *label)
+{
+    for (size_t i = 0; i < snapshot->level_count; i++)
+        if (!strcmp(snapshot->levels[i], label))
+            return;
+    for (size_t i = 0; i < json_array_size(levels); i++) {
+        const char *known =
+            json_string_value(json_object_get(json_array_get(levels, i), "label"));
+        if (known && !strcmp(known, label) && snapshot->level_count < HET_MAX_LEVELS)
+            snapshot->levels[snapshot->level_count++] = known;
+    }
+}
+
+/* The job's topology keys, else the installation's, else the hardware's levels. */
+static void take_levels(struct snapshot *snapshot)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    const struct settings *settings = snapshot->settings;
+    const json_t *levels = json_object_get(snapshot->hardware, "levels");
+    bool is_own = spec->topology_key_count > 0;
+    const char *const *keys = is_own ? spec->topology_keys : settings->topology_keys;
+    size_t count = is_own ? spec->topology_key_count : settings->topology_key_count;
+    for (size_t i = 0; i < count; i++)
+        add_level(snapshot, levels, keys[i]);
+    for (size_t i = 0; !count && i < json_array_size(levels); i++) {
+        const char *label =
+            json_string_value(json_object_get(json_array_get(levels, i), "label"));
+        if (label)
+            add_level(snapshot, levels, label);
+    }
+}
+
+static uint64_t digest_place(const struct snapshot *snapshot,
+                             const struct capacity_node *node, uint64_t digest)
+{
+    for (size_t i = 0; i < snapshot->level_count; i++) {
+        const char *name =
+            json_string_value(json_object_get(node->labels, snapshot->levels[i]));
+        digest = digest_text(digest, name ? name : "");
+    }
+    return snapshot_digest(digest, &node->preference, sizeof node->preference);
+}
+
 static uint64_t digest_nodes(const struct snapshot *snapshot, uint64_t digest)
 {
     for (size_t i = 0; i < snapshot->node_count; i++) {
@@ -409,6 +455,7 @@ static uint64_t digest_nodes(const struct snapshot *snapshot, uint64_t digest)
         digest = digest_text(digest, node->type);
         digest = snapshot_digest(digest, &node->memory_bytes, sizeof node->memory_bytes);
         digest = snapshot_digest(digest, &node->free, sizeof node->free);
+        digest = digest_place(snapshot, node, digest);
     }
     return digest;
 }
@@ -483,11 +530,6 @@ static void take_others(struct het_arena *arena, const struct snapshot_sources *
     snapshot->peers = peers;
 }
 
-static const json_t *template_tolerations(const struct job_spec *spec)
-{
-    return json_object_get(json_object_get(spec->pod_template, "spec"), "tolerations");
-}
-
 bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sources,
                    const char *ns, const char *name, const struct job_memory *memory,
                    struct snapshot *ret)
@@ -525,12 +567,11 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
 
     struct capacity_node *nodes;
     const char *key = het_arena_printf(arena, "%s/%s", spec->ns, spec->uid);
-    snapshot.node_count = capacity_view(sources->capacity, arena, key,
-                                        spec->node_selector, template_tolerations(spec),
-                                        &nodes);
+    snapshot.node_count = capacity_view(sources->capacity, arena, key, spec, &nodes);
     avoid_nodes(&snapshot, nodes);
     take_quota(arena, sources, &snapshot, nodes);
     snapshot.nodes = nodes;
+    take_levels(&snapshot);
     snapshot.spec_digest = digest_spec(&snapshot, sources->hardware_digest);
     snapshot.input_parts = read_parts(&snapshot, sources->hardware_digest);
     snapshot.input_digest = digest_nodes(&snapshot, snapshot.spec_digest);

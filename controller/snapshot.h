@@ -140,6 +140,9 @@ struct snapshot {
     struct kueue_quota quota;
     int64_t avoided_until_wall_ms; /* some nodes are left out until then; 0: none is */
     bool server_has_gates;         /* pods may have scheduling gates (Kubernetes 1.27) */
+    /* Labels of the hardware's levels that the planner is told of, in order. */
+    const char *levels[HET_MAX_LEVELS];
+    size_t level_count;
 
     /* Filled by the caller: the best bid of another job for GPUs that are free (0: none),
      * whose it is, and a job that may yet bid or has not been answered; NULL: none. */

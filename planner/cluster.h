@@ -35,7 +35,8 @@ struct het_node {
     double latency_s;        /* per message that leaves the node */
     /* Where the node is on each level: domains[that - 1]; 0: in none. */
     uint32_t domain[HET_MAX_LEVELS];
-    uint32_t place; /* in the network's places, plus one; 0: in none of them */
+    int32_t preference; /* between equal plans, higher first: below 0 for spot nodes */
+    uint32_t place;     /* in the network's places, plus one; 0: in none of them */
 };
 
 /* A zone, a rack: nodes that share an uplink to all that is outside. */

@@ -218,12 +218,14 @@ static const char *const node_fields[] = { "name",
                                            "profile",
                                            "repeat",
                                            "levels",
+                                           "preference",
                                            NULL };
 
 /* What one entry of the short form says; zero means nothing. */
 struct node_entry {
     const char *name, *type, *profile;
     uint32_t gpus, repeat; /* repeat 0: no suffix */
+    int32_t preference;
     uint64_t memory_bytes, workspace_bytes;
     double intra, inter, flow, latency_s;
     uint32_t domain[HET_MAX_LEVELS]; /* as in struct het_node */
@@ -238,6 +240,7 @@ static int read_node_entry(struct het_arena *arena, const struct het_view *view,
     struct het_view gpus = het_view_get(view, "gpus");
     struct het_view repeat = het_view_get(view, "repeat");
     struct het_view latency = het_view_get(view, "latency_us");
+    struct het_view preference = het_view_get(view, "preference");
     double latency_us = 0;
     if (het_view_need(view, err) < 0 || het_view_object(view, err) < 0 ||
         het_view_members(view, node_fields, err) < 0 ||
@@ -253,7 +256,8 @@ static int read_node_entry(struct het_arena *arena, const struct het_view *view,
         read_bandwidth(view, "intra_gb_s", &entry->intra, err) < 0 ||
         read_bandwidth(view, "inter_gb_s", &entry->inter, err) < 0 ||
         read_bandwidth(view, "inter_flow_gb_s", &entry->flow, err) < 0 ||
-        het_view_number(&latency, 0, MAX_LATENCY_US, &latency_us, err) < 0)
+        het_view_number(&latency, 0, MAX_LATENCY_US, &latency_us, err) < 0 ||
+        het_view_i32(&preference, -100, 100, &entry->preference, err) < 0)
         return -1;
     entry->latency_s = latency_us * SECONDS_PER_US;
     return 0;
@@ -421,6 +425,7 @@ static void fill_nodes(struct cluster_reader *reader, const struct node_entry *e
                                              HET_DEFAULT_INTER_BYTES_PER_S),
         .flow_bytes_per_s = entry->flow,
         .latency_s = entry->latency_s,
+        .preference = entry->preference,
     };
     for (uint32_t level = 0; level < reader->level_count; level++)
         node.domain[level] = entry->domain[level];

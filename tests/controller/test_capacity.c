@@ -19,14 +19,46 @@ static void teardown(void)
     world_free(world);
 }
 
-static struct capacity_node see(const char *job_key, const char *node)
+/* The least job that is valid, with `extra` merged over its spec. */
+static json_t *job_with(const char *extra)
 {
+    json_t *job = world_json(
+        "{'metadata': {'name': 'j', 'namespace': 'ns', 'uid': 'u'}, 'spec': "
+        "{'model': {'profileRef': {'name': 'p'}}, 'training': "
+        "{'globalBatchSize': 64}, 'podTemplate': {'spec': {'containers': []}}}}");
+    json_auto_t *more = world_json("%s", extra);
+    json_object_update_recursive(json_object_get(job, "spec"), more);
+    return job;
+}
+
+/* `node` as a job of that spec sees it; its texts that are borrowed from the job are not
+ * to be read. */
+static struct capacity_node see_as(const char *job_key, const char *node,
+                                   const char *extra)
+{
+    json_auto_t *job = job_with(extra);
+    struct job_spec spec;
+    const char *reason;
+    struct het_error err;
+    ck_assert_msg(!job_spec_parse(arena, job, &spec, &reason, &err), "%s", err.message);
     struct capacity_node *nodes;
-    size_t count = capacity_view(world->capacity, arena, job_key, NULL, NULL, &nodes);
+    size_t count = capacity_view(world->capacity, arena, job_key, &spec, &nodes);
     for (size_t i = 0; i < count; i++)
         if (!strcmp(nodes[i].name, node))
             return nodes[i];
     ck_abort_msg("node %s is not in the view", node);
+}
+
+static struct capacity_node see(const char *job_key, const char *node)
+{
+    return see_as(job_key, node, "{}");
+}
+
+/* Tells of a living job with that spec. */
+static bool set_job(const char *job_key, const char *extra)
+{
+    json_auto_t *job = job_with(extra);
+    return capacity_set_job(world->capacity, job_key, job);
 }
 
 static json_t *foreign_pod(const char *uid, const char *node, const char *phase,
@@ -102,7 +134,7 @@ END_TEST
 
 START_TEST(plan_reserves_its_gpus_for_its_own_job_only)
 {
-    capacity_set_job(world->capacity, "ns/j1", true);
+    set_job("ns/j1", "{}");
     world_node(world, "a", "Tesla-T4", 8);
     json_auto_t *map = plan_map("m1", "j1", 1, "a:6");
     ck_assert(capacity_set_plan(world->capacity, "m1", map));
@@ -125,7 +157,7 @@ END_TEST
 
 START_TEST(pods_of_older_generations_count_beside_the_newest_plan)
 {
-    capacity_set_job(world->capacity, "ns/j1", true);
+    set_job("ns/j1", "{}");
     world_node(world, "a", "Tesla-T4", 8);
     json_auto_t *first = plan_map("m1", "j1", 1, "a:2");
     json_auto_t *second = plan_map("m2", "j1", 2, "a:3");
@@ -136,7 +168,7 @@ START_TEST(pods_of_older_generations_count_beside_the_newest_plan)
     ck_assert_int_eq(see("ns/j2", "a").free, 3);
     capacity_set_pod(world->capacity, "p1", NULL);
     ck_assert_int_eq(see("ns/j2", "a").free, 5);
-    ck_assert(capacity_set_job(world->capacity, "ns/j1", false)); /* finished */
+    ck_assert(capacity_set_job(world->capacity, "ns/j1", NULL)); /* finished */
     ck_assert_int_eq(see("ns/j2", "a").free, 8);
 }
 END_TEST
@@ -175,10 +207,6 @@ START_TEST(unready_cordoned_tainted_and_unselected_nodes_have_nothing_free)
         ck_assert_ptr_nonnull(seen.unusable);
     }
     world_node(world, "a", "Tesla-T4", 8);
-    struct capacity_node *nodes;
-    json_auto_t *selector = world_json("{'pool': 'train'}");
-    capacity_view(world->capacity, arena, "ns/j", selector, NULL, &nodes);
-    ck_assert_str_eq(nodes[0].unusable, "NotSelected");
 }
 END_TEST
 
@@ -205,10 +233,9 @@ START_TEST(tolerated_taints_do_not_matter)
         { "[{'operator': 'Exists'}]", 8 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        json_auto_t *tolerations = world_json("%s", cases[i].tolerations);
-        struct capacity_node *nodes;
-        capacity_view(world->capacity, arena, "ns/j", NULL, tolerations, &nodes);
-        ck_assert_msg(nodes[0].free == cases[i].free, "%s", cases[i].tolerations);
+        auto_free char *extra = xasprintf(
+            "{'podTemplate': {'spec': {'tolerations': %s}}}", cases[i].tolerations);
+        ck_assert_msg(see_as("ns/j", "a", extra).free == cases[i].free, "%s", extra);
     }
 }
 END_TEST
@@ -243,6 +270,334 @@ START_TEST(incremental_sums_equal_a_recount)
 }
 END_TEST
 
+/* Puts node "a" with `change` merged over what world_node makes. */
+static void change_node(const char *name, const char *change)
+{
+    json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", name));
+    json_auto_t *more = world_json("%s", change);
+    json_object_update_recursive(node, more);
+    world_put(world, &kube_node, node);
+}
+
+#define ALLOCATABLE(text) "{'status': {'allocatable': {" text "}}}"
+
+START_TEST(gpus_are_limited_by_what_is_left_of_all_else)
+{
+    static const struct {
+        const char *allocatable, *foreign, *spec;
+        int64_t free;
+        const char *limited_by;
+    } cases[] = {
+        /* 8 GPUs; (32 - 4) cpu / 6 a GPU */
+        { "'cpu': '32'", "'cpu': '4'", "{'perGPUResources': {'cpu': '6'}}", 4, "cpu" },
+        /* the template's own 2 once: (32 - 4 - 2) / 6 */
+        { "'cpu': '32'", "'cpu': '4'",
+          "{'perGPUResources': {'cpu': '6'}, 'podTemplate': {'spec': {'containers': "
+          "[{'name': 'a', 'resources': {'requests': {'cpu': '1500m'}}}, {'name': 'b', "
+          "'resources': {'requests': {'cpu': '500m'}}}]}}}",
+          4, "cpu" },
+        { "'cpu': '32'", "'cpu': '5'",
+          "{'perGPUResources': {'cpu': '6'}, 'podTemplate': {'spec': {'containers': "
+          "[{'name': 'a', 'resources': {'requests': {'cpu': '4'}}}]}}}",
+          3, "cpu" },
+        { "'memory': '512Gi'", "'memory': '12Gi'",
+          "{'perGPUResources': {'memory': "
+          "'100Gi'}}",
+          5, "memory" },
+        { "'ephemeral-storage': '100G'", "'ephemeral-storage': '1G'",
+          "{'perGPUResources': {'ephemeral-storage': '33G'}}", 3, "ephemeral-storage" },
+        { "'rdma/hca': '2'", "'rdma/hca': '1'", "{'perGPUResources': {'rdma/hca': '1'}}",
+          1, "rdma/hca" },
+        /* A device that the node lacks; cpu that it does not report. */
+        { "'x': '1'", "'cpu': '1'", "{'perGPUResources': {'rdma/hca': '1'}}", 0,
+          "rdma/hca" },
+        { "'x': '1'", "'cpu': '1'", "{'perGPUResources': {'cpu': '1'}}", 8, NULL },
+        { "'pods': '1'", "'cpu': '1'", "{}", 0, "pods" },
+        { "'pods': '2'", "'cpu': '1'", "{}", 8, NULL },
+        /* An init container that needs more than is left keeps the pod away. */
+        { "'cpu': '32'", "'cpu': '4'",
+          "{'podTemplate': {'spec': {'initContainers': [{'name': 'i', 'resources': "
+          "{'requests': {'cpu': '29'}}}]}}}",
+          0, "cpu" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        world_node(world, "a", "Tesla-T4", 8);
+        auto_free char *change =
+            xasprintf("{'status': {'allocatable': {%s}}}", cases[i].allocatable);
+        change_node("a", change);
+        auto_free char *containers = xasprintf(
+            "'containers': [{'resources': {'requests': {%s}}}]", cases[i].foreign);
+        set_pod(foreign_pod("1", "a", "Running", containers));
+        set_job("ns/j", cases[i].spec); /* so that every resource has a name */
+        struct capacity_node seen = see_as("ns/j", "a", cases[i].spec);
+        ck_assert_msg(seen.free == cases[i].free, "case %zu: %d", i, (int)seen.free);
+        ck_assert_pstr_eq(seen.limited_by, cases[i].limited_by);
+        ck_assert_ptr_null(seen.unusable);
+    }
+}
+END_TEST
+
+START_TEST(plan_reserves_cpu_as_well_as_gpus)
+{
+    const char *spec = "{'perGPUResources': {'cpu': '8'}}";
+    world_node(world, "a", "Tesla-T4", 8);
+    change_node("a", ALLOCATABLE("'cpu': '64', 'pods': '10'"));
+    set_job("ns/j1", spec);
+    json_auto_t *map = plan_map("m1", "j1", 1, "a:2");
+    capacity_set_plan(world->capacity, "m1", map);
+    /* 64 - 2 * 8 left for another; the job itself has all */
+    ck_assert_int_eq(see_as("ns/j2", "a", "{'perGPUResources': {'cpu': '12'}}").free, 4);
+    ck_assert_int_eq(see_as("ns/j1", "a", spec).free, 8);
+    /* A spec that asks for more reserves more: 64 - 2 * 20. */
+    ck_assert(set_job("ns/j1", "{'perGPUResources': {'cpu': '20'}}") == false);
+    ck_assert_int_eq(see_as("ns/j2", "a", "{'perGPUResources': {'cpu': '12'}}").free, 2);
+    capacity_set_job(world->capacity, "ns/j1", NULL);
+    ck_assert_int_eq(see_as("ns/j2", "a", "{'perGPUResources': {'cpu': '8'}}").free, 8);
+}
+END_TEST
+
+START_TEST(pods_without_gpus_matter_only_where_they_cost_a_job_gpus)
+{
+    world_node(world, "a", "Tesla-T4", 8);
+    world_put(world, &kube_node,
+              world_json("{'metadata': {'name': 'plain'}, 'status': {'allocatable': "
+                         "{'cpu': '64'}}}"));
+    change_node("a", ALLOCATABLE("'cpu': '64'"));
+    set_job("ns/j1", "{'perGPUResources': {'cpu': '6'}}");
+    const char *four = "'containers': [{'resources': {'requests': {'cpu': '4'}}}]";
+    /* 8 GPUs want 48: 60 and 52 are enough, 48 just so, 44 is not */
+    ck_assert(!set_pod(foreign_pod("1", "a", "Running", four)));
+    ck_assert(!set_pod(foreign_pod("2", "plain", "Running", four)));
+    ck_assert(!set_pod(foreign_pod("3", "a", "Running", four)));
+    ck_assert(!set_pod(foreign_pod("4", "a", "Running", four)));
+    ck_assert(!set_pod(foreign_pod("5", "a", "Running", four)));
+    ck_assert(set_pod(foreign_pod("6", "a", "Running", four)));
+    ck_assert(set_pod(foreign_pod("6", "a", "Succeeded", four)));
+}
+END_TEST
+
+START_TEST(resource_name_decides_what_is_seen_of_a_node)
+{
+    world_node(world, "a", "NVIDIA-A100-SXM4-40GB", 2);
+    change_node("a", ALLOCATABLE("'nvidia.com/mig-3g.20gb': '4', 'nvidia.com/gpu': '2'"));
+    static const char slices[] =
+        "{'resources': {'sharedGPUPolicy': '%s', 'gpuTypes': [{'name': "
+        "'A100-SXM4-40GB-MIG-3g.20gb', 'resourceName': 'nvidia.com/mig-3g.20gb'}]}}";
+    struct capacity_node whole = see("ns/j", "a");
+    ck_assert_str_eq(whole.resource, "nvidia.com/gpu");
+    ck_assert_str_eq(whole.type, "A100-SXM4-40GB");
+    ck_assert_int_eq(whole.free, 2);
+    auto_free char *allowed = xasprintf(slices, "Allow");
+    auto_free char *forbidden = xasprintf(slices, "Forbid");
+    struct capacity_node slice = see_as("ns/j", "a", allowed);
+    ck_assert_str_eq(slice.resource, "nvidia.com/mig-3g.20gb");
+    ck_assert_str_eq(slice.type, "A100-SXM4-40GB-MIG-3g.20gb");
+    ck_assert_int_eq(slice.free, 4);
+    ck_assert_str_eq(see_as("ns/j", "a", forbidden).unusable, "SharedGPU");
+    /* The same type by a resource that the node does not have. */
+    ck_assert_str_eq(see_as("ns/j", "a",
+                            "{'resources': {'gpuTypes': [{'name': 'A100-SXM4-40GB', "
+                            "'resourceName': 'x.io/gpu'}]}}")
+                         .unusable,
+                     "OtherResource");
+    /* What a plan of slices reserves are slices. */
+    set_job("ns/j1", allowed);
+    json_auto_t *map = plan_map("m1", "j1", 1, "a:3");
+    const json_t *data = json_object_get(map, "data");
+    auto_free char *plan = world_plan("a:3", "A100-SXM4-40GB-MIG-3g.20gb", 1.0);
+    json_object_set_new((json_t *)(uintptr_t)data, "plan.json", json_string(plan));
+    ck_assert(capacity_set_plan(world->capacity, "m1", map));
+    ck_assert_int_eq(see_as("ns/j2", "a", allowed).free, 1);
+    ck_assert_int_eq(see("ns/j2", "a").free, 2);
+    ck_assert_ptr_null(capacity_find_overcommit(world->capacity));
+}
+END_TEST
+
+START_TEST(amd_nodes_need_no_resource_name)
+{
+    world_put(
+        world, &kube_node,
+        world_json("{'metadata': {'name': 'm', 'labels': {'amd.com/gpu.product-name': "
+                   "'AMD_Instinct_MI210'}}, 'spec': {'taints': [{'key': "
+                   "'amd.com/gpu', 'effect': 'NoSchedule'}]}, 'status': "
+                   "{'allocatable': {'amd.com/gpu': '4'}, 'conditions': [{'type': "
+                   "'Ready', 'status': 'True'}]}}"));
+    set_pod(
+        foreign_pod("1", "m", "Running",
+                    "'containers': [{'resources': {'limits': {'amd.com/gpu': '1'}}}]"));
+    struct capacity_node seen = see("ns/j", "m");
+    ck_assert_str_eq(seen.resource, "amd.com/gpu");
+    ck_assert_str_eq(seen.type, "MI210");
+    ck_assert_int_eq(seen.free, 3);
+    set_job("ns/j1", "{}");
+    json_auto_t *map = plan_map("m1", "j1", 1, "m:2");
+    capacity_set_plan(world->capacity, "m1", map);
+    ck_assert_int_eq(see("ns/j2", "m").free, 1);
+}
+END_TEST
+
+START_TEST(policies_and_selectors_keep_nodes_out)
+{
+    static const struct {
+        const char *node, *spec, *unusable;
+        int preference;
+    } cases[] = {
+        { "{}", "{'resources': {'nodeSelector': {'pool': 'train'}}}", "NotSelected", 0 },
+        { "{'metadata': {'labels': {'pool': 'train'}}}",
+          "{'resources': {'nodeSelector': {'pool': 'train'}}}", NULL, 0 },
+        { "{}", "{'podTemplate': {'spec': {'nodeSelector': {'pool': 'x'}}}}",
+          "NotSelected", 0 },
+        { "{}",
+          "{'resources': {'nodeAffinity': {'nodeSelectorTerms': [{'matchFields': [{'key': "
+          "'metadata.name', 'operator': 'NotIn', 'values': ['a']}]}]}}}",
+          "NotSelected", 0 },
+        { "{}",
+          "{'podTemplate': {'spec': {'affinity': {'nodeAffinity': "
+          "{'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': "
+          "[{'matchExpressions': [{'key': 'zone', 'operator': 'Exists'}]}]}}}}}}",
+          "NotSelected", 0 },
+        { "{'metadata': {'labels': {'karpenter.sh/capacity-type': 'spot'}}}",
+          "{'resources': {'spotPolicy': 'Forbid'}}", "SpotForbidden", 0 },
+        { "{'metadata': {'labels': {'karpenter.sh/capacity-type': 'spot'}}}",
+          "{'resources': {'spotPolicy': 'PreferOnDemand'}}", NULL, -1 },
+        { "{'metadata': {'labels': {'karpenter.sh/capacity-type': 'on-demand'}}}",
+          "{'resources': {'spotPolicy': 'PreferOnDemand'}}", NULL, 0 },
+        { "{'metadata': {'labels': {'karpenter.sh/capacity-type': 'spot'}}}", "{}", NULL,
+          0 },
+        { "{'metadata': {'labels': {'nvidia.com/gpu.replicas': '4'}}}", "{}", "SharedGPU",
+          0 },
+        { "{'metadata': {'labels': {'nvidia.com/gpu.replicas': '4'}}}",
+          "{'resources': {'sharedGPUPolicy': 'Allow'}}", NULL, 0 },
+        { "{'metadata': {'labels': {'nvidia.com/mig.config.state': 'pending'}}}", "{}",
+          "Repartitioning", 0 },
+        { "{'metadata': {'labels': {'nvidia.com/gpu.workload.config': 'vm-vgpu'}}}", "{}",
+          "VirtualMachine", 0 },
+        { "{'status': {'conditions': [{'type': 'Ready', 'status': 'True'}, {'type': "
+          "'AcceleratedHardwareReady', 'status': 'False'}]}}",
+          "{}", "GPUUnhealthy", 0 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        world_node(world, "a", "Tesla-T4", 8);
+        change_node("a", cases[i].node);
+        struct capacity_node seen = see_as("ns/j", "a", cases[i].spec);
+        ck_assert_pstr_eq(seen.unusable, cases[i].unusable);
+        ck_assert_int_eq(seen.free, cases[i].unusable ? 0 : 8);
+        ck_assert_int_eq(seen.preference, cases[i].preference);
+    }
+}
+END_TEST
+
+START_TEST(node_that_says_that_it_goes_is_leaving_whatever_is_tolerated)
+{
+    static const char *const notices[] = {
+        "{'spec': {'taints': [{'key': 'aws-node-termination-handler/spot-itn', 'effect': "
+        "'NoSchedule'}]}}",
+        "{'spec': {'taints': [{'key': 'karpenter.sh/disrupted', 'effect': "
+        "'NoSchedule'}]}}",
+        "{'metadata': {'annotations': {'quarantineHealthEvent': '[]'}}}",
+    };
+    static const char tolerant[] =
+        "{'podTemplate': {'spec': {'tolerations': [{'operator': 'Exists'}]}}}";
+    for (size_t i = 0; i < sizeof notices / sizeof *notices; i++) {
+        world_node(world, "a", "Tesla-T4", 8);
+        ck_assert(!see_as("ns/j", "a", tolerant).is_leaving);
+        world->now_ms += 1000;
+        change_node("a", notices[i]);
+        struct capacity_node seen = see_as("ns/j", "a", tolerant);
+        ck_assert(seen.is_leaving);
+        ck_assert_int_eq(seen.leaving_since_ms, world->now_ms);
+        ck_assert_int_eq(strncmp(seen.unusable, "Leaving (", 9), 0);
+        /* When it was announced stays when it was announced. */
+        int64_t since = world->now_ms;
+        world->now_ms += 1000;
+        change_node("a", "{'metadata': {'labels': {'x': 'y'}}}");
+        ck_assert_int_eq(see_as("ns/j", "a", tolerant).leaving_since_ms, since);
+    }
+}
+END_TEST
+
+START_TEST(settings_say_what_is_unhealthy_leaving_and_spot)
+{
+    json_auto_t *json = world_json(
+        "{'unhealthyNodeConditions': [{'type': 'Hot', 'status': 'True'}], "
+        "'leavingTaints': ['bye'], 'spotLabels': [{'key': 'cheap', 'value': 'yes'}]}");
+    static struct settings settings;
+    struct het_error err;
+    ck_assert_int_eq(settings_parse(arena, json, &settings, &err), 0);
+    world_node(world, "a", "Tesla-T4", 8);
+    change_node("a", "{'status': {'conditions': [{'type': 'Ready', 'status': 'True'}, "
+                     "{'type': 'Hot', 'status': 'True'}]}, 'metadata': {'labels': "
+                     "{'cheap': 'yes'}}, 'spec': {'taints': [{'key': 'bye', 'effect': "
+                     "'PreferNoSchedule'}]}}");
+    ck_assert_ptr_null(see("ns/j", "a").unusable);
+    capacity_set_settings(world->capacity, &settings, world->now_ms);
+    struct capacity_node seen = see("ns/j", "a");
+    ck_assert_str_eq(seen.unusable, "GPUUnhealthy");
+    ck_assert(seen.is_leaving);
+    ck_assert(seen.is_spot);
+}
+END_TEST
+
+/* Our pods and plans, against a recount from nothing after each event. */
+START_TEST(shares_of_jobs_equal_a_recount)
+{
+    unsigned seed = (unsigned)_i + 1;
+    static const char *const places[] = { "a", "b" };
+    static const char *const jobs[] = { "j0", "j1" };
+    for (int i = 0; i < 2; i++) {
+        world_node(world, places[i], "Tesla-T4", 64);
+        auto_free char *key = xasprintf("ns/%s", jobs[i]);
+        set_job(key, "{}");
+    }
+    struct {
+        int gpus, place, generation;
+    } pods[2][6] = { 0 };
+    int planned[2] = { 0 }, generation[2] = { 0 };
+    for (int step = 0; step < 200; step++) {
+        int job = rand_r(&seed) % 2, pod = rand_r(&seed) % 6;
+        auto_free char *uid = xasprintf("%s-%d", jobs[job], pod);
+        auto_free char *map_uid = xasprintf("%s-map", jobs[job]);
+        int what = rand_r(&seed) % 4;
+        if (what == 0) {
+            capacity_set_pod(world->capacity, uid, NULL);
+            pods[job][pod].gpus = 0;
+        } else if (what < 3) {
+            pods[job][pod].gpus = 1 + rand_r(&seed) % 3;
+            pods[job][pod].place = rand_r(&seed) % 2;
+            pods[job][pod].generation = 1 + rand_r(&seed) % 2;
+            set_pod(our_pod(uid, jobs[job], pods[job][pod].generation,
+                            places[pods[job][pod].place], pods[job][pod].gpus));
+        } else {
+            capacity_set_plan(world->capacity, map_uid, NULL);
+            planned[job] = rand_r(&seed) % 5;
+            generation[job] = planned[job] ? 1 + rand_r(&seed) % 2 : -1;
+            auto_free char *nodes = xasprintf("a:%d", planned[job]);
+            json_auto_t *map = planned[job]
+                                   ? plan_map(map_uid, jobs[job], generation[job], nodes)
+                                   : NULL;
+            capacity_set_plan(world->capacity, map_uid, map);
+        }
+        int64_t reserved[2][2] = { 0 };
+        for (int j = 0; j < 2; j++)
+            for (int n = 0; n < 2; n++) {
+                int64_t older = 0, newest = 0;
+                for (int p = 0; p < 6; p++)
+                    if (pods[j][p].gpus && pods[j][p].place == n)
+                        *(pods[j][p].generation == generation[j] ? &newest : &older) +=
+                            pods[j][p].gpus;
+                int64_t plan = n == 0 ? planned[j] : 0;
+                reserved[j][n] = older + (newest > plan ? newest : plan);
+            }
+        for (int n = 0; n < 2; n++) {
+            ck_assert_int_eq(see("ns/j0", places[n]).free, 64 - reserved[1][n]);
+            ck_assert_int_eq(see("ns/j1", places[n]).free, 64 - reserved[0][n]);
+            ck_assert_int_eq(see("ns/other", places[n]).free,
+                             64 - reserved[0][n] - reserved[1][n]);
+        }
+    }
+}
+END_TEST
+
 Suite *test_capacity_suite(void)
 {
     Suite *suite = suite_create("capacity");
@@ -257,6 +612,15 @@ Suite *test_capacity_suite(void)
                    unready_cordoned_tainted_and_unselected_nodes_have_nothing_free);
     tcase_add_test(cases, tolerated_taints_do_not_matter);
     tcase_add_loop_test(cases, incremental_sums_equal_a_recount, 0, 10);
+    tcase_add_test(cases, gpus_are_limited_by_what_is_left_of_all_else);
+    tcase_add_test(cases, plan_reserves_cpu_as_well_as_gpus);
+    tcase_add_test(cases, pods_without_gpus_matter_only_where_they_cost_a_job_gpus);
+    tcase_add_test(cases, resource_name_decides_what_is_seen_of_a_node);
+    tcase_add_test(cases, amd_nodes_need_no_resource_name);
+    tcase_add_test(cases, policies_and_selectors_keep_nodes_out);
+    tcase_add_test(cases, node_that_says_that_it_goes_is_leaving_whatever_is_tolerated);
+    tcase_add_test(cases, settings_say_what_is_unhealthy_leaving_and_spot);
+    tcase_add_loop_test(cases, shares_of_jobs_equal_a_recount, 0, 10);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -104,8 +104,9 @@ static const char *on_plan(int number, const char *annotation)
 
 static int64_t free_on(const char *node)
 {
+    const struct job_spec any = { 0 };
     struct capacity_node *nodes;
-    size_t count = capacity_view(world->capacity, arena, "ns/other", NULL, NULL, &nodes);
+    size_t count = capacity_view(world->capacity, arena, "ns/other", &any, &nodes);
     for (size_t i = 0; i < count; i++)
         if (!strcmp(nodes[i].name, node))
             return nodes[i].free;

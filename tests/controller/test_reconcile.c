@@ -1,3 +1,4 @@
+#include "controller/desired.h"
 #include "tests/controller/world.h"
 
 #include <check.h>
@@ -66,10 +67,25 @@ START_TEST(new_job_is_planned_placed_and_then_left_alone)
 }
 END_TEST
 
+/* Gives a node more labels (JSON with '). */
+static void label_node(const char *name, const char *labels)
+{
+    json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", name));
+    json_auto_t *more = world_json("%s", labels);
+    json_object_update(json_object_get(json_object_get(node, "metadata"), "labels"),
+                       more);
+    world_put(world, &kube_node, node);
+}
+
 START_TEST(pods_carry_pin_limits_environment_and_plan)
 {
+    label_node("a", "{'x': '', 'pool': 'train', 'free': 'yes'}");
+    label_node("b", "{'y': '', 'pool': 'train', 'free': 'yes'}");
     world_job(world,
-              "{'perGPUResources': {'cpu': '1500m', 'memory': '10Gi'}, 'podTemplate': "
+              "{'resources': {'nodeSelector': {'pool': 'train'}, 'nodeAffinity': "
+              "{'nodeSelectorTerms': [{'matchExpressions': [{'key': 'free', 'operator': "
+              "'In', 'values': ['yes']}]}]}}, "
+              "'perGPUResources': {'cpu': '1500m', 'memory': '10Gi'}, 'podTemplate': "
               "{'spec': {'affinity': {'nodeAffinity': "
               "{'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': "
               "[{'matchExpressions': [{'key': 'x', 'operator': 'Exists'}]}, "
@@ -90,7 +106,8 @@ START_TEST(pods_carry_pin_limits_environment_and_plan)
     for (size_t i = 0; i < 2; i++) {
         const json_t *term = json_array_get(terms, i);
         ck_assert(json_equal(json_object_get(term, "matchFields"), pin));
-        ck_assert_uint_eq(json_array_size(json_object_get(term, "matchExpressions")), 1);
+        /* nodeSelector, nodeAffinity, the template's own */
+        ck_assert_uint_eq(json_array_size(json_object_get(term, "matchExpressions")), 3);
     }
     const json_t *container = json_array_get(json_object_get(spec, "containers"), 0);
     json_auto_t *resources = world_json(
@@ -109,6 +126,112 @@ START_TEST(pods_carry_pin_limits_environment_and_plan)
                  !strcmp(json_string_value(json_object_get(variable, "value")), "2");
     ck_assert(found);
     ck_assert_str_eq(kube_controller_uid(pod), kube_uid(world_get_job(world)));
+}
+END_TEST
+
+START_TEST(pods_ask_for_gpus_by_the_resource_that_the_job_names)
+{
+    world_put(
+        world, &kube_node,
+        world_json("{'metadata': {'name': 'm', 'labels': {'nvidia.com/gpu.product': "
+                   "'NVIDIA-A100-SXM4-40GB'}}, 'status': {'allocatable': "
+                   "{'nvidia.com/mig-3g.20gb': '4', 'rdma/hca': '8'}, "
+                   "'conditions': [{'type': 'Ready', 'status': 'True'}]}}"));
+    world_job(world, "{'resources': {'sharedGPUPolicy': 'Allow', 'gpuTypes': [{'name': "
+                     "'A100-SXM4-40GB-MIG-3g.20gb', 'resourceName': "
+                     "'nvidia.com/mig-3g.20gb'}]}, 'perGPUResources': {'rdma/hca': 2}}");
+    world_settle(world);
+    auto_free char *plan = world_plan("m:4", "A100-SXM4-40GB-MIG-3g.20gb", 1.0);
+    world_answer(world, plan);
+    world_settle(world);
+    const json_t *spec =
+        json_object_get(store_find(world->store, &kube_pod, "ns", "job-1-0"), "spec");
+    const json_t *container = json_array_get(json_object_get(spec, "containers"), 0);
+    json_auto_t *resources = world_json(
+        "{'requests': {'rdma/hca': '8', 'nvidia.com/mig-3g.20gb': '4'}, 'limits': "
+        "{'rdma/hca': '8', 'nvidia.com/mig-3g.20gb': '4'}}");
+    ck_assert(json_equal(json_object_get(container, "resources"), resources));
+    ck_assert_str_eq(json_string_value(json_object_get(
+                         json_array_get(json_object_get(spec, "tolerations"), 1), "key")),
+                     "nvidia.com/mig-3g.20gb");
+}
+END_TEST
+
+/* The question that a pass would ask. */
+static json_t *take_question(const json_t *hardware, const struct settings *settings)
+{
+    struct snapshot_sources sources = { .store = world->store,
+                                        .capacity = world->capacity,
+                                        .hardware = hardware,
+                                        .settings = settings,
+                                        .now_ms = world->now_ms };
+    struct snapshot snapshot;
+    ck_assert(snapshot_take(arena, &sources, "ns", "job", NULL, &snapshot));
+    return desired_question(&snapshot);
+}
+
+START_TEST(planner_is_told_of_levels_in_the_order_of_the_topology_keys)
+{
+    json_auto_t *hardware = world_json(
+        "{'levels': [{'label': 'zone', 'uplinkGBs': 5}, {'label': 'rack', 'uplinkGBs': "
+        "20}]}");
+    label_node("a", "{'zone': 'z1', 'rack': 'r1', 'block': 'b1'}");
+    world_job(world, "{}");
+    json_auto_t *plain = take_question(hardware, NULL);
+    json_auto_t *cluster =
+        world_json("{'nodes': [{'name': 'a', 'type': 'T4', 'gpus': 4, 'levels': {'zone': "
+                   "'z1', 'rack': 'r1'}}], 'levels': [{'label': 'zone', 'uplinkGBs': 5}, "
+                   "{'label': 'rack', 'uplinkGBs': 20}]}");
+    const json_t *asked = json_object_get(plain, "cluster");
+    ck_assert(
+        json_equal(json_object_get(asked, "levels"), json_object_get(cluster, "levels")));
+    ck_assert(json_equal(
+        json_object_get(json_array_get(json_object_get(asked, "nodes"), 0), "levels"),
+        json_object_get(json_array_get(json_object_get(cluster, "nodes"), 0), "levels")));
+
+    /* Those of the installation; those of the job; a key without a bandwidth. */
+    static const char *const installed[] = { "rack" };
+    struct settings settings = *settings_default();
+    settings.topology_keys = installed;
+    settings.topology_key_count = 1;
+    json_auto_t *of_settings = take_question(hardware, &settings);
+    json_auto_t *rack = world_json("[{'label': 'rack', 'uplinkGBs': 20}]");
+    ck_assert(json_equal(
+        json_object_get(json_object_get(of_settings, "cluster"), "levels"), rack));
+    world_job(world, "{'planner': {'topologyKeys': ['block', 'rack', 'zone']}}");
+    json_auto_t *of_job = take_question(hardware, &settings);
+    json_auto_t *both = world_json("[{'label': 'rack', 'uplinkGBs': 20}, {'label': "
+                                   "'zone', 'uplinkGBs': 5}]");
+    ck_assert(
+        json_equal(json_object_get(json_object_get(of_job, "cluster"), "levels"), both));
+    /* A planner takes all of it. */
+    const struct het_cluster *read;
+    const struct het_hardware *merged;
+    struct het_error err;
+    ck_assert(
+        !het_codec_hardware(arena, hardware, het_hardware_builtin(), &merged, &err));
+    ck_assert_msg(!het_codec_cluster(arena, json_object_get(of_job, "cluster"), merged,
+                                     &read, &err),
+                  "%s", err.message);
+    ck_assert_uint_eq(read->level_count, 2);
+}
+END_TEST
+
+START_TEST(spot_nodes_are_asked_about_last_where_the_job_prefers_others)
+{
+    label_node("a", "{'cloud.google.com/gke-spot': 'true'}");
+    world_job(world, "{'resources': {'spotPolicy': 'PreferOnDemand'}}");
+    json_auto_t *question = take_question(NULL, NULL);
+    const json_t *nodes = json_object_get(json_object_get(question, "cluster"), "nodes");
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(json_array_get(nodes, 0), "preference")), -1);
+    ck_assert_ptr_null(json_object_get(json_array_get(nodes, 1), "preference"));
+    const struct het_cluster *read;
+    struct het_error err;
+    ck_assert_msg(!het_codec_cluster(arena, json_object_get(question, "cluster"),
+                                     het_hardware_builtin(), &read, &err),
+                  "%s", err.message);
+    ck_assert_int_eq(read->nodes[0].preference, -1);
 }
 END_TEST
 
@@ -516,7 +639,8 @@ START_TEST(refused_pods_are_told_and_hold_no_gpus)
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "PodsRefused");
     ck_assert_str_eq(world_pods(world, arena), "");
     struct capacity_node *nodes;
-    capacity_view(world->capacity, arena, "ns/other", NULL, NULL, &nodes);
+    const struct job_spec any = { 0 };
+    capacity_view(world->capacity, arena, "ns/other", &any, &nodes);
     ck_assert_int_eq(nodes[0].free, 4);
     world->now_ms += 5000; /* once more, as another generation */
     world_settle(world);
@@ -584,6 +708,9 @@ Suite *test_reconcile_suite(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, new_job_is_planned_placed_and_then_left_alone);
     tcase_add_test(cases, pods_carry_pin_limits_environment_and_plan);
+    tcase_add_test(cases, pods_ask_for_gpus_by_the_resource_that_the_job_names);
+    tcase_add_test(cases, planner_is_told_of_levels_in_the_order_of_the_topology_keys);
+    tcase_add_test(cases, spot_nodes_are_asked_about_last_where_the_job_prefers_others);
     tcase_add_test(cases, resources_for_each_gpu_come_on_top_of_the_containers_own);
     tcase_add_test(cases, lost_node_moves_the_job_after_a_short_wait);
     tcase_add_test(cases, no_plan_after_a_loss_stops_the_rest_and_starts_again_by_itself);

@@ -65,7 +65,7 @@ static void tell_capacity(struct world *world, const struct kube_resource *resou
     else if (resource == &kube_job) {
         auto_free char *key = xasprintf("ns/%s", uid);
         capacity_set_job(world->capacity, key,
-                         object && !snapshot_job_is_finished(object));
+                         object && !snapshot_job_is_finished(object) ? object : NULL);
     }
 }
 

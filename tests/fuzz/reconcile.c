@@ -13,6 +13,7 @@
 #include "controller/embedded/merge.h"
 #include "controller/reconcile.h"
 #include "controller/status.h"
+#include "controller/trim.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,15 +60,16 @@ static void tell_capacity(struct world *world, const struct kube_resource *resou
     } else if (resource == &kube_job) {
         auto_free char *key =
             xasprintf("%s/%s", kube_namespace(object), kube_uid(object));
-        capacity_set_job(world->capacity, key, after && !snapshot_job_is_finished(after));
+        capacity_set_job(world->capacity, key,
+                         after && !snapshot_job_is_finished(after) ? after : NULL);
     }
 }
 
 static json_t *trim(const struct kube_resource *resource, json_t *object)
 {
     if (resource == &kube_node)
-        return capacity_trim_node(object);
-    return resource == &kube_pod ? capacity_trim_pod(object) : json_incref(object);
+        return trim_node(object);
+    return resource == &kube_pod ? trim_pod(object) : json_incref(object);
 }
 
 static void put(struct world *world, const struct kube_resource *resource, json_t *object)

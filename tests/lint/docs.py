@@ -37,8 +37,9 @@ REASONS = {
     "controller/reconcile.c": REASON,
     "controller/reconcile/*.c": REASON,
     "controller/job_spec.c": r'refuse\([^,]*,\s*"(\w+)"',
-    "controller/capacity.c": r'unusable = (?:\w+\([^"]*)?"(\w+)',
-    "planner/node_list.c": r'(?s)find_reason\(.*?\n}|unusable = "(\w+)"',
+    "controller/capacity.c": r'(?:return|arena,) "([A-Z]\w+)',
+    "controller/node_state.c": r'unusable = "(\w+)"',
+    "planner/node_list.c": r'(?:return|\?) "([A-Z]\w+)"',
 }
 NOT_REASONS = {  # values of conditions, kinds of objects, types of events
     "True", "False", "Unknown", "Normal", "Warning", "ConfigMap", "Event", "Plan", "ModelProfile",

@@ -1,0 +1,42 @@
+/* node_state.h - what one Node object says about itself, before any job looks at it: its
+ * state, whether it leaves, whether it is a spot node, and the GPUs that it offers by
+ * each of its extended resources. Pure. */
+#ifndef CONTROLLER_NODE_STATE_H
+#define CONTROLLER_NODE_STATE_H
+
+#include "controller/settings.h"
+
+/* GPUs by one resource. */
+struct node_offer {
+    char *resource, *type; /* type NULL: unknown */
+    uint64_t memory_bytes;
+    int64_t allocatable;
+    bool is_shared;
+};
+
+struct node_state {
+    const char *unusable; /* NULL: usable; static text */
+    char *leaving;        /* the taint or annotation that says so; NULL: it stays */
+    bool is_spot;
+    /* Every extended resource that it has, and nvidia.com/gpu in any case, by name: what
+     * would be asked for if GPUs were named so. */
+    struct node_offer *offers;
+    size_t offer_count;
+};
+
+/* `node` NULL: gone. Zeroed structs may be given to _fini and _same. */
+void node_state_init(struct node_state *state, const json_t *node,
+                     const struct het_hardware *hardware,
+                     const struct settings *settings);
+void node_state_fini(struct node_state *state);
+bool node_state_same(const struct node_state *a, const struct node_state *b);
+/* NULL if the node has no such resource. */
+const struct node_offer *node_state_find_offer(const struct node_state *state,
+                                               const char *resource);
+/* The offer for jobs that name no resource: the first of nvidia.com/gpu and amd.com/gpu
+ * that has GPUs, else nvidia.com/gpu. NULL only for a zeroed state. */
+const struct node_offer *node_state_default_offer(const struct node_state *state);
+/* Whether the type of any offer is known. */
+bool node_state_has_gpus(const struct node_state *state);
+
+#endif

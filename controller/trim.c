@@ -1,0 +1,133 @@
+#include "controller/trim.h"
+
+#include "controller/job_spec.h"
+#include "controller/pod_need.h"
+
+#include <inttypes.h>
+
+/* Copies the named members of `from` into a new object. */
+static json_t *pick(const json_t *from, const char *const *names)
+{
+    json_t *result = json_object();
+    for (; *names; names++) {
+        json_t *value = json_object_get(from, *names);
+        if (value)
+            json_object_set(result, *names, value);
+    }
+    return result;
+}
+
+/* ---- nodes ---- */
+
+static void keep_short_annotations(json_t *metadata, const json_t *annotations)
+{
+    json_t *kept = json_object();
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)annotations, key, value)
+        if (json_string_length(value) <= TRIM_MAX_ANNOTATION)
+            json_object_set(kept, key, value);
+    json_object_set_new(metadata, "annotations", kept);
+}
+
+json_t *trim_node(json_t *object)
+{
+    static const char *const names[] = { "name", "uid", "resourceVersion", "labels",
+                                         NULL };
+    static const char *const spec[] = { "unschedulable", "taints", NULL };
+    static const char *const status[] = { "allocatable", NULL };
+    json_t *trimmed = json_object();
+    const json_t *its_metadata = json_object_get(object, "metadata");
+    json_t *metadata = pick(its_metadata, names);
+    keep_short_annotations(metadata, json_object_get(its_metadata, "annotations"));
+    json_object_set_new(trimmed, "metadata", metadata);
+    json_object_set_new(trimmed, "spec", pick(json_object_get(object, "spec"), spec));
+
+    json_t *kept = pick(json_object_get(object, "status"), status);
+    json_t *conditions = json_array();
+    const json_t *all = json_object_get(json_object_get(object, "status"), "conditions");
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        static const char *const fields[] = { "type", "status", NULL };
+        json_array_append_new(conditions, pick(json_array_get(all, i), fields));
+    }
+    json_object_set_new(kept, "conditions", conditions);
+    json_object_set_new(trimmed, "status", kept);
+    return trimmed;
+}
+
+/* ---- pods ---- */
+
+static json_t *trim_containers(const json_t *containers)
+{
+    static const char *const fields[] = { "name", "resources", "restartPolicy", NULL };
+    json_t *trimmed = json_array();
+    for (size_t i = 0; i < json_array_size(containers); i++)
+        json_array_append_new(trimmed, pick(json_array_get(containers, i), fields));
+    return trimmed;
+}
+
+static json_t *trim_our_pod(json_t *object)
+{
+    static const char *const metadata[] = { "name",
+                                            "namespace",
+                                            "uid",
+                                            "resourceVersion",
+                                            "labels",
+                                            "ownerReferences",
+                                            "annotations",
+                                            "deletionTimestamp",
+                                            "deletionGracePeriodSeconds",
+                                            "creationTimestamp",
+                                            NULL };
+    static const char *const spec_names[] = { "nodeName", "overhead",        "resources",
+                                              "affinity", "schedulingGates", NULL };
+    static const char *const status[] = { "phase",      "nominatedNodeName",
+                                          "reason",     "message",
+                                          "conditions", "containerStatuses",
+                                          "podIP",      NULL };
+    const json_t *spec = json_object_get(object, "spec");
+    json_t *kept = pick(spec, spec_names);
+    json_object_set_new(kept, "containers",
+                        trim_containers(json_object_get(spec, "containers")));
+    if (json_array_size(json_object_get(spec, "initContainers")))
+        json_object_set_new(kept, "initContainers",
+                            trim_containers(json_object_get(spec, "initContainers")));
+    return json_pack("{s:o, s:o, s:o}", "metadata",
+                     pick(json_object_get(object, "metadata"), metadata), "spec", kept,
+                     "status", pick(json_object_get(object, "status"), status));
+}
+
+/* { RESOURCE: quantity } of what the pod asks for in all. */
+static json_t *effective_requests(const json_t *pod)
+{
+    json_auto_t *names = json_object();
+    json_t *requests = json_object();
+    const char *name;
+    json_t *unused;
+    het_pod_resources(pod, names);
+    json_object_foreach (names, name, unused) {
+        bool is_milli = pod_need_is_milli(name);
+        int64_t amount = het_pod_request(pod, name, is_milli);
+        if (amount)
+            json_object_set_new(
+                requests, name,
+                json_sprintf("%" PRId64 "%s", amount, is_milli ? "m" : ""));
+    }
+    return requests;
+}
+
+json_t *trim_pod(json_t *object)
+{
+    static const char *const metadata[] = { "name", "namespace", "uid", "resourceVersion",
+                                            NULL };
+    static const char *const spec[] = { "nodeName", NULL };
+    static const char *const status[] = { "phase", "nominatedNodeName", NULL };
+    if (job_spec_owner(object))
+        return trim_our_pod(object);
+    json_t *kept = pick(json_object_get(object, "spec"), spec);
+    json_object_set_new(kept, "resources",
+                        json_pack("{s:o}", "requests", effective_requests(object)));
+    return json_pack("{s:o, s:o, s:o}", "metadata",
+                     pick(json_object_get(object, "metadata"), metadata), "spec", kept,
+                     "status", pick(json_object_get(object, "status"), status));
+}

@@ -1,0 +1,17 @@
+/* trim.h - what the store keeps of nodes and pods: as much as decisions read, so that
+ * thousands of them fit a small process. Pure. The results are for watch.h's trim. */
+#ifndef CONTROLLER_TRIM_H
+#define CONTROLLER_TRIM_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+/* Node annotations with longer values are not kept. */
+#define TRIM_MAX_ANNOTATION ((size_t)256)
+
+/* New references. Of pods that no HeteroTrainingJob controls that is the place and the
+ * effective request, as pod-level resources. */
+json_t *trim_node(json_t *node);
+json_t *trim_pod(json_t *pod);
+
+#endif
