@@ -132,7 +132,8 @@ static json_t *estimated_profile(const struct job_architecture *model)
 static json_t *profile_part(const struct snapshot *snapshot)
 {
     const struct job_architecture *model = &snapshot->spec.architecture;
-    return model->layers ? estimated_profile(model) : json_incref(snapshot->profile);
+    return model->layers ? estimated_profile(model)
+                         : json_incref((json_t *)(uintptr_t)snapshot->profile);
 }
 
 /* The newest plan, so that the planner prices it with the present input, and moves little

@@ -765,8 +765,8 @@ START_TEST(json_patch_does_all_or_nothing)
     json_auto_t *labels = quoted("{'a/b': 'c'}");
     ck_assert(json_equal(object_at(done.json, "metadata.labels"), labels));
     static const char *const refused[] = {
-        "[{'op': 'remove', 'path': '/data/v'}, {'op': 'test', 'path': '/data/v', 'value': "
-        "'2'}]",
+        ("[{'op': 'remove', 'path': '/data/v'}, {'op': 'test', 'path': '/data/v', "
+         "'value': '2'}]"),
         "[{'op': 'test', 'path': '/metadata/uid', 'value': 'another'}]",
         "[{'op': 'replace', 'path': '/data/none', 'value': 'x'}]",
         "[{'op': 'remove', 'path': '/none/v'}]",
