@@ -1225,6 +1225,7 @@ static void view_node(const struct viewer *viewer, const struct node *node,
         .preference = is_last ? -1 : 0,
         .is_spot = node->state.is_spot,
         .is_leaving = node->state.leaving != NULL,
+        .leaving_by = node->state.leaving,
         .leaving_since_ms = node->state.leaving ? node->leaving_since_ms : 0,
     };
     view_free(viewer, node, share, seen);

@@ -77,6 +77,7 @@ struct capacity_node {
     /* The node says that it will go (spot notice, drain): what runs there must leave. It
      * is unusable as well. */
     bool is_leaving;
+    const char *leaving_by; /* the key of the taint or annotation; NULL: not leaving */
     int64_t leaving_since_ms;
 };
 

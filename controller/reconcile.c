@@ -1,6 +1,7 @@
 #include "controller/reconcile.h"
 
 #include "controller/reconcile/claim.h"
+#include "controller/reconcile/drain.h"
 #include "controller/reconcile/gang.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/life.h"
@@ -24,6 +25,8 @@ static void keep_generation(struct pass *pass)
     if (!gang_form(pass))
         return;
     generation_drop_old(pass);
+    if (!pass->is_leaving)
+        drain_forget_notice(pass);
     /* Whether a node comes back is not known yet: the grace is there to wait for that. */
     if (!pass->lost_trigger && !pass->is_suspect)
         replan_consider(pass);

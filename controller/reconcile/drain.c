@@ -1,5 +1,6 @@
 #include "controller/reconcile/drain.h"
 
+#include "controller/reconcile/places.h"
 #include "controller/timestamp.h"
 
 #include <inttypes.h>
@@ -39,13 +40,22 @@ static const struct snapshot_pod *rank_zero(const struct pass *pass,
     return NULL;
 }
 
-/* When waiting for the checkpoint ends: the time-out, counted from the request. */
+/* When waiting for the checkpoint ends: the time-out, counted from the request, or sooner
+ * if a node of the gang goes before that. */
 static int64_t due_ms(const struct pass *pass, const struct snapshot_plan *plan)
 {
     const struct snapshot *snapshot = pass->snapshot;
     int64_t timeout_ms = snapshot->spec.hook_timeout_ms;
     int64_t left_ms = plan->checkpoint_requested_wall_ms + timeout_ms - snapshot->wall_ms;
-    return snapshot->now_ms + (left_ms < timeout_ms ? left_ms : timeout_ms);
+    int64_t due = snapshot->now_ms + (left_ms < timeout_ms ? left_ms : timeout_ms);
+    for (size_t i = 0; i < snapshot->pod_count; i++) {
+        const struct snapshot_pod *pod = &snapshot->pods[i];
+        const struct capacity_node *node = pass_find_node(snapshot, pod->node);
+        if (pod->generation == plan->generation && node &&
+            places_leaving_at_ms(node) < due)
+            due = places_leaving_at_ms(node);
+    }
+    return due;
 }
 
 static void annotate(struct pass *pass, const struct snapshot_plan *plan, const char *key,

@@ -18,6 +18,7 @@ struct pass {
     /* Why the current plan can not run as it is; NULL: it can. */
     const char *lost_trigger, *lost_message;
     bool lost_pods_still_run; /* the nodes only refuse new pods */
+    bool is_leaving;          /* a node of it says that it will go */
     bool is_suspect;          /* a node of it is unusable, and may yet come back */
     const char *claim;        /* ANNOTATION_PREEMPTS of the next generation; NULL: none */
     bool is_replaced;         /* a new generation was decided in this pass */

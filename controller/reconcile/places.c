@@ -16,6 +16,26 @@ static void lose(struct pass *pass, const char *trigger, bool pods_still_run,
     pass->lost_pods_still_run = pods_still_run;
 }
 
+/* How long after the notice a machine goes, where its cloud promises a time: two minutes
+ * (EC2, "Spot Instance interruption notices"), 30 s (Compute Engine, "Preemption
+ * process").
+ */
+static const struct {
+    const char *key;
+    int64_t ms;
+} spot_notices[] = {
+    { "aws-node-termination-handler/spot-itn", 120000 },
+    { "cloud.google.com/impending-node-termination", 30000 },
+};
+
+int64_t places_leaving_at_ms(const struct capacity_node *node)
+{
+    for (size_t i = 0; i < sizeof spot_notices / sizeof *spot_notices; i++)
+        if (node->leaving_by && !strcmp(node->leaving_by, spot_notices[i].key))
+            return node->leaving_since_ms + spot_notices[i].ms;
+    return INT64_MAX;
+}
+
 static bool is_bound(const struct pass *pass, size_t index)
 {
     const struct snapshot_pod *pod = pass->pods[index];
@@ -48,6 +68,14 @@ static void check_place(struct pass *pass, size_t index)
     if (!node) {
         lose(pass, "NodeLost", false,
              pass_text(pass, "node %s is gone", place->node_name));
+        return;
+    }
+    bool is_silent = node->unusable && !strcmp(node->unusable, "NotReady");
+    if (node->leaving_by && !is_silent) {
+        bool is_spot = places_leaving_at_ms(node) != INT64_MAX;
+        pass->is_leaving = true;
+        lose(pass, is_spot ? "SpotNotice" : "NodeDraining", is_bound(pass, index),
+             pass_text(pass, "node %s will go (%s)", place->node_name, node->leaving_by));
         return;
     }
     if (node->unusable) {

@@ -1,5 +1,6 @@
 #include "controller/reconcile/restart.h"
 
+#include "controller/reconcile/drain.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/life.h"
 #include "controller/reconcile/places.h"
@@ -328,6 +329,10 @@ void restart_lost(struct pass *pass)
         planning_wait(pass, pass->lost_trigger, pass->lost_message);
     }
     pass->decision->is_unanswered = false; /* it has GPUs; nobody waits for it */
+    /* They die with the node if there is no other place. */
+    if (pass->is_leaving && pass->lost_pods_still_run &&
+        (spec->replan_mode == REPLAN_NEVER || planning_is_answered(pass)))
+        drain_before_loss(pass);
 }
 
 /* The user changed what pods are made from. The same plan, with other pods; while it does

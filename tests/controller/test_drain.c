@@ -49,8 +49,7 @@ static void cordon(const char *name)
     world_put(world, &kube_node, node);
 }
 
-/* A job runs on a and b; a takes no new pods any more, and the plan is to go to c. */
-static void move_job(const char *spec)
+static void run_job(const char *spec)
 {
     world_job(world, spec);
     world_settle(world);
@@ -58,6 +57,12 @@ static void move_job(const char *spec)
     world_settle(world);
     world_run_pods(world);
     world_settle(world);
+}
+
+/* A job runs on a and b; a takes no new pods any more, and the plan is to go to c. */
+static void move_job(const char *spec)
+{
+    run_job(spec);
     cordon("a");
     world_settle(world);
     world->now_ms += 60000; /* nodeFailureGraceSeconds and the debounce */
@@ -231,6 +236,125 @@ START_TEST(signalled_pods_keep_a_grace_that_is_longer)
 }
 END_TEST
 
+/* ---- nodes that say that they will go ---- */
+
+#define LONG_HOOK                                                                        \
+    "{'checkpoint': {'onDisruption': {'method': 'HTTP', 'timeoutSeconds': 300, 'http': " \
+    "{'port': 8476}}}, 'replanPolicy': {'mode': '%s'}}"
+#define SPOT_NOTICE "aws-node-termination-handler/spot-itn"
+
+static void set_taints(const char *name, const char *key)
+{
+    json_t *node = copy_of(&kube_node, "", name);
+    json_t *taints = key ? world_json("[{'key': '%s', 'effect': 'NoSchedule'}]", key)
+                         : json_array();
+    json_object_set_new(json_object_get(node, "spec"), "taints", taints);
+    world_put(world, &kube_node, node);
+    world_settle(world);
+}
+
+static void run_job_in_mode(const char *mode)
+{
+    auto_free char *spec = xasprintf(LONG_HOOK, mode);
+    run_job(spec);
+}
+
+START_TEST(spot_notice_moves_the_job_without_a_pause)
+{
+    run_job_in_mode("Automatic");
+    set_taints("a", SPOT_NOTICE);
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "SpotNotice");
+    ck_assert_int_eq(world->plans_asked, 1);
+    world->now_ms += 5000; /* of collecting; the cool-down is 600 s */
+    world_settle(world);
+    ck_assert_int_eq(world->plans_asked, 2);
+    answer("b:4 c:4");
+    world_settle(world);
+    ck_assert_str_eq(
+        kube_annotation(store_find(world->store, &kube_config_map, "ns", "job-plan-2"),
+                        ANNOTATION_TRIGGER),
+        "SpotNotice");
+    ck_assert_int_eq(world->hooks, 1);
+    ck_old_pods_stay();
+    world->now_ms += 114999; /* the machine goes 120 s after its notice */
+    world_settle(world);
+    ck_old_pods_stay();
+    world->now_ms += 1;
+    world_settle(world);
+    ck_old_pods_are_gone();
+}
+END_TEST
+
+START_TEST(pods_without_another_place_stay_with_their_checkpoint)
+{
+    world_remove(world, &kube_node, "", "c");
+    run_job_in_mode("Automatic");
+    set_taints("a", "karpenter.sh/disrupted");
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "NodeDraining");
+    world->now_ms += 5000;
+    world_settle(world);
+    ck_assert_int_eq(world->hooks, 0); /* the planner is at work */
+    world_answer_no_plan(world, "nothing fits");
+    world_settle(world);
+    ck_assert_int_eq(world->hooks, 1);
+    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FOR), CHECKPOINT_FOR_NOTICE);
+    world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
+    world_settle(world);
+    ck_assert_str_ne(annotation(ANNOTATION_CHECKPOINT_ACKNOWLEDGED), "");
+    world->now_ms += 1000000;
+    world_settle(world);
+    ck_old_pods_stay();
+    ck_assert_int_eq(world->hooks, 1);
+    ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
+}
+END_TEST
+
+START_TEST(next_notice_is_asked_for_again)
+{
+    run_job_in_mode("Never");
+    for (int notice = 1; notice <= 2; notice++) {
+        set_taints("a", "karpenter.sh/disrupted");
+        world->now_ms += 5000;
+        world_settle(world);
+        ck_assert_int_eq(world->hooks, notice);
+        world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
+        world_settle(world);
+        ck_assert_str_ne(annotation(ANNOTATION_CHECKPOINT_ACKNOWLEDGED), "");
+        set_taints("a", NULL);
+        ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_REQUESTED), "");
+    }
+    ck_assert_int_eq(world->plans_asked, 1);
+    ck_old_pods_stay();
+}
+END_TEST
+
+START_TEST(old_checkpoint_does_not_do_for_a_stop)
+{
+    world_remove(world, &kube_node, "", "c");
+    run_job_in_mode("Automatic");
+    set_taints("a", "karpenter.sh/disrupted");
+    world->now_ms += 5000;
+    world_settle(world);
+    world_answer_no_plan(world, "nothing fits");
+    world_settle(world);
+    world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
+    world_settle(world);
+    world->now_ms += 301000; /* longer than a checkpoint takes at most */
+    world_node(world, "c", "NVIDIA-" A100, 4);
+    world_settle(world);
+    world->now_ms += 30000;
+    world_settle(world);
+    answer("b:4 c:4");
+    world_settle(world);
+    ck_old_pods_stay();
+    ck_assert_int_eq(world->hooks, 2);
+    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FOR), CHECKPOINT_FOR_STOP);
+    world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
+    world_settle(world);
+    ck_old_pods_are_gone();
+}
+END_TEST
+
 Suite *test_drain_suite(void);
 Suite *test_drain_suite(void)
 {
@@ -248,6 +372,10 @@ Suite *test_drain_suite(void)
     tcase_add_test(tcase, nobody_is_asked_with_method_none);
     tcase_add_test(tcase, signalled_pods_get_the_longer_grace);
     tcase_add_test(tcase, signalled_pods_keep_a_grace_that_is_longer);
+    tcase_add_test(tcase, spot_notice_moves_the_job_without_a_pause);
+    tcase_add_test(tcase, pods_without_another_place_stay_with_their_checkpoint);
+    tcase_add_test(tcase, next_notice_is_asked_for_again);
+    tcase_add_test(tcase, old_checkpoint_does_not_do_for_a_stop);
     suite_add_tcase(suite, tcase);
     return suite;
 }
