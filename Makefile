@@ -21,7 +21,7 @@ PLANNER_CORE := error arena hardware network cluster workload profile estimate p
 PLANNER_EDGE := yaml json node_list network_file profile_sailor profile_metis profile_config profile_model codec input answer render_json
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
-CONTROLLER_PURE := timestamp quantity strmap pod_security settings tenancy replan_rule change node_selector job_spec pod_need node_state trim capacity precedence peers kueue snapshot desired status decision \
+CONTROLLER_PURE := timestamp quantity strmap pod_security settings tenancy replan_rule change node_selector job_spec pod_need node_state trim capacity precedence peers kueue snapshot desired status decision record \
                    reconcile/pass reconcile/sharing reconcile/places reconcile/resharding reconcile/candidate reconcile/drain reconcile/generation reconcile/claim reconcile/planning \
                    reconcile/life reconcile/restart reconcile/quota reconcile/gang reconcile/replan reconcile
 # The API server and the cluster inside the process: simulate, tests.
@@ -30,7 +30,7 @@ EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge em
             embedded/script embedded embedded_cluster
 CONTROLLER      := timestamp log http auth json_scan kube store workqueue watch lease \
                    $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
-                   planner_child hook queues controller $(EMBEDDED) wire simulation report simulate preview main
+                   planner_child hook queues controller recorder replay $(EMBEDDED) wire simulation report simulate preview main
 
 # ---- tools and flags ----
 comma    := ,

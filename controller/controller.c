@@ -110,6 +110,9 @@ struct controller {
     bool is_version_known, is_version_asked, server_has_gates;
     int64_t version_due_ms;
 
+    void (*on_decision)(void *context, const struct snapshot *snapshot,
+                        const struct decision *decision);
+    void *decision_context;
     struct controller_statistics statistics;
 };
 
@@ -1009,6 +1012,8 @@ static bool decide(struct controller *controller, const char *key)
         int64_t rivals_until_ms = find_rivals(controller, job, &snapshot);
         struct decision decision;
         reconcile(arena, &snapshot, &decision);
+        if (controller->on_decision)
+            controller->on_decision(controller->decision_context, &snapshot, &decision);
         if (decision.bid.state == BID_OPEN)
             decision.requeue_ms = least(decision.requeue_ms, rivals_until_ms);
         if (blocker)
@@ -1090,6 +1095,8 @@ struct controller *controller_new(struct transport *transport,
     controller->queue = workqueue_new();
     controller->questions = workqueue_new();
     controller->settings = config->settings ? config->settings : settings_default();
+    controller->on_decision = config->on_decision;
+    controller->decision_context = config->decision_context;
     controller->capacity = capacity_new();
     capacity_set_settings(controller->capacity, controller->settings, 0);
     struct apply_callbacks callbacks = { .on_object = on_object,

@@ -16,6 +16,7 @@
 #ifndef CONTROLLER_CONTROLLER_H
 #define CONTROLLER_CONTROLLER_H
 
+#include "controller/decision.h"
 #include "controller/lease.h"
 #include "controller/planner_child.h"
 #include "controller/settings.h"
@@ -44,6 +45,11 @@ struct controller_config {
     int burst;
     uint64_t seed;                    /* of jitter */
     const struct lease_config *lease; /* copied; NULL: there are no other replicas */
+    /* Called with each decision that reconcile makes, before it is carried out; NULL: no
+     * one listens. */
+    void (*on_decision)(void *context, const struct snapshot *snapshot,
+                        const struct decision *decision);
+    void *decision_context;
 };
 
 struct controller;

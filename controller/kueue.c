@@ -391,6 +391,7 @@ void kueue_limit_nodes(struct het_arena *arena, const struct store *store,
     for (size_t i = 0; i < node_count; i++)
         nodes[i].free = grants[i].gpus;
     quota->nodes = objects;
+    quota->node_count = node_count;
 }
 
 /* ---- pods ---- */

@@ -52,6 +52,7 @@ struct kueue_quota {
     size_t flavor_count;
     const json_t *const
         *nodes; /* objects of the nodes that were limited, in their order */
+    size_t node_count;
     /* Workloads of the job's generations, not necessarily admitted. */
     const json_t *const *workloads;
     size_t workload_count;

@@ -4,6 +4,8 @@
 #include "controller/controller.h"
 #include "controller/log.h"
 #include "controller/preview.h"
+#include "controller/recorder.h"
+#include "controller/replay.h"
 #include "controller/settings.h"
 #include "controller/simulate.h"
 
@@ -39,6 +41,7 @@ static const char help[] =
     "Usage: heterotrain-controller [OPTION]...\n"
     "       heterotrain-controller preview --job NAME|FILE [OPTION]...\n"
     "       heterotrain-controller simulate [OPTION]...\n"
+    "       heterotrain-controller replay FILE [OPTION]...\n"
     "\n"
     "Watches HeteroTrainingJobs, nodes and pods; plans each job on the GPUs that can be\n"
     "had (hetplan), and writes the plan and its pods. Runs until SIGTERM or SIGINT.\n"
@@ -63,6 +66,10 @@ static const char help[] =
     "  --hetplan PATH         the planner (default: hetplan beside this program)\n"
     "  --requests-per-second N, --burst N\n"
     "                         limits of requests to the API server (default 20 and 30)\n"
+    "  --record FILE          write every decision, and all it was made from, as a line of\n"
+    "                         JSON (docs/operations.md); \"replay FILE\" shows them\n"
+    "  --record-max-bytes N   then FILE becomes FILE.1, and a new one is begun (256 MiB)\n"
+    "  --record-env           with the values of environment variables of podTemplate\n"
     "  --log LEVELS           debug, info, warning, error, off; or by component:\n"
     "                         watch=debug,info (default info)\n"
     "  --help                 this text\n"
@@ -82,6 +89,9 @@ static const char help[] =
 struct options {
     const char *kubeconfig, *context, *ns, *config, *hardware, *hardware_map, *hetplan,
         *log, *lease_ns, *lease, *job;
+    const char *record;
+    int64_t record_max_bytes;
+    bool record_env;
     bool is_alone; /* no election */
     double requests_per_s;
     int burst;
@@ -122,6 +132,9 @@ enum {
     LEASE,
     RATE,
     BURST,
+    RECORD,
+    RECORD_MAX,
+    RECORD_ENV,
     LOG,
     JOB,
     HELP
@@ -141,6 +154,9 @@ static const struct option long_options[] = {
     { "lease-name", required_argument, NULL, LEASE },
     { "requests-per-second", required_argument, NULL, RATE },
     { "burst", required_argument, NULL, BURST },
+    { "record", required_argument, NULL, RECORD },
+    { "record-max-bytes", required_argument, NULL, RECORD_MAX },
+    { "record-env", no_argument, NULL, RECORD_ENV },
     { "log", required_argument, NULL, LOG },
     { "job", required_argument, NULL, JOB },
     { "help", no_argument, NULL, HELP },
@@ -207,6 +223,17 @@ static int read_options(int argc, char **argv, struct options *options,
                 return -1;
             options->burst = (int)number;
             break;
+        case RECORD:
+            options->record = optarg;
+            break;
+        case RECORD_MAX:
+            if (read_number("record-max-bytes", optarg, 1 << 20, 1e15, &number, err) < 0)
+                return -1;
+            options->record_max_bytes = (int64_t)number;
+            break;
+        case RECORD_ENV:
+            options->record_env = true;
+            break;
         case LOG:
             options->log = optarg;
             break;
@@ -221,7 +248,7 @@ static int read_options(int argc, char **argv, struct options *options,
     }
     if (optind < argc)
         return het_fail(err, HET_BAD_INPUT,
-                        "%s: not a command; there are preview and simulate",
+                        "%s: not a command; there are preview, simulate and replay",
                         argv[optind]);
     return 0;
 }
@@ -334,12 +361,14 @@ struct program {
     struct lease_config lease;
     struct auth *auth;
     struct transport *transport;
+    struct recorder *recorder;
     struct controller *controller;
 };
 
 static void program_fini(struct program *program)
 {
     controller_free(program->controller);
+    recorder_free(program->recorder);
     if (program->transport)
         transport_free(program->transport);
     auth_free(program->auth);
@@ -441,6 +470,14 @@ static int program_init(struct program *program, const struct options *options,
     if (open_transport(&auth, program, err) < 0)
         return -1;
     set_lease(program, options, &auth, &config);
+    if (options->record) {
+        program->recorder = recorder_new(options->record, options->record_max_bytes,
+                                         options->record_env, err);
+        if (!program->recorder)
+            return -1;
+        config.on_decision = recorder_add;
+        config.decision_context = program->recorder;
+    }
     program->controller = controller_new(program->transport, &config, err);
     return program->controller ? 0 : -1;
 }
@@ -614,6 +651,8 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && !strcmp(argv[1], "simulate"))
         return run_simulation(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "replay"))
+        return replay_main(argc - 1, argv + 1, stdout, stderr);
 
     bool previews = argc > 1 && !strcmp(argv[1], "preview");
     struct options options = { 0 };

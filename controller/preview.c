@@ -171,7 +171,7 @@ int preview_question(struct preview *preview, int64_t now_ms, int64_t wall_ms,
         return het_fail(err, HET_BAD_INPUT, "there is no job %s/%s", config->ns, name);
     if (snapshot.refused_reason)
         return het_fail(err, HET_BAD_INPUT, "job %s/%s: %s", config->ns, name,
-                        snapshot.refused.message);
+                        snapshot.refused);
     if (snapshot.spec.profile_name && !snapshot.profile)
         return het_fail(err, HET_BAD_INPUT,
                         "job %s/%s: spec.model.profileRef: there is no profile %s",

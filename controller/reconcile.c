@@ -95,7 +95,7 @@ static bool is_spec_accepted(struct pass *pass)
     struct het_error err;
     if (snapshot->refused_reason) {
         pass_set(pass, "Accepted", "False", snapshot->refused_reason,
-                 pass_text(pass, "%s", snapshot->refused.message));
+                 pass_text(pass, "%s", snapshot->refused));
         return false;
     }
     if (desired_check_template(spec, &err) < 0) {

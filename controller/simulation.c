@@ -92,6 +92,8 @@ struct simulation *simulation_new(const struct simulation_config *config,
         .inside_context = config->inside_context,
         .planners = 1,
         .hardware = simulation->hardware,
+        .on_decision = config->on_decision,
+        .decision_context = config->decision_context,
         .seed = config->seed,
     };
     simulation->replica_count = config->replicas ? config->replicas : 1;

@@ -18,6 +18,10 @@ struct simulation_config {
     planner_inside *inside; /* plans instead of hetplan, on the virtual clock; NULL: */
     void *inside_context;   /*   hetplan does, while the clock stands still */
     const json_t *hardware; /* may be NULL */
+    /* As in controller.h. */
+    void (*on_decision)(void *context, const struct snapshot *snapshot,
+                        const struct decision *decision);
+    void *decision_context;
     uint64_t seed;
     size_t replicas; /* 0: one, that elects nobody */
     struct embedded_cluster_config cluster;

@@ -201,7 +201,7 @@ static int compare_plans(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-static void read_plan_body(struct het_arena *arena, struct snapshot_plan *plan)
+void snapshot_read_plan(struct het_arena *arena, struct snapshot_plan *plan)
 {
     const json_t *data = json_object_get(plan->config_map, "data");
     const char *text = json_string_value(json_object_get(data, "plan.json"));
@@ -277,7 +277,7 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
     }
     qsort(plans, kept, sizeof *plans, compare_plans);
     if (kept)
-        read_plan_body(arena, &plans[0]);
+        snapshot_read_plan(arena, &plans[0]);
     snapshot->plans = plans;
     snapshot->plan_count = kept;
 }
@@ -530,6 +530,17 @@ static void take_others(struct het_arena *arena, const struct snapshot_sources *
     snapshot->peers = peers;
 }
 
+bool snapshot_read_spec(struct het_arena *arena, struct snapshot *snapshot)
+{
+    struct het_error err;
+    if (job_spec_parse(arena, snapshot->job, &snapshot->spec, &snapshot->refused_reason,
+                       &err) == 0)
+        return true;
+    snapshot->refused = het_arena_strdup(arena, err.message);
+    job_spec_read_identity(snapshot->job, &snapshot->spec);
+    return false;
+}
+
 bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sources,
                    const char *ns, const char *name, const struct job_memory *memory,
                    struct snapshot *ret)
@@ -548,10 +559,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
     };
     if (memory)
         snapshot.memory = *memory;
-    if (job_spec_parse(arena, job, &snapshot.spec, &snapshot.refused_reason,
-                       &snapshot.refused) < 0)
-        job_spec_read_identity(job, &snapshot.spec);
-    else
+    if (snapshot_read_spec(arena, &snapshot))
         snapshot.pod_digest = digest_pods(&snapshot.spec);
 
     const struct job_spec *spec = &snapshot.spec;

@@ -123,7 +123,7 @@ struct snapshot {
     const json_t *job;
     struct job_spec spec;
     const char *refused_reason; /* NULL: the spec is accepted */
-    struct het_error refused;
+    const char *refused;        /* what is wrong with it; NULL: nothing */
 
     const json_t *profile;  /* ModelProfile object; NULL: not there */
     const json_t *hardware; /* the admin's hardware file; NULL: built in only */
@@ -184,6 +184,12 @@ struct snapshot_sources {
 bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sources,
                    const char *ns, const char *name, const struct job_memory *memory,
                    struct snapshot *ret);
+
+/* Reads `spec` out of the job, or what is wrong with it. True if it can be acted on. */
+bool snapshot_read_spec(struct het_arena *arena, struct snapshot *snapshot);
+/* Reads `plan`, and where its ranks are, out of its ConfigMap; `plan->plan` stays NULL if
+ * that cannot be read. */
+void snapshot_read_plan(struct het_arena *arena, struct snapshot_plan *plan);
 
 /* Whether the job is over: condition Complete or Failed is True. */
 bool snapshot_job_is_finished(const json_t *job);

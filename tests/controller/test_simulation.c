@@ -9,6 +9,7 @@
 #include "tests/controller/api.h"
 #include "tests/controller/inside_planner.h"
 #include "tests/controller/objects.h"
+#include "tests/controller/recorded.h"
 
 #include <check.h>
 #include <signal.h>
@@ -450,6 +451,7 @@ static void begin_with(uint64_t with_seed, bool heartbeats, size_t replicas)
     struct simulation_config config = { .planner = hetplan(),
                                         .seed = seed,
                                         .replicas = replicas,
+                                        .on_decision = recorded_check,
                                         .cluster = embedded_cluster_defaults };
     config.cluster.heartbeat_ms = heartbeats ? 10000 : 0;
     struct het_error err = { 0 };

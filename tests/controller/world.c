@@ -2,6 +2,7 @@
 
 #include "controller/embedded/merge.h"
 #include "tests/controller/objects.h"
+#include "tests/controller/recorded.h"
 
 #include <check.h>
 #include <stdarg.h>
@@ -320,6 +321,9 @@ void world_decide(struct world *world, struct het_arena *arena, struct decision 
     struct snapshot snapshot;
     ck_assert(snapshot_take(arena, &sources, "ns", "job", &world->memory, &snapshot));
     reconcile(arena, &snapshot, ret);
+    recorded_check(NULL, &snapshot, ret);
+    if (world->on_decision)
+        world->on_decision(world->decision_context, &snapshot, ret);
 }
 
 bool world_has_event(const struct world *world, const char *reason)

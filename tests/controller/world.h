@@ -1,5 +1,6 @@
 /* world.h - a cluster as a table for tests of decisions: objects are put in by hand, and
- * a decision's actions are performed on the table at once. No server, no clock. */
+ * a decision's actions are performed on the table at once. No server, no clock. Each
+ * decision is made again from its record (recorded.h). */
 #ifndef TESTS_CONTROLLER_WORLD_H
 #define TESTS_CONTROLLER_WORLD_H
 
@@ -19,6 +20,10 @@ struct world {
     char last_event[64];   /* reason */
     json_t *event_reasons; /* of all events so far, as keys */
     int64_t last_grace_s;  /* of what was deleted last */
+    /* Hears of every decision; NULL: nobody. */
+    void (*on_decision)(void *context, const struct snapshot *snapshot,
+                        const struct decision *decision);
+    void *decision_context;
 };
 
 struct world *world_new(void);
