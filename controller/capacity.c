@@ -2,6 +2,7 @@
 
 #include "controller/node_selector.h"
 #include "controller/node_state.h"
+#include "controller/plan_object.h"
 #include "controller/pod_need.h"
 #include "controller/quantity.h"
 #include "controller/strmap.h"
@@ -1010,17 +1011,14 @@ static struct plan *read_plan(struct capacity *capacity, const json_t *config_ma
 {
     struct plan *result = xcalloc(1, sizeof *result);
     result->job = job;
-    result->generation = generation_of(config_map);
+    result->generation = plan_object_generation(config_map);
     result->is_retired = is_retired(config_map);
     result->is_claim =
         *text_of(json_object_get(json_object_get(config_map, "metadata"), "annotations"),
                  ANNOTATION_PREEMPTS);
     struct het_arena *arena = het_arena_new();
-    const char *text = text_of(json_object_get(config_map, "data"), "plan.json");
-    json_t *json = NULL;
-    const struct het_plan *plan;
-    if (!het_json_decode(text, strlen(text), "plan.json", &json, NULL) &&
-        !het_codec_plan(arena, json, &plan, NULL)) {
+    const struct het_plan *plan = plan_object_read(arena, config_map);
+    if (plan) {
         struct het_rank_node *ranks;
         size_t count = het_plan_rank_nodes(arena, plan, &ranks);
         result->shares = xcalloc(count, sizeof *result->shares);
@@ -1031,7 +1029,6 @@ static struct plan *read_plan(struct capacity *capacity, const json_t *config_ma
                 .gpus = ranks[i].gpu_count,
             };
     }
-    json_decref(json);
     het_arena_free(arena);
     return result;
 }
@@ -1056,7 +1053,7 @@ static bool remove_plan(struct capacity *capacity, const char *uid)
 
 bool capacity_set_plan(struct capacity *capacity, const char *uid, json_t *config_map)
 {
-    if (!config_map)
+    if (!config_map || !plan_object_generation(config_map))
         return remove_plan(capacity, uid);
     struct plan *held = strmap_find(&capacity->plans, uid);
     if (held) { /* its data is immutable; it may be retired */

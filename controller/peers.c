@@ -2,6 +2,7 @@
 
 #include "controller/job_spec.h"
 #include "controller/kube.h"
+#include "controller/plan_object.h"
 #include "controller/replan_rule.h"
 #include "controller/timestamp.h"
 
@@ -21,11 +22,6 @@ static const char *text_at(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-static int64_t generation_of(const json_t *config_map)
-{
-    return strtoll(kube_label(config_map, LABEL_PLAN_GENERATION), NULL, 10);
-}
-
 /* The newest plan of the job with `uid`; NULL: it has none. */
 static const json_t *newest_plan(struct het_arena *arena, const struct store *store,
                                  const char *uid)
@@ -33,9 +29,14 @@ static const json_t *newest_plan(struct het_arena *arena, const struct store *st
     json_t **maps;
     size_t count = store_find_owned(store, &kube_config_map, uid, arena, &maps);
     const json_t *newest = NULL;
-    for (size_t i = 0; i < count; i++)
-        if (!newest || generation_of(maps[i]) > generation_of(newest))
+    int64_t highest = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t generation = plan_object_generation(maps[i]);
+        if (generation > highest) {
+            highest = generation;
             newest = maps[i];
+        }
+    }
     return newest;
 }
 

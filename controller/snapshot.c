@@ -1,5 +1,6 @@
 #include "controller/snapshot.h"
 
+#include "controller/plan_object.h"
 #include "controller/timestamp.h"
 
 #include <stdlib.h>
@@ -203,14 +204,9 @@ static int compare_plans(const void *a, const void *b)
 
 void snapshot_read_plan(struct het_arena *arena, struct snapshot_plan *plan)
 {
-    const json_t *data = json_object_get(plan->config_map, "data");
-    const char *text = json_string_value(json_object_get(data, "plan.json"));
-    json_t *json = NULL;
-    if (!text || het_json_decode(text, strlen(text), "plan.json", &json, NULL) < 0)
-        return;
-    if (!het_codec_plan(arena, json, &plan->plan, NULL))
+    plan->plan = plan_object_read(arena, plan->config_map);
+    if (plan->plan)
         plan->rank_node_count = het_plan_rank_nodes(arena, plan->plan, &plan->rank_nodes);
-    json_decref(json);
 }
 
 /* The hostfile has a line for each pod; older plans are not decoded for that. */
@@ -254,7 +250,7 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
             .uid = kube_uid(objects[i]),
             .hash = kube_annotation(objects[i], ANNOTATION_PLAN_HASH),
             .retired = kube_annotation(objects[i], ANNOTATION_RETIRED),
-            .generation = number_of(kube_label(objects[i], LABEL_PLAN_GENERATION)),
+            .generation = plan_object_generation(objects[i]),
             .input_parts = kube_annotation(objects[i], ANNOTATION_INPUT_PARTS),
             .replan_times = kube_annotation(objects[i], ANNOTATION_REPLAN_TIMES),
             .restarts = number_of(kube_annotation(objects[i], ANNOTATION_RESTARTS)),

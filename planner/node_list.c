@@ -147,6 +147,14 @@ static uint64_t label_memory(const json_t *labels, const char *label)
     return mib >= 256 && mib <= (int64_t)16 << 20 ? (uint64_t)mib << 20 : 0;
 }
 
+/* What stands in plans, messages and labels of pods: nothing that a label cannot hold. */
+static bool is_type_name(const char *type)
+{
+    size_t length = strspn(type, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "0123456789-_. ");
+    return length && !type[length];
+}
+
 static void read_type(struct het_arena *arena, const json_t *labels,
                       const struct het_hardware *hardware, struct het_node_facts *facts)
 {
@@ -164,7 +172,7 @@ static void read_type(struct het_arena *arena, const json_t *labels,
         facts->label = label;
         facts->type = type ? type->name : het_hardware_plain_name(arena, product);
         facts->memory_bytes = memory ? memory : type ? type->memory_bytes : 0;
-        if (!*facts->type)
+        if (!is_type_name(facts->type))
             facts->type = NULL;
         return;
     }
@@ -251,6 +259,8 @@ void het_node_read_gpus(struct het_arena *arena, const json_t *node, const char 
         .allocatable =
             quantity_of(get(get(get(node, "status"), "allocatable"), resource), 0),
     };
+    if (gpus.allocatable > HET_NODE_MAX_GPUS)
+        gpus.allocatable = 0;
     /* The plugin's name for what it shares under another name. */
     static const char ending[] = ".shared";
     size_t length = strlen(resource), tail = sizeof ending - 1;
@@ -277,6 +287,13 @@ void het_node_read_gpus(struct het_arena *arena, const json_t *node, const char 
     *ret = gpus;
 }
 
+/* As the API server checks it: a DNS subdomain. */
+static bool is_node_name(const char *name)
+{
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.");
+    return length && length <= HET_MAX_NAME_BYTES && !name[length];
+}
+
 void het_node_read(struct het_arena *arena, const json_t *node, const char *resource,
                    const struct het_hardware *hardware, struct het_node_facts *ret)
 {
@@ -284,8 +301,9 @@ void het_node_read(struct het_arena *arena, const json_t *node, const char *reso
     het_node_read_gpus(arena, node, resource, hardware, &gpus);
     const char *state =
         het_node_state(node, het_node_unhealthy, HET_NODE_UNHEALTHY_COUNT);
+    const char *name = get_text(get(node, "metadata"), "name");
     *ret = (struct het_node_facts){
-        .name = get_text(get(node, "metadata"), "name"),
+        .name = name && is_node_name(name) ? name : NULL,
         .type = gpus.type,
         .label = gpus.label,
         .memory_bytes = gpus.memory_bytes,

@@ -34,9 +34,12 @@ extern const struct het_node_condition het_node_unhealthy[HET_NODE_UNHEALTHY_COU
 const char *het_node_state(const json_t *node, const struct het_node_condition *unhealthy,
                            size_t unhealthy_count);
 
+/* A node that says that it has more has none: its word is not to be trusted. */
+#define HET_NODE_MAX_GPUS 4096
+
 /* The GPUs that a node offers by one resource. */
 struct het_node_gpus {
-    const char *type;      /* canonical; NULL: no label says it */
+    const char *type;      /* canonical; NULL: no label says it, in plain characters */
     const char *label;     /* the label text that the type was read from */
     uint64_t memory_bytes; /* of one, as it may be used; 0: unknown */
     int64_t allocatable;

@@ -12,8 +12,8 @@
 #define EVENT_PERIOD_MS      ((int64_t)600000)
 #define REPORTING_CONTROLLER "heterotrain.io/controller"
 
-/* A message for people, in the arena. It may quote what a user wrote, and be cut: what is
- * not UTF-8 any more becomes "?", since the API server takes nothing else. */
+/* A message of an error is what a message has to be: one line of UTF-8, of bounded
+ * length, in which nothing acts on a terminal. */
 const char *pass_text(struct pass *pass, const char *format, ...)
 {
     char buffer[MESSAGE_BYTES];
@@ -21,11 +21,9 @@ const char *pass_text(struct pass *pass, const char *format, ...)
     va_start(args, format);
     vsnprintf(buffer, sizeof buffer, format, args);
     va_end(args);
-    json_auto_t *valid = json_string(buffer);
-    for (char *c = buffer; !valid && *c; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    return het_arena_strdup(pass->arena, buffer);
+    struct het_error message;
+    het_fail(&message, HET_BAD_INPUT, "%s", buffer);
+    return het_arena_strdup(pass->arena, message.message);
 }
 
 /* ---- actions ---- */

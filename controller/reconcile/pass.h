@@ -40,8 +40,8 @@ enum {
     PHASE_EVENTS
 };
 
-/* A message for people, in the arena. It may quote what a user wrote, and be cut: what is
- * not UTF-8 any more becomes "?", since the API server takes nothing else. */
+/* A message for people, in the arena. It may quote what a user wrote, and be cut: control
+ * characters, and what is not UTF-8 any more, become "?". */
 __attribute__((format(printf, 2, 3))) const char *pass_text(struct pass *pass,
                                                             const char *format, ...);
 

@@ -1,6 +1,7 @@
 #include "tests/controller/world.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,19 +95,71 @@ static json_t *our_pod(const char *uid, const char *job_uid, int generation,
         uid, uid, generation, job_uid, node, gpus);
 }
 
-static json_t *plan_map(const char *uid, const char *job_uid, int generation,
-                        const char *nodes)
+static json_t *plan_map_of(const char *uid, const char *job_uid, int generation,
+                           const char *nodes, const char *type)
 {
-    json_t *map =
-        world_json("{'metadata': {'name': '%s', 'namespace': 'ns', 'uid': '%s', "
-                   "'labels': {'heterotrain.io/plan-generation': '%d'}, "
-                   "'ownerReferences': [{'kind': 'HeteroTrainingJob', 'controller': "
-                   "true, 'uid': '%s'}]}, 'data': {}}",
-                   uid, uid, generation, job_uid);
-    auto_free char *plan = world_plan(nodes, "Tesla-T4", 1.0);
+    auto_free char *plan = world_plan(nodes, type, 1.0);
+    json_auto_t *json = json_loads(plan, 0, NULL);
+    const struct het_plan *read;
+    struct het_error err = { 0 };
+    ck_assert_msg(!het_codec_plan(arena, json, &read, &err), "%s", err.message);
+    json_t *map = world_json(
+        "{'metadata': {'name': 'j-plan-%d', 'namespace': 'ns', 'uid': '%s', 'labels': "
+        "{'heterotrain.io/job-name': 'j', 'heterotrain.io/plan-generation': '%d'}, "
+        "'annotations': {'heterotrain.io/plan-hash': '%s'}, 'ownerReferences': "
+        "[{'kind': 'HeteroTrainingJob', 'controller': true, 'uid': '%s'}]}, 'immutable': "
+        "true, 'data': {}}",
+        generation, uid, generation, het_codec_plan_hash(arena, read), job_uid);
     json_object_set_new(json_object_get(map, "data"), "plan.json", json_string(plan));
     return map;
 }
+
+static json_t *plan_map(const char *uid, const char *job_uid, int generation,
+                        const char *nodes)
+{
+    return plan_map_of(uid, job_uid, generation, nodes, "Tesla-T4");
+}
+
+START_TEST(what_is_not_written_like_a_plan_reserves_nothing)
+{
+    world_node(world, "a", "Tesla-T4", 8);
+    set_job("ns/j1", "{}");
+    static const char *const changes[] = {
+        "{'immutable': false}",
+        "{'metadata': {'name': 'j-plan-01'}}",
+        "{'metadata': {'labels': {'heterotrain.io/plan-generation': '2'}}}",
+        "{'metadata': {'labels': {'heterotrain.io/plan-generation': '-1'}}}",
+        "{'metadata': {'labels': {'heterotrain.io/job-name': 'k'}}}",
+        "{'metadata': {'annotations': {'heterotrain.io/plan-hash': 'sha256:0'}}}",
+        "{'data': {'plan.json': '{}'}}",
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        json_auto_t *map = plan_map("m1", "j1", 1, "a:6");
+        json_auto_t *change = world_json("%s", changes[i]);
+        json_object_update_recursive(map, change);
+        capacity_set_plan(world->capacity, "m1", map);
+        ck_assert_msg(see("ns/other", "a").free == 8, "%s", changes[i]);
+        capacity_set_plan(world->capacity, "m1", NULL);
+    }
+    json_auto_t *map = plan_map("m1", "j1", 1, "a:6");
+    capacity_set_plan(world->capacity, "m1", map);
+    ck_assert_int_eq(see("ns/other", "a").free, 2);
+}
+END_TEST
+
+START_TEST(pods_that_ask_for_absurdly_many_gpus_do_not_overflow_the_sum)
+{
+    world_node(world, "a", "Tesla-T4", 8);
+    world_node(world, "b", "Tesla-T4", 8);
+    for (int i = 0; i < 3; i++) {
+        char uid[8];
+        snprintf(uid, sizeof uid, "%d", i);
+        set_pod(foreign_pod(uid, "a", "Running", GPUS(9000000000000000000)));
+    }
+    ck_assert_int_eq(see("ns/j", "a").free, 0);
+    ck_assert_int_eq(see("ns/j", "b").free, 8);
+}
+END_TEST
 
 START_TEST(live_foreign_pods_take_gpus_and_finished_ones_do_not)
 {
@@ -402,10 +455,7 @@ START_TEST(resource_name_decides_what_is_seen_of_a_node)
                      "OtherResource");
     /* What a plan of slices reserves are slices. */
     set_job("ns/j1", allowed);
-    json_auto_t *map = plan_map("m1", "j1", 1, "a:3");
-    const json_t *data = json_object_get(map, "data");
-    auto_free char *plan = world_plan("a:3", "A100-SXM4-40GB-MIG-3g.20gb", 1.0);
-    json_object_set_new((json_t *)(uintptr_t)data, "plan.json", json_string(plan));
+    json_auto_t *map = plan_map_of("m1", "j1", 1, "a:3", "A100-SXM4-40GB-MIG-3g.20gb");
     ck_assert(capacity_set_plan(world->capacity, "m1", map));
     ck_assert_int_eq(see_as("ns/j2", "a", allowed).free, 1);
     ck_assert_int_eq(see("ns/j2", "a").free, 2);
@@ -603,6 +653,8 @@ Suite *test_capacity_suite(void)
     Suite *suite = suite_create("capacity");
     TCase *cases = tcase_create("capacity");
     tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, what_is_not_written_like_a_plan_reserves_nothing);
+    tcase_add_test(cases, pods_that_ask_for_absurdly_many_gpus_do_not_overflow_the_sum);
     tcase_add_test(cases, live_foreign_pods_take_gpus_and_finished_ones_do_not);
     tcase_add_test(cases, pod_bound_before_its_node_is_seen_counts_when_the_node_comes);
     tcase_add_test(cases, plan_reserves_its_gpus_for_its_own_job_only);

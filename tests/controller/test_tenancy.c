@@ -193,6 +193,83 @@ START_TEST(a_running_job_that_asks_for_too_much_goes_on_as_it_was)
 }
 END_TEST
 
+/* ---- what tenants write, quoted ---- */
+
+static void check_messages(struct world *world)
+{
+    const json_t *list =
+        json_object_get(json_object_get(world_get_job(world), "status"), "conditions");
+    ck_assert_uint_gt(json_array_size(list), 0);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *message =
+            json_string_value(json_object_get(json_array_get(list, i), "message"));
+        ck_assert_uint_le(strlen(message), 1024);
+        for (; *message; message++)
+            ck_assert_uint_ge((unsigned char)*message, ' ');
+    }
+}
+
+START_TEST(nothing_that_a_tenant_writes_acts_on_who_reads_it)
+{
+    static const char nasty[] = "\x1b]0;x\x07%n%s%999999d\n\r\t\"`$(reboot);'\xc2\x85";
+    auto_free char *text = xasprintf("%s%01500d", nasty, 0);
+    struct world *world = running_world("{}");
+    static const char *const fields[] = { "runtimeClassName", "serviceAccountName" };
+    for (size_t i = 0; i < 2; i++) {
+        json_t *job = json_deep_copy(world_get_job(world));
+        json_t *template = json_object_get(json_object_get(job, "spec"), "podTemplate");
+        json_object_set_new(json_object_get(template, "spec"), fields[i],
+                            json_string(text));
+        world_put(world, &kube_job, job);
+        world_settle(world);
+        ck_assert_str_ne(world_reason(world, "Accepted"), "Valid");
+        check_messages(world);
+    }
+    world_free(world);
+}
+END_TEST
+
+START_TEST(what_a_program_is_given_is_passed_on_as_it_is)
+{
+    static const char nasty[] = "\x1b[2J%n%s\n\"`$(reboot)`;'\\";
+    struct world *world = running_world("{}");
+    json_t *job = json_deep_copy(world_get_job(world));
+    json_t *template = json_object_get(json_object_get(job, "spec"), "podTemplate");
+    json_t *container = json_array_get(
+        json_object_get(json_object_get(template, "spec"), "containers"), 0);
+    json_object_set_new(container, "image", json_string(nasty));
+    json_object_set_new(container, "args", json_pack("[s]", nasty));
+    json_object_set_new(container, "env",
+                        json_pack("[{s:s, s:s}]", "name", "X", "value", nasty));
+    world_put(world, &kube_job, job);
+    world_settle(world);
+    auto_free char *plan = world_plan("a:4", "A100-SXM4-40GB", 1.0);
+    world_answer(world, plan);
+    world_settle(world);
+    const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-1-0");
+    ck_assert_ptr_nonnull(pod);
+    const json_t *made =
+        json_array_get(json_object_get(json_object_get(pod, "spec"), "containers"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(made, "image")), nasty);
+    ck_assert_str_eq(json_string_value(json_array_get(json_object_get(made, "args"), 0)),
+                     nasty);
+    ck_assert_str_eq(json_string_value(json_object_get(
+                         json_array_get(json_object_get(made, "env"), 0), "value")),
+                     nasty);
+
+    /* The scheduler's words may quote it, too. */
+    json_t *pending = json_deep_copy(pod);
+    json_object_set_new(pending, "status",
+                        json_pack("{s:s, s:[{s:s, s:s, s:s}]}", "phase", "Pending",
+                                  "conditions", "type", "PodScheduled", "status", "False",
+                                  "message", nasty));
+    world_put(world, &kube_pod, pending);
+    world_settle(world);
+    check_messages(world);
+    world_free(world);
+}
+END_TEST
+
 Suite *test_tenancy_suite(void)
 {
     Suite *suite = suite_create("tenancy");
@@ -203,6 +280,8 @@ Suite *test_tenancy_suite(void)
                         (int)(sizeof cases / sizeof *cases));
     tcase_add_test(tests, what_is_settled_for_one_namespace_is_not_for_another);
     tcase_add_test(tests, a_refused_job_gets_nothing_and_is_told_why);
+    tcase_add_test(tests, nothing_that_a_tenant_writes_acts_on_who_reads_it);
+    tcase_add_test(tests, what_a_program_is_given_is_passed_on_as_it_is);
     tcase_add_test(tests, a_running_job_that_asks_for_too_much_goes_on_as_it_was);
     return suite;
 }

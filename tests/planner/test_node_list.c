@@ -214,6 +214,54 @@ START_TEST(unusable_node_says_why)
 }
 END_TEST
 
+START_TEST(absurd_facts_of_a_node_count_as_none)
+{
+    static const struct {
+        const char *allocatable, *product, *unusable;
+        uint64_t memory_bytes;
+    } cases[] = {
+        { "4096", "Tesla-T4", NULL, (uint64_t)15360 << 20 },
+        { "4097", "Tesla-T4", "NoGPU", (uint64_t)15360 << 20 },
+        { "9e99", "Tesla-T4", "NoGPU", (uint64_t)15360 << 20 },
+        { "-4", "Tesla-T4", "NoGPU", (uint64_t)15360 << 20 },
+        { "NaN", "Tesla-T4", "NoGPU", (uint64_t)15360 << 20 },
+        { "4", "Tesla\x1b[31m", "UnknownGPUType", (uint64_t)15360 << 20 },
+        { "4", "%n%s", "UnknownGPUType", (uint64_t)15360 << 20 },
+        { "4", "a\nb", "UnknownGPUType", (uint64_t)15360 << 20 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_auto_t *node = json_pack(
+            "{s:{s:s, s:{s:s, s:s}}, s:{s:{s:s}, s:[{s:s, s:s}]}}", "metadata", "name",
+            "n", "labels", "nvidia.com/gpu.product", cases[i].product,
+            "nvidia.com/gpu.memory", "15360", "status", "allocatable", "nvidia.com/gpu",
+            cases[i].allocatable, "conditions", "type", "Ready", "status", "True");
+        struct het_arena *arena = het_arena_new();
+        struct het_node_facts facts;
+        het_node_read(arena, node, "nvidia.com/gpu", het_hardware_builtin(), &facts);
+        ck_assert_msg(facts.unusable == cases[i].unusable ||
+                          (facts.unusable && cases[i].unusable &&
+                           !strcmp(facts.unusable, cases[i].unusable)),
+                      "%zu: %s", i, facts.unusable ? facts.unusable : "usable");
+        ck_assert_uint_eq(facts.memory_bytes, cases[i].memory_bytes);
+        het_arena_free(arena);
+    }
+}
+END_TEST
+
+START_TEST(node_whose_name_is_none_has_none)
+{
+    static const char *const names[] = { "", "a b", "A", "a\nb", "a/b", "\x1b[0m" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        json_auto_t *node = json_pack("{s:{s:s}}", "metadata", "name", names[i]);
+        struct het_arena *arena = het_arena_new();
+        struct het_node_facts facts;
+        het_node_read(arena, node, "nvidia.com/gpu", het_hardware_builtin(), &facts);
+        ck_assert_ptr_null(facts.name);
+        het_arena_free(arena);
+    }
+}
+END_TEST
+
 START_TEST(each_resource_of_a_node_has_its_own_type_and_memory)
 {
     static const char mixed[] =
@@ -341,6 +389,8 @@ Suite *test_node_list_suite(void)
     tcase_add_test(cases, pod_holds_from_binding_to_its_end);
     tcase_add_test(cases, type_is_read_from_the_most_trusted_label);
     tcase_add_test(cases, unusable_node_says_why);
+    tcase_add_test(cases, absurd_facts_of_a_node_count_as_none);
+    tcase_add_test(cases, node_whose_name_is_none_has_none);
     tcase_add_test(cases, each_resource_of_a_node_has_its_own_type_and_memory);
     tcase_add_test(cases, any_object_at_all_is_read_without_failing);
     tcase_add_test(cases, free_gpus_of_usable_nodes_are_the_cluster);

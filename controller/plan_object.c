@@ -1,0 +1,34 @@
+#include "controller/plan_object.h"
+
+#include "controller/kube.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t plan_object_generation(const json_t *config_map)
+{
+    const char *text = kube_label(config_map, LABEL_PLAN_GENERATION);
+    char *end;
+    int64_t generation = strtoll(text, &end, 10);
+    if (*end || generation < 1 || generation > INT32_MAX ||
+        !json_is_true(json_object_get(config_map, "immutable")))
+        return 0;
+    auto_free char *name =
+        xasprintf("%s-plan-%" PRId64, kube_label(config_map, LABEL_JOB_NAME), generation);
+    return strcmp(kube_name(config_map), name) ? 0 : generation;
+}
+
+const struct het_plan *plan_object_read(struct het_arena *arena, const json_t *config_map)
+{
+    const char *text = json_string_value(
+        json_object_get(json_object_get(config_map, "data"), "plan.json"));
+    json_auto_t *json = NULL;
+    const struct het_plan *plan;
+    if (!text || het_json_decode(text, strlen(text), "plan.json", &json, NULL) < 0 ||
+        het_codec_plan(arena, json, &plan, NULL) < 0 ||
+        strcmp(het_codec_plan_hash(arena, plan),
+               kube_annotation(config_map, ANNOTATION_PLAN_HASH)))
+        return NULL;
+    return plan;
+}
