@@ -67,6 +67,7 @@ struct call {
     char *pod;
     int status; /* of the answer; 0: there will be none */
     int64_t due_ms;
+    bool is_told; /* the log knows of it */
 };
 
 struct fakelet {
@@ -634,7 +635,8 @@ static void call_read(struct call *call)
     if (length == 0 || (length < 0 && errno != EAGAIN)) {
         log_event(LOG_INFO, "fakelet", "hook-left", LOG_STR("pod", call->pod));
         call_end(call);
-    } else if (length > 0) {
+    } else if (length > 0 && !call->is_told) { /* the body may come after the head */
+        call->is_told = true;
         text[length] = '\0';
         log_event(LOG_INFO, "fakelet", "hook-called", LOG_STR("pod", call->pod),
                   LOG_STR("request", text));
