@@ -79,7 +79,9 @@ static bool is_wanted(struct het_search *search, const struct het_plan *plan,
     assert(priced == 0);
     return beats_incumbent(search, plan, ret_cost) ||
            (search->shortlist &&
-            het_shortlist_wants(search->shortlist, plan, ret_cost->iteration_s));
+            het_shortlist_wants(search->shortlist, plan, ret_cost->iteration_s)) ||
+           (search->preference &&
+            het_preference_wants(search->preference, plan, ret_cost->iteration_s));
 }
 
 static bool is_allowed(struct het_search *search, struct het_arena *arena,
@@ -110,7 +112,23 @@ static const struct het_plan *accept(struct het_search *search, struct het_arena
     return found;
 }
 
-bool het_search_offer(struct het_search *search, const struct het_plan *plan)
+/* Keeps `plan`, which is allowed, wherever it belongs. Returns whether it is the new
+ * incumbent. */
+static bool keep(struct het_search *search, const struct het_plan *plan,
+                 const struct het_cost *cost)
+{
+    if (search->shortlist)
+        het_shortlist_add(search->shortlist, plan, cost->iteration_s);
+    if (search->preference)
+        het_preference_add(search->preference, plan, cost->iteration_s);
+    if (!beats_incumbent(search, plan, cost))
+        return false;
+    search->incumbent = het_plan_copy(search->arena, plan);
+    search->incumbent_cost = *cost;
+    return true;
+}
+
+static bool offer_here(struct het_search *search, const struct het_plan *plan)
 {
     struct het_plan offered = *plan;
     offered.algorithm = search->algorithm->name;
@@ -123,16 +141,22 @@ bool het_search_offer(struct het_search *search, const struct het_plan *plan)
         return false;
     struct het_arena *arena = het_arena_new();
     const struct het_plan *accepted = accept(search, arena, &offered, &cost);
-    if (accepted && search->shortlist)
-        het_shortlist_add(search->shortlist, accepted, cost.iteration_s);
-    bool is_better = accepted && beats_incumbent(search, accepted, &cost);
-    if (is_better) {
-        search->incumbent = het_plan_copy(search->arena, accepted);
-        search->incumbent_cost = cost;
-    }
+    bool is_better = accepted && keep(search, accepted, &cost);
     het_arena_free(arena);
     if (is_better && search->options->progress)
         search->options->progress(search->options->progress_context, search);
+    return is_better;
+}
+
+bool het_search_offer(struct het_search *search, const struct het_plan *plan)
+{
+    /* One that is to stay where it ran stays. */
+    if (!search->preference || search->algorithm->needs_from)
+        return offer_here(search, plan);
+    struct het_arena *arena = het_arena_new();
+    bool is_better =
+        offer_here(search, het_preference_place(arena, search->preference, plan));
+    het_arena_free(arena);
     return is_better;
 }
 

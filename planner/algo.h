@@ -8,6 +8,7 @@
 #include "planner/memory.h"
 #include "planner/metis_walk.h"
 #include "planner/plan.h"
+#include "planner/preference.h"
 #include "planner/runtime.h"
 #include "planner/shortlist.h"
 
@@ -83,7 +84,8 @@ struct het_search {
     const struct het_plan *seeds[HET_SEARCH_MAX_SEEDS];
     double seed_s[HET_SEARCH_MAX_SEEDS];
     size_t seed_count;
-    struct het_shortlist *shortlist; /* of the running algorithm; NULL: not kept */
+    struct het_shortlist *shortlist;   /* of the running algorithm; NULL: not kept */
+    struct het_preference *preference; /* of all algorithms; NULL: none */
     bool is_optimal; /* the running algorithm has proved that no plan is faster */
     /* What came nearest, if nothing fits: shown with "no plan fits". */
     char nearest_miss[512];

@@ -477,6 +477,7 @@ static int compare_pairings(const void *left, const void *right)
     return a->to < b->to ? -1 : a->to > b->to;
 }
 
+/* Liked equally, too: a plan does not leave better nodes for what others hold. */
 static bool is_equal_node(const struct het_cluster *cluster, uint32_t a, uint32_t b)
 {
     const struct het_node *x = &cluster->nodes[a], *y = &cluster->nodes[b];
@@ -484,6 +485,7 @@ static bool is_equal_node(const struct het_cluster *cluster, uint32_t a, uint32_
            x->intra_bytes_per_s == y->intra_bytes_per_s &&
            x->uplink_bytes_per_s == y->uplink_bytes_per_s &&
            x->flow_bytes_per_s == y->flow_bytes_per_s && x->latency_s == y->latency_s &&
+           x->preference == y->preference &&
            !memcmp(x->domain, y->domain, sizeof x->domain);
 }
 

@@ -154,7 +154,8 @@ struct ranked_node {
     uint32_t index, gpus;
 };
 
-/* The larger first, then the better connected, then input order. */
+/* The larger first, then the better connected, then the better liked, then input order.
+ */
 static int compare_nodes(const void *left, const void *right)
 {
     const struct ranked_node *a = left, *b = right;
@@ -162,6 +163,8 @@ static int compare_nodes(const void *left, const void *right)
         return a->gpus > b->gpus ? -1 : 1;
     if (a->node->uplink_bytes_per_s != b->node->uplink_bytes_per_s)
         return a->node->uplink_bytes_per_s > b->node->uplink_bytes_per_s ? -1 : 1;
+    if (a->node->preference != b->node->preference)
+        return a->node->preference > b->node->preference ? -1 : 1;
     return a->index < b->index ? -1 : 1;
 }
 
@@ -399,7 +402,8 @@ static bool can_win(const struct het_search *search)
         return true;
     struct het_problem problem = *search->problem;
     problem.cluster = search->available;
-    return het_bound_floor(&problem) < search->incumbent_cost.iteration_s;
+    double slack = search->preference ? HET_PREFERENCE_SLACK : 0;
+    return het_bound_floor(&problem) < search->incumbent_cost.iteration_s * (1 + slack);
 }
 
 /* Of the effort for a first look, each part may use this fraction of what is left, so
@@ -543,7 +547,7 @@ static void add_seed(struct het_search *search, const struct het_plan *plan,
 }
 
 /* All algorithms; the best plan by simulation is the incumbent in the end, the first of
- * equal ones. */
+ * equal ones, or one that is nearly as fast and liked better (preference.h). */
 static int run_algorithms(struct het_search *search, struct parts *parts,
                           const struct het_algorithm **algorithms, uint64_t effort,
                           struct het_error *err)
@@ -572,6 +576,12 @@ static int run_algorithms(struct het_search *search, struct parts *parts,
             best = plan;
             best_cost = cost;
         }
+    }
+    if (best && search->preference) {
+        const struct het_plan *chosen =
+            het_preference_choose(search->preference, best, &best_cost);
+        is_optimal = is_optimal && chosen == best;
+        best = het_plan_copy(search->arena, chosen);
     }
     search->is_optimal = is_optimal;
     search->incumbent = best;
@@ -771,6 +781,7 @@ int het_search_run(struct het_arena *arena, const struct het_problem *problem,
         .arena = het_arena_new(),
         .shortlist = &shortlist,
     };
+    search.preference = het_preference_new(search.arena, problem);
     struct parts parts = {
         .problem = problem,
         .arena = search.arena,
@@ -787,6 +798,7 @@ int het_search_run(struct het_arena *arena, const struct het_problem *problem,
     if (result == 0 && ret_statistics)
         *ret_statistics = search.statistics;
     het_shortlist_clear(&shortlist);
+    het_preference_clear(search.preference);
     free(parts.items);
     het_arena_free(search.arena);
     return result;
