@@ -216,6 +216,7 @@ lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scri
 	    --inline-suppr --suppress=missingIncludeSystem --error-exitcode=1 planner controller
 	@shellcheck $(SCRIPTS)
 	@python3 tests/lint/crd_bounds.py
+	@python3 tests/lint/field_tests.py
 	@python3 tests/lint/examples.py
 	@python3 tests/lint/docs.py build/lint/gcc
 	@echo "lint: clean"

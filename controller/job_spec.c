@@ -105,6 +105,13 @@ static const char *text_or_empty(const json_t *value)
     return json_is_string(value) ? json_string_value(value) : "";
 }
 
+static void check_boolean(struct reader *reader, const char *path)
+{
+    const json_t *value = find(reader->spec, path);
+    if (value && !json_is_boolean(value))
+        refuse(reader, "InvalidSpec", "spec.%s: must be true or false", path);
+}
+
 struct choice {
     const char *name, *value; /* value NULL: known, but not acted on in this release */
 };
@@ -142,6 +149,7 @@ static const struct choice algorithms[] = {
     { "AutoHet", "autohet" },
     { "Exhaustive", NULL },
 };
+static const struct choice recomputations[] = { { "Auto", "Auto" }, { "None", "None" } };
 static const struct choice model_types[] = { { "Transformer", "transformer" } };
 static const struct choice precisions[] = { { "BF16", "bf16" },
                                             { "FP16", "fp16" },
@@ -193,49 +201,6 @@ static const struct choice profile_kinds[] = {
     { "ModelProfile", "namespaced" },
     { "ClusterModelProfile", "cluster" },
 };
-
-/* Fields whose every value but the default would change what the user gets, and that this
- * release does not act on: refused rather than half done (docs/api.md). */
-static const struct {
-    const char *path, *only; /* the one value that is accepted; NULL: must be absent */
-} unsupported[] = {
-    { "planner.objective", "MaxThroughput" },
-    { "runtime.argsPolicy", "EnvOnly" },
-};
-
-static void refuse_unsupported(struct reader *reader)
-{
-    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
-        const char *path = unsupported[i].path, *only = unsupported[i].only;
-        const json_t *value = find(reader->spec, path);
-        if (!value || (json_is_object(value) && !json_object_size(value)))
-            continue;
-        if (!only)
-            refuse(reader, "Unsupported",
-                   "spec.%s: is not supported by this release; leave it out", path);
-        else if (!json_is_string(value) || strcmp(json_string_value(value), only))
-            refuse(reader, "Unsupported", "spec.%s: only %s is supported by this release",
-                   path, only);
-    }
-    if (json_is_true(find(reader->spec, "planner.constraints.uniformTensorParallel")))
-        refuse(
-            reader, "Unsupported",
-            "spec.planner.constraints.uniformTensorParallel: only false is supported by "
-            "this release");
-    const json_t *uneven =
-        find(reader->spec, "planner.constraints.nonUniformDataParallel");
-    if (uneven && !json_is_true(uneven))
-        refuse(
-            reader, "Unsupported",
-            "spec.planner.constraints.nonUniformDataParallel: only true is supported by "
-            "this release");
-    const char *recompute =
-        json_string_value(find(reader->spec, "planner.constraints.recompute"));
-    if (recompute && strcmp(recompute, "Auto") && strcmp(recompute, "None"))
-        refuse(reader, "Unsupported",
-               "spec.planner.constraints.recompute: only Auto and None are supported by "
-               "this release");
-}
 
 static void read_gpu_types(struct reader *reader, struct job_spec *spec)
 {
@@ -491,6 +456,9 @@ static void read_planner(struct reader *reader, struct job_spec *spec)
         1000 * read_integer(reader, "planner.timeoutSeconds", 30, 1, 3600);
     spec->constraints = read_object(reader, "planner.constraints");
     read_topology_keys(reader, spec);
+    READ_CHOICE(reader, "planner.constraints.recompute", recomputations);
+    check_boolean(reader, "planner.constraints.uniformTensorParallel");
+    check_boolean(reader, "planner.constraints.nonUniformDataParallel");
     spec->memory_headroom_percent =
         read_integer(reader, "planner.constraints.memoryHeadroomPercent", 8, 0, 90);
 }
@@ -683,7 +651,6 @@ int job_spec_parse(struct het_arena *arena, const json_t *job, struct job_spec *
         text_or_empty(json_object_get(annotations, ANNOTATION_APPROVE_PLAN));
     spec.is_dry_run =
         !strcmp(text_or_empty(json_object_get(annotations, ANNOTATION_DRY_RUN)), "true");
-    refuse_unsupported(&reader);
     if (reader.reason) {
         *ret_reason = reader.reason;
         return -1;

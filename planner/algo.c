@@ -84,13 +84,23 @@ static bool is_wanted(struct het_search *search, const struct het_plan *plan,
             het_preference_wants(search->preference, plan, ret_cost->iteration_s));
 }
 
+static bool keeps_activations(const struct het_plan *plan)
+{
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
+            if (plan->pipelines[p].stages[s].recompute != HET_RECOMPUTE_NONE)
+                return false;
+    return true;
+}
+
 static bool is_allowed(struct het_search *search, struct het_arena *arena,
                        const struct het_plan *plan)
 {
     struct het_violations violations = { 0 };
     struct het_peak_memory *peaks;
     size_t peak_count;
-    if (!keeps_gpu_limits(search, arena, plan))
+    if (!keeps_gpu_limits(search, arena, plan) ||
+        (search->problem->workload->no_recompute && !keeps_activations(plan)))
         return false;
     size_t violation_count = het_plan_check(arena, search->problem, plan, &violations);
     assert(violation_count == 0);

@@ -209,7 +209,7 @@ void het_catalog_add(struct het_catalog *catalog, struct het_cell *pattern)
         multiple = multiple / greatest_divisor(multiple, replicas) * replicas;
     }
     pattern->recompute = HET_RECOMPUTE_NONE;
-    if (add_sizes(catalog, pattern, multiple))
+    if (add_sizes(catalog, pattern, multiple) || workload->no_recompute)
         return;
     pattern->recompute = HET_RECOMPUTE_FULL;
     add_sizes(catalog, pattern, multiple);

@@ -698,7 +698,7 @@ static const char *const job_fields[] = { "globalBatchSize",
                                           NULL };
 static const char *const type_limit_fields[] = { "name", "minGPUs", "maxGPUs",
                                                  "preference", NULL };
-/* The last four are for the controller. */
+/* The headroom is for the controller, which hands it on beside them. */
 static const char *const constraint_fields[] = { "dataParallel",
                                                  "tensorParallel",
                                                  "pipelineParallel",
@@ -710,6 +710,8 @@ static const char *const constraint_fields[] = { "dataParallel",
 static const char *const data_parallel_fields[] = { "min", "max", NULL };
 static const char *const tensor_parallel_fields[] = { "allowed", NULL };
 static const char *const pipeline_parallel_fields[] = { "max", NULL };
+
+static const char *const recompute_constraints[] = { "Auto", "None" };
 
 static int read_u32_list(struct het_arena *arena, const struct het_view *list,
                          uint32_t most, const uint32_t **ret, size_t *ret_count,
@@ -783,6 +785,30 @@ static int read_constraints(struct het_arena *arena, const struct het_view *job,
         return -1;
     return read_u32_list(arena, &allowed, HET_MAX_NODE_GPUS, &workload->tensor_parallel,
                          &workload->tensor_parallel_count, err);
+}
+
+/* Constraints that programs have which cannot run every plan. */
+static int read_freedoms(struct het_arena *arena, const struct het_view *job,
+                         struct het_workload *workload, struct het_error *err)
+{
+    struct het_view constraints = het_view_get(job, "constraints");
+    struct het_view uniform = het_view_get(&constraints, "uniformTensorParallel");
+    struct het_view uneven = het_view_get(&constraints, "nonUniformDataParallel");
+    struct het_view recompute = het_view_get(&constraints, "recompute");
+    bool is_uniform = false, may_differ = true;
+    const char *name = recompute_constraints[0];
+    if (het_view_bool(&uniform, &is_uniform, err) < 0 ||
+        het_view_bool(&uneven, &may_differ, err) < 0 ||
+        het_view_name(&recompute, arena, &name, err) < 0)
+        return -1;
+    workload->no_recompute = !strcmp(name, recompute_constraints[1]);
+    if (!workload->no_recompute && strcmp(name, recompute_constraints[0]))
+        return het_view_fail(&recompute, err, "must be Auto or None");
+    workload->runtime =
+        het_runtime_without(arena, workload->runtime,
+                            (is_uniform ? HET_FREEDOMS_OF_TENSOR_PARALLEL : 0) |
+                                (may_differ ? 0 : HET_FREEDOMS_OF_SHARES));
+    return 0;
 }
 
 /* Precision and optimizer, by default the profile's. */
@@ -955,6 +981,7 @@ int het_codec_workload(struct het_arena *arena, const json_t *json,
         read_type_limits(arena, &job, &workload, err) < 0 ||
         read_constraints(arena, &job, &workload, err) < 0 ||
         read_runtime(arena, &job, &workload, err) < 0 ||
+        read_freedoms(arena, &job, &workload, err) < 0 ||
         read_search_options(arena, &job, &options, err) < 0)
         return -1;
     workload.memory_headroom = percent / 100;

@@ -36,7 +36,9 @@ int het_codec_profile(struct het_arena *arena, const json_t *json,
  *     "gpuTypes": [ { "name": "A100", "minGPUs": 0, "maxGPUs": 16, "preference": 0 } ],
  *     "constraints": { "dataParallel": { "min": 1, "max": 8 },
  *                      "tensorParallel": { "allowed": [1, 2] },
- *                      "pipelineParallel": { "max": 4 } },
+ *                      "pipelineParallel": { "max": 4 },
+ *                      "uniformTensorParallel": false, "nonUniformDataParallel": true,
+ *                      "recompute": "Auto" },
  *     "extrapolate": 1, "runtime": "torchrun", "algorithm": "auto", "effort": 1000000,
  * "seed": 1, "from": PLAN }
  *
@@ -47,9 +49,9 @@ int het_codec_profile(struct het_arena *arena, const json_t *json,
  * (auto, powers, any), "metisRows" (types, mixed), "memoryModel" (own, metis),
  * "ampSpeeds" (own, mean), "ampSends" (exposed, hidden) and "dittoFolding" (plain,
  * communication, none) are options of those algorithms (algo.h); "statistics" asks for
- * search.statistics. Members of "constraints" that are not named here, but that the
- * custom resource has, are those that the controller has judged already; they are
- * ignored. Any other unknown member is refused. */
+ * search.statistics. "recompute" is Auto or None; "constraints" may
+ * hold "memoryHeadroomPercent", as in the custom resource, which is passed over. Any
+ * other unknown member is refused. */
 int het_codec_workload(struct het_arena *arena, const json_t *json,
                        const struct het_profile *profile, struct het_workload *ret,
                        struct het_search_options *ret_options, struct het_error *err);

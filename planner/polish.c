@@ -572,6 +572,8 @@ static bool change_size(struct polish *polish, size_t p)
 
 static bool change_recompute(struct polish *polish, size_t p)
 {
+    if (polish->search->problem->workload->no_recompute)
+        return false;
     struct pipe *pipe = copy_pipe(polish->scratch, polish->pipes[p], 0);
     bool is_on = pipe->stages[0].recompute == HET_RECOMPUTE_FULL;
     for (uint32_t s = 0; s < pipe->stage_count; s++)

@@ -99,6 +99,20 @@ const struct het_runtime *het_runtime_find(const char *name, struct het_error *e
     return NULL;
 }
 
+const struct het_runtime *het_runtime_without(struct het_arena *arena,
+                                              const struct het_runtime *runtime,
+                                              uint32_t freedoms)
+{
+    if (!freedoms)
+        return runtime;
+    struct het_runtime *less = het_arena_alloc(arena, sizeof *less);
+    *less = runtime ? *runtime : runtimes[0];
+    less->title =
+        het_arena_printf(arena, "%s, under the job's constraints,", less->title);
+    less->freedoms &= ~freedoms;
+    return less;
+}
+
 bool het_runtime_runs_all(const struct het_runtime *runtime)
 {
     return !runtime || runtime->freedoms == ALL_FREEDOMS;

@@ -51,6 +51,19 @@ const struct het_runtime *het_runtimes(void);
  * HET_BAD_INPUT with the names for an unknown one. */
 const struct het_runtime *het_runtime_find(const char *name, struct het_error *err);
 
+/* `runtime` (NULL: the generic one) without `freedoms`, bits; in `arena`. */
+const struct het_runtime *het_runtime_without(struct het_arena *arena,
+                                              const struct het_runtime *runtime,
+                                              uint32_t freedoms);
+
+/* What a job's constraints take away: one tensor-parallel degree for all; and for all
+ * replicas of all stages equally many samples. */
+#define HET_FREEDOMS_OF_TENSOR_PARALLEL                                                  \
+    (1u << HET_TP_PER_STAGE | 1u << HET_TP_PER_REPLICA)
+#define HET_FREEDOMS_OF_SHARES                                                           \
+    (1u << HET_DP_PER_STAGE | 1u << HET_UNEVEN_SHARES |                                  \
+     1u << HET_MICROBATCH_PER_PIPELINE | 1u << HET_COUNT_PER_PIPELINE)
+
 bool het_runtime_runs_all(const struct het_runtime *runtime); /* NULL does */
 bool het_runtime_has(const struct het_runtime *runtime, enum het_freedom freedom);
 /* "PerStageTensorParallel"; "a tensor-parallel degree for each stage". */

@@ -5,6 +5,7 @@
 
 #include "planner/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,7 @@ struct het_workload {
     uint32_t min_data_parallel, max_data_parallel;
     uint32_t max_pipeline_parallel;
     uint32_t min_gpus, max_gpus; /* of the whole plan */
+    bool no_recompute;           /* all activations are kept */
     /* If there are any, types without an entry are not used (het_problem_init takes
      * their profile away). */
     const struct het_type_limit *type_limits;

@@ -192,10 +192,12 @@ static bool find_fit(struct walk *walk, size_t s, uint32_t later)
     uint32_t count = walk->pipelines[walk->pipeline_count - 1].microbatch_count;
     uint32_t in_flight = count < later + 1 ? count : later + 1;
     bool *fits = walk->open[s].fits;
+    bool may_recompute = !walk->problem->workload->no_recompute;
     fits[HET_RECOMPUTE_NONE] = stage_fits(walk, s, in_flight, HET_RECOMPUTE_NONE);
-    fits[HET_RECOMPUTE_FULL] = stage_fits(walk, s, in_flight, HET_RECOMPUTE_FULL);
+    fits[HET_RECOMPUTE_FULL] = may_recompute &&
+                               stage_fits(walk, s, in_flight, HET_RECOMPUTE_FULL);
     fits[HET_RECOMPUTE_SELECTIVE] =
-        has_selective(walk, &walk->stages[s]) &&
+        may_recompute && has_selective(walk, &walk->stages[s]) &&
         stage_fits(walk, s, in_flight, HET_RECOMPUTE_SELECTIVE);
     return fits[HET_RECOMPUTE_NONE] || fits[HET_RECOMPUTE_SELECTIVE] ||
            fits[HET_RECOMPUTE_FULL];

@@ -57,6 +57,29 @@ START_TEST(sequence_length_of_the_training_goes_before_that_of_the_architecture)
 }
 END_TEST
 
+/* What the planner makes of them is tested there (test_search, test_answer). */
+START_TEST(limits_on_plans_are_asked_for)
+{
+    json_auto_t *constraints = world_json(
+        "{'dataParallel': {'min': 2, 'max': 8}, 'tensorParallel': {'allowed': [1, 2]}, "
+        "'pipelineParallel': {'max': 3}, 'memoryHeadroomPercent': 20, "
+        "'uniformTensorParallel': true, 'nonUniformDataParallel': false, 'recompute': "
+        "'None'}");
+    json_auto_t *resources =
+        world_json("{'gpuTypes': [{'name': 'A100-SXM4-40GB', 'minGPUs': 2, 'maxGPUs': 4, "
+                   "'preference': 7}]}");
+    json_auto_t *whole = json_pack("{s:{s:O}, s:O}", "planner", "constraints",
+                                   constraints, "resources", resources);
+    auto_free char *spec = json_dumps(whole, 0);
+    const json_t *job = json_object_get(question(spec), "job");
+    ck_assert(json_equal(json_object_get(job, "constraints"), constraints));
+    ck_assert(json_equal(json_object_get(job, "gpuTypes"),
+                         json_object_get(resources, "gpuTypes")));
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "memoryHeadroomPercent")),
+                     20);
+}
+END_TEST
+
 START_TEST(profile_of_another_sequence_length_is_refused)
 {
     world_put(world, &kube_model_profile,
@@ -77,6 +100,7 @@ Suite *test_desired_suite(void)
     tcase_add_test(cases, architecture_is_asked_about_as_a_config);
     tcase_add_test(cases,
                    sequence_length_of_the_training_goes_before_that_of_the_architecture);
+    tcase_add_test(cases, limits_on_plans_are_asked_for);
     tcase_add_test(cases, profile_of_another_sequence_length_is_refused);
     suite_add_tcase(suite, cases);
     return suite;

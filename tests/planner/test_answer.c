@@ -1,5 +1,6 @@
 #include "planner/answer.h"
 
+#include "tests/controller/quoted.h"
 #include "tests/planner/files.h"
 
 #include <check.h>
@@ -66,6 +67,75 @@ START_TEST(planned_plan_is_judged_valid_at_its_own_price)
     ck_assert_str_eq(a, b);
     het_arena_free(other);
     het_arena_free(arena);
+}
+END_TEST
+
+/* What a plan for 8 A100 and 8 V100 takes under constraints, as freedoms. */
+static uint32_t freedoms_under(const char *constraints)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *document = question_json("tests/data/clusters/a100x8_v100x8.json");
+    json_t *job = json_object_get(document, "job");
+    json_object_set_new(job, "constraints", quoted("%s", constraints));
+    json_object_set_new(job, "effort", json_integer(20000));
+    json_object_set_new(job, "algorithm", json_string("optimal"));
+    json_object_set_new(job, "stateReserveBytes", json_integer(8));
+    struct het_question question = read_question(arena, document);
+    const struct het_plan *plan;
+    struct het_error err = { 0 };
+    ck_assert_msg(!het_question_plan(arena, &question, &plan, &err), "%s", err.message);
+    const struct het_plan *bound;
+    ck_assert_int_eq(het_plan_bind(arena, plan, question.problem.cluster, &bound, &err),
+                     0);
+    uint32_t freedoms = het_runtime_freedoms_of(bound);
+    het_arena_free(arena);
+    return freedoms;
+}
+
+START_TEST(constraints_keep_plans_uniform)
+{
+    ck_assert_uint_ne(freedoms_under("{}") & HET_FREEDOMS_OF_SHARES, 0);
+    ck_assert_uint_eq(
+        freedoms_under("{'nonUniformDataParallel': false}") & HET_FREEDOMS_OF_SHARES, 0);
+    ck_assert_uint_ne(freedoms_under("{}") & HET_FREEDOMS_OF_TENSOR_PARALLEL, 0);
+    ck_assert_uint_eq(freedoms_under("{'uniformTensorParallel': true}") &
+                          HET_FREEDOMS_OF_TENSOR_PARALLEL,
+                      0);
+}
+END_TEST
+
+/* Four layers of 5 GB activations a sample on 12 GiB: only if they are computed again. */
+static int plan_in_little_memory(const char *constraints, enum het_recompute *ret)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *document = quoted(
+        "{'cluster': {'nodes': [{'type': 'X', 'gpus': 1, 'memory_gb': 16}]}, 'job': "
+        "{'globalBatchSize': 1, 'constraints': %s}, 'profile': {'kind': 'ModelProfile', "
+        "'spec': {'model': {'name': 'm', 'precision': 'BF16', 'optimizer': 'Adam'}, "
+        "'layerGroups': [{'name': 'all', 'count': 4, 'parameterBytes': 1000000, "
+        "'activationOutputBytes': 1000}], 'gpuTypes': [{'name': 'X', 'measurements': "
+        "[{'layerGroup': 'all', 'tensorParallel': 1, 'microBatchSize': 1, "
+        "'forwardMicroseconds': 1000, 'backwardMicroseconds': 1000, 'activationBytes': "
+        "5000000000}]}]}}}",
+        constraints);
+    struct het_question question = read_question(arena, document);
+    const struct het_plan *plan;
+    struct het_error err = { 0 };
+    int result = het_question_plan(arena, &question, &plan, &err);
+    if (result == 0)
+        *ret = plan->pipelines[0].stages[0].recompute;
+    else
+        ck_assert_int_eq(err.code, HET_NO_PLAN);
+    het_arena_free(arena);
+    return result;
+}
+
+START_TEST(activations_are_kept_if_the_job_says_so)
+{
+    enum het_recompute recompute;
+    ck_assert_int_eq(plan_in_little_memory("{'recompute': 'Auto'}", &recompute), 0);
+    ck_assert_int_eq(recompute, HET_RECOMPUTE_FULL);
+    ck_assert_int_eq(plan_in_little_memory("{'recompute': 'None'}", &recompute), -1);
 }
 END_TEST
 
@@ -283,6 +353,8 @@ Suite *test_answer_suite(void)
     Suite *suite = suite_create("answer");
     TCase *cases = tcase_create("answer");
     tcase_add_test(cases, planned_plan_is_judged_valid_at_its_own_price);
+    tcase_add_test(cases, constraints_keep_plans_uniform);
+    tcase_add_test(cases, activations_are_kept_if_the_job_says_so);
     tcase_add_test(cases, judge_says_what_is_wrong_with_any_plan);
     tcase_add_test(cases, running_plan_is_priced_with_the_present_input);
     tcase_add_test(cases, running_plan_that_cannot_run_has_no_price);
