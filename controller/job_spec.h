@@ -31,27 +31,29 @@
 #define SCHEDULING_GATE "heterotrain.io/placement"
 
 /* Annotations of a plan ConfigMap: why this generation exists. */
-#define ANNOTATION_TRIGGER      "heterotrain.io/trigger"
-#define ANNOTATION_INPUT_DIGEST "heterotrain.io/input-digest"
-#define ANNOTATION_RESTARTS     "heterotrain.io/restarts"
-#define ANNOTATION_REPLANS      "heterotrain.io/replans"
-#define ANNOTATION_COMPUTED_AT  "heterotrain.io/computed-at"
+#define ANNOTATION_TRIGGER       "heterotrain.io/trigger"
+#define ANNOTATION_INPUT_DIGEST  "heterotrain.io/input-digest"
+#define ANNOTATION_RESTARTS      "heterotrain.io/restarts"
+#define ANNOTATION_REPLANS       "heterotrain.io/replans"
+#define ANNOTATION_COMPUTED_AT   "heterotrain.io/computed-at"
 /* The plan counts on GPUs that other jobs hold: which (peers.h). */
-#define ANNOTATION_PREEMPTS     "heterotrain.io/preempts"
-#define ANNOTATION_PLAN_HASH    "heterotrain.io/plan-hash"
+#define ANNOTATION_PREEMPTS      "heterotrain.io/preempts"
+#define ANNOTATION_PLAN_HASH     "heterotrain.io/plan-hash"
 /* "identity/transitions" of the replica that decided on the plan. */
-#define ANNOTATION_LEADER       "heterotrain.io/leader"
+#define ANNOTATION_LEADER        "heterotrain.io/leader"
 /* When the scheduling gates of the generation were lifted first. */
-#define ANNOTATION_RELEASED     "heterotrain.io/released-at"
+#define ANNOTATION_RELEASED      "heterotrain.io/released-at"
 /* Nodes (with commas) that could not take the generation's pods, and until when they are
  * not planned on again. */
-#define ANNOTATION_AVOID        "heterotrain.io/avoid-nodes"
-#define ANNOTATION_AVOID_UNTIL  "heterotrain.io/avoid-until"
+#define ANNOTATION_AVOID         "heterotrain.io/avoid-nodes"
+#define ANNOTATION_AVOID_UNTIL   "heterotrain.io/avoid-until"
+/* How many generations so far were given up so, this one included. */
+#define ANNOTATION_GANG_TIMEOUTS "heterotrain.io/gang-timeouts"
 /* Of what the generation's pods were made from, besides the plan. */
-#define ANNOTATION_POD_DIGEST   "heterotrain.io/pod-digest"
+#define ANNOTATION_POD_DIGEST    "heterotrain.io/pod-digest"
 /* Set when a generation was stopped for good: why, and when. It never starts again. */
-#define ANNOTATION_RETIRED      "heterotrain.io/retired"
-#define ANNOTATION_RETIRED_AT   "heterotrain.io/retired-at"
+#define ANNOTATION_RETIRED       "heterotrain.io/retired"
+#define ANNOTATION_RETIRED_AT    "heterotrain.io/retired-at"
 
 /* The milliseconds that the search took. */
 #define ANNOTATION_PLANNER_MS   "heterotrain.io/planner-milliseconds"

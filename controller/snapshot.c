@@ -254,6 +254,8 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
             .input_parts = kube_annotation(objects[i], ANNOTATION_INPUT_PARTS),
             .replan_times = kube_annotation(objects[i], ANNOTATION_REPLAN_TIMES),
             .restarts = number_of(kube_annotation(objects[i], ANNOTATION_RESTARTS)),
+            .gang_timeouts =
+                number_of(kube_annotation(objects[i], ANNOTATION_GANG_TIMEOUTS)),
             .replans = number_of(kube_annotation(objects[i], ANNOTATION_REPLANS)),
             .input_digest =
                 strtoull(kube_annotation(objects[i], ANNOTATION_INPUT_DIGEST), NULL, 16),

@@ -100,6 +100,7 @@ struct snapshot_plan {
     int64_t generation;
     int64_t created_wall_ms;
     int64_t released_wall_ms; /* the gates of its pods were lifted; 0: not yet */
+    int64_t gang_timeouts;    /* of the job up to this one; 0 if it was bound in time */
     uint64_t input_digest;
     int64_t restarts, replans;
     const char *input_parts;     /* change.h; "": not known */

@@ -204,6 +204,16 @@ static const char *blocking_nodes(struct pass *pass)
     return list;
 }
 
+/* Time-outs of the job that its kept plans tell of. */
+static int64_t count_timeouts(const struct snapshot *snapshot)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < snapshot->plan_count; i++)
+        if (snapshot->plans[i].gang_timeouts > count)
+            count = snapshot->plans[i].gang_timeouts;
+    return count;
+}
+
 static void give_up(struct pass *pass, size_t placed)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -214,8 +224,12 @@ static void give_up(struct pass *pass, size_t placed)
         placed, pass->current->rank_node_count, snapshot->spec.gang_timeout_ms / 1000,
         pending_message(pass, placed), nodes);
     char until[TIMESTAMP_SIZE];
-    timestamp_format(snapshot->wall_ms + GANG_AVOID_MS, until);
+    int64_t before = count_timeouts(snapshot);
+    int doublings = (int)(before < GANG_AVOID_DOUBLINGS ? before : GANG_AVOID_DOUBLINGS);
+    timestamp_format(snapshot->wall_ms + (GANG_AVOID_MS << doublings), until);
     generation_stop(pass, "GangTimeout");
+    pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_GANG_TIMEOUTS,
+                  pass_text(pass, "%" PRId64, before + 1));
     pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_AVOID, nodes);
     pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_AVOID_UNTIL,
                   until);

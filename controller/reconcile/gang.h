@@ -11,7 +11,7 @@
  *   3. the pods of its nodes are read anew; the plan must still fit them
  *   4. the Service turns to it, and all gates are lifted in one burst
  *   5. all pods are bound within gangTimeoutSeconds, or the generation is given up, and
- * the nodes that kept it waiting are left out for GANG_AVOID_MS
+ *      the nodes that kept it waiting are left out for GANG_AVOID_MS, doubled each time
  *
  * Without gates (an old server, or spec.scheduling.gang None) the pods are created after
  * 3. Returns true once all pods may be scheduled. */
@@ -20,10 +20,11 @@ bool gang_form(struct pass *pass);
 void gang_report(struct pass *pass);
 
 /* What was read of a node is fresh for so long. */
-#define GANG_FRESH_MS   ((int64_t)10000)
-#define GANG_AVOID_MS   ((int64_t)600000)
+#define GANG_FRESH_MS        ((int64_t)10000)
+#define GANG_AVOID_MS        ((int64_t)600000)
+#define GANG_AVOID_DOUBLINGS 6
 /* Nodes of a plan that are read one by one; with more, all bound pods are read at once.
  */
-#define GANG_NODE_READS 32
+#define GANG_NODE_READS      32
 
 #endif

@@ -41,9 +41,9 @@ REASONS = {
     "controller/node_state.c": r'unusable = "(\w+)"',
     "planner/node_list.c": r'(?:return|\?) "([A-Z]\w+)"',
 }
-NOT_REASONS = {  # values of conditions, kinds of objects, types of events
+NOT_REASONS = {  # values of conditions, kinds of objects, types and actions of events
     "True", "False", "Unknown", "Normal", "Warning", "ConfigMap", "Event", "Plan", "ModelProfile",
-    "ClusterModelProfile", "HeteroTrainingJob", "PodScheduled",
+    "ClusterModelProfile", "HeteroTrainingJob", "PodScheduled", "CheckpointRequest", "Checkpoint", "Place",
 }
 
 complaints = []
