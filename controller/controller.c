@@ -821,11 +821,32 @@ static void start_planners(struct controller *controller)
 
 /* ---- who decides ---- */
 
+/* Others may have decided until now: what they wrote is read before anything is decided
+ * here (watch.h). */
+static void require_fresh(struct controller *controller)
+{
+    for (size_t i = 0; i < WATCHES; i++)
+        watch_require_fresh(controller->watches[i]);
+    queues_require_fresh(controller->queues);
+    if (controller->hardware_watch)
+        watch_require_fresh(controller->hardware_watch);
+}
+
+static bool is_fresh(const struct controller *controller)
+{
+    bool fresh = !controller->hardware_watch ||
+                 watch_is_fresh(controller->hardware_watch);
+    for (size_t i = 0; i < WATCHES; i++)
+        fresh = fresh && watch_is_fresh(controller->watches[i]);
+    return fresh && queues_is_fresh(controller->queues);
+}
+
 /* Whether we may decide: all that is watched is known, and what is decided may be written
  * at once. */
 static bool may_decide(const struct controller *controller)
 {
     return !controller->is_stopping && controller_is_synced(controller) &&
+           is_fresh(controller) &&
            (!controller->lease || lease_fence_is_open(controller->lease));
 }
 
@@ -837,7 +858,10 @@ static void step_lease(struct controller *controller)
     kube_step(controller->lease_kube, controller->now_ms);
     if (controller->is_stopping && !kube_writes_in_flight(controller->kube))
         lease_release(controller->lease);
+    bool held = lease_state(controller->lease) == LEASE_HOLDS;
     lease_step(controller->lease, controller->now_ms, controller->wall_ms);
+    if (!held && lease_state(controller->lease) == LEASE_HOLDS)
+        require_fresh(controller);
 }
 
 static bool is_never_open(void *context)
@@ -1113,6 +1137,8 @@ struct controller *controller_new(struct transport *transport,
         controller->hardware_file = json_deep_copy(config->hardware);
     make_watches(controller);
     make_hardware_watch(controller, config);
+    if (!controller->lease)
+        require_fresh(controller);
     if (use_hardware(controller, controller->hardware_file, err) < 0) {
         controller_free(controller);
         return NULL;

@@ -29,6 +29,8 @@ struct queues {
     uint64_t request; /* under way; 0: none */
     int64_t now_ms, ask_ms;
     int64_t served_ms;            /* since when it is there */
+    int64_t fresh_ms;             /* when it had to be read anew */
+    bool must_be_fresh;           /* since then; also of watches that begin */
     struct watch *watches[KINDS]; /* all, or none */
 };
 
@@ -115,6 +117,8 @@ static void start_watching(struct queues *queues)
         queues->watches[i] = watch_new(queues->kube, queues->store, &config,
                                        queues->seed + i, queues->on_change,
                                        queues->context);
+        if (queues->must_be_fresh)
+            watch_require_fresh(queues->watches[i]);
     }
 }
 
@@ -144,6 +148,9 @@ int64_t queues_next_ms(const struct queues *queues)
     int64_t patience_ms = queues->served_ms + QUEUES_PATIENCE_MS;
     if (is_readable && queues->now_ms < patience_ms && patience_ms < next_ms)
         next_ms = patience_ms;
+    patience_ms = queues->fresh_ms + QUEUES_PATIENCE_MS;
+    if (!queues_is_fresh(queues) && patience_ms < next_ms)
+        next_ms = patience_ms;
     for (size_t i = 0; i < KINDS && queues->watches[i]; i++) {
         int64_t its = watch_next_ms(queues->watches[i]);
         next_ms = its < next_ms ? its : next_ms;
@@ -167,6 +174,22 @@ bool queues_is_known(const struct queues *queues)
                            !queues->is_denied &&
                            queues->now_ms < queues->served_ms + QUEUES_PATIENCE_MS;
     return queues->is_known && !waits_for_lists;
+}
+
+void queues_require_fresh(struct queues *queues)
+{
+    queues->must_be_fresh = true;
+    queues->fresh_ms = queues->now_ms;
+    for (size_t i = 0; i < KINDS && queues->watches[i]; i++)
+        watch_require_fresh(queues->watches[i]);
+}
+
+bool queues_is_fresh(const struct queues *queues)
+{
+    bool is_fresh = true;
+    for (size_t i = 0; i < KINDS && queues->watches[i]; i++)
+        is_fresh = is_fresh && watch_is_fresh(queues->watches[i]);
+    return is_fresh || queues->now_ms >= queues->fresh_ms + QUEUES_PATIENCE_MS;
 }
 
 json_t *(*queues_trim(const struct kube_resource *resource))(json_t *object)

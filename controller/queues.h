@@ -30,6 +30,10 @@ enum kueue_presence queues_presence(const struct queues *queues);
 /* Whether it is known if Kueue is there, and what its queues are, or that these can not
  * be had: jobs are decided on only then. */
 bool queues_is_known(const struct queues *queues);
+/* As of watch.h, of all kinds that are watched. Kinds that cannot be had are not waited
+ * for longer than QUEUES_PATIENCE_MS. */
+void queues_require_fresh(struct queues *queues);
+bool queues_is_fresh(const struct queues *queues);
 /* What to keep of an object of one of Kueue's kinds; NULL if `resource` is none. */
 json_t *(*queues_trim(const struct kube_resource *resource))(json_t *object);
 

@@ -70,6 +70,8 @@ struct watch {
     /* Lists. */
     char *last_version; /* "" before the first list */
     bool must_read_quorum, may_go_back, is_confirming;
+    bool must_be_fresh; /* until a list from quorum is believed */
+    bool asks_for_seen; /* the next list: whether the server knows what we have seen */
     struct listing listing;
     uint64_t list_id;
 
@@ -138,6 +140,11 @@ void watch_free(struct watch *watch)
 bool watch_is_synced(const struct watch *watch)
 {
     return watch->is_synced;
+}
+
+bool watch_is_fresh(const struct watch *watch)
+{
+    return !watch->must_be_fresh;
 }
 
 struct watch_statistics watch_statistics(const struct watch *watch)
@@ -364,10 +371,13 @@ static void start_list(struct watch *watch)
 {
     struct listing *listing = &watch->listing;
     listing_clear(listing);
-    listing->requested_version = xstrdup(watch->must_read_quorum ? ""
-                                         : *watch->last_version  ? watch->last_version
-                                                                 : "0");
-    listing->is_paged = watch->must_read_quorum || !*watch->last_version;
+    bool is_quorum = watch->must_read_quorum ||
+                     (watch->must_be_fresh && !watch->asks_for_seen);
+    watch->asks_for_seen = false;
+    listing->requested_version = xstrdup(is_quorum              ? ""
+                                         : *watch->last_version ? watch->last_version
+                                                                : "0");
+    listing->is_paged = is_quorum || !*watch->last_version;
     ask_for_page(watch);
 }
 
@@ -487,6 +497,8 @@ static void believe_list(struct watch *watch, json_t **missing, size_t missing_c
     set_text(&watch->last_version, listing->version);
     watch->statistics.lists++;
     watch->is_synced = true;
+    if (!*listing->requested_version)
+        watch->must_be_fresh = false;
     watch->is_confirming = watch->must_read_quorum = watch->may_go_back = false;
     watch->has_internal_error = false;
     for (size_t i = 0; i < missing_count; i++)
@@ -498,7 +510,7 @@ static void believe_list(struct watch *watch, json_t **missing, size_t missing_c
         LOG_INFO, "watch", "listed", LOG_STR("resource", watch->config.resource->plural),
         LOG_INT("objects", (int64_t)listing->item_count),
         LOG_INT("removed", (int64_t)missing_count), LOG_STR("version", listing->version));
-    plan(watch, PHASE_WATCH_DUE, DELAY_NONE);
+    plan(watch, watch->must_be_fresh ? PHASE_LIST_DUE : PHASE_WATCH_DUE, DELAY_NONE);
 }
 
 static void take_list(struct watch *watch)
@@ -509,6 +521,7 @@ static void take_list(struct watch *watch)
         /* Ask for what we have seen: if the history went back, the answer will say so. */
         log_trouble(watch, "list-is-older", listing->version);
         watch->is_confirming = watch->must_read_quorum = false;
+        watch->asks_for_seen = true;
         plan_after_failure(watch, PHASE_LIST_DUE);
         return;
     }
@@ -867,6 +880,21 @@ static void notice_silence(struct watch *watch)
     watch->statistics.probes++;
     watch->probe_id = kube_probe(watch->kube, watch->config.resource, watch->config.ns,
                                  query, on_probe, watch);
+}
+
+/* ---- freshness ---- */
+
+void watch_require_fresh(struct watch *watch)
+{
+    kube_cancel(watch->kube, watch->list_id);
+    watch->list_id = 0;
+    listing_clear(&watch->listing);
+    close_stream(watch);
+    watch->must_be_fresh = true;
+    watch->asks_for_seen = false;
+    /* A pause that a failure has earned stays. */
+    if (watch->phase != PHASE_LIST_DUE)
+        plan(watch, PHASE_LIST_DUE, DELAY_NONE);
 }
 
 /* ---- steps ---- */

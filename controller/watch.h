@@ -66,6 +66,13 @@ void watch_step(struct watch *watch, int64_t now_ms);
 int64_t watch_next_ms(const struct watch *watch);
 /* Whether one complete list has been taken into the store. Never becomes false again. */
 bool watch_is_synced(const struct watch *watch);
+/* What others wrote before this call must be known before anything is decided: the
+ * collection is listed anew from quorum, whatever is under way. (The versions that caches
+ * and watches show are no proof: those of other kinds can not be compared with them, and
+ * a cache that has not heard of a version for long cannot tell that there was none.) */
+void watch_require_fresh(struct watch *watch);
+/* Whether that has been done; true if it was never required. */
+bool watch_is_fresh(const struct watch *watch);
 
 struct watch_statistics {
     uint64_t lists;   /* taken into the store */

@@ -1625,6 +1625,35 @@ START_TEST(replica_takes_over_when_the_leader_dies)
 }
 END_TEST
 
+/* The plan and the pods of a job are written while nobody hears of them. */
+START_TEST(replica_that_takes_over_knows_what_its_watches_do_not)
+{
+    struct freeze none = { 0 };
+    begin_with(1, false, 2);
+    embedded_set_faults(server, count_write, &none);
+    run_s(5);
+    embedded_hold_watches(server, "configmaps", true);
+    embedded_hold_watches(server, "pods", true);
+    put_job("j", 8);
+    run_s(30);
+    const char *uid = object_text(job("j"), "metadata.uid");
+    ck_assert_ptr_nonnull(find_plan(uid, 1));
+    size_t leader = simulation_leader(simulation);
+    uint64_t refused = embedded_statistics(server).refused;
+    simulation_freeze(simulation, leader); /* for ever */
+    run_s(40);
+    ck_assert_uint_eq(simulation_leader(simulation), 1 - leader);
+    ck_assert(runs("j")); /* it has seen the pods, too */
+    ck_assert_ptr_null(find_plan(uid, 2));
+    ck_assert_uint_eq(embedded_statistics(server).refused, refused);
+    embedded_hold_watches(server, "configmaps", false);
+    embedded_hold_watches(server, "pods", false);
+    run_s(30);
+    check_rest();
+    teardown();
+}
+END_TEST
+
 /* ---- any order of things ---- */
 
 struct shaker {
@@ -1885,6 +1914,7 @@ Suite *test_simulation_suite(void)
     TCase *replicas = tcase_create("replicas");
     tcase_set_timeout(replicas, 300);
     tcase_add_test(replicas, replica_takes_over_when_the_leader_dies);
+    tcase_add_test(replicas, replica_that_takes_over_knows_what_its_watches_do_not);
     tcase_add_test(replicas, stopped_leader_writes_nothing_when_it_goes_on);
     suite_add_tcase(suite, replicas);
     /* CK_RUN_CASE=faults SEED=17 runs one of them again. */

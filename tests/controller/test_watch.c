@@ -673,6 +673,65 @@ START_TEST(history_that_went_back_is_noticed_after_a_quorum_list)
 }
 END_TEST
 
+/* ---- freshness ---- */
+
+START_TEST(what_must_be_fresh_is_listed_from_quorum_at_first)
+{
+    watch_require_fresh(watch);
+    ck_assert(!watch_is_fresh(watch));
+    step();
+    answer_list("/api/v1/pods?limit=500", "10", "a:u1:5");
+    ck_assert(watch_is_fresh(watch));
+    step();
+    expect_watch("10");
+}
+END_TEST
+
+START_TEST(what_must_be_fresh_is_listed_from_quorum_again)
+{
+    synchronise("100", "a:u1:90");
+    ck_assert(watch_is_fresh(watch));
+    watch_require_fresh(watch);
+    ck_assert(watch_is_synced(watch) && !watch_is_fresh(watch));
+    step();
+    answer_list("/api/v1/pods?limit=500", "120", "a:u1:90 b:u2:110");
+    ck_assert(watch_is_fresh(watch));
+    assert_changes("+b@110 ");
+    step();
+    expect_watch("120");
+}
+END_TEST
+
+/* A list that was asked for before says nothing about now. */
+START_TEST(list_under_way_is_not_fresh)
+{
+    step();
+    script_expect(script, "GET", "/api/v1/pods?limit=500&resourceVersion=0");
+    watch_require_fresh(watch);
+    step();
+    answer_list("/api/v1/pods?limit=500", "10", "a:u1:5");
+    ck_assert(watch_is_fresh(watch));
+}
+END_TEST
+
+/* A list that is older than what was seen is no proof, nor is the one that follows. */
+START_TEST(older_list_is_not_fresh)
+{
+    synchronise("100", "a:u1:90");
+    watch_require_fresh(watch);
+    step();
+    answer_list("/api/v1/pods?limit=500", "60", "a:u1:10");
+    ck_assert(!watch_is_fresh(watch));
+    wait_until_due();
+    answer_list("/api/v1/pods?resourceVersion=100", "100", "a:u1:90");
+    ck_assert(!watch_is_fresh(watch));
+    step();
+    answer_list("/api/v1/pods?limit=500", "101", "a:u1:90");
+    ck_assert(watch_is_fresh(watch));
+    assert_changes("");
+}
+END_TEST
+
 /* ---- lists again ---- */
 
 /* Ends the watch so that the next request is a list from `version`. */
@@ -1366,6 +1425,10 @@ Suite *test_watch_suite(void)
     tcase_add_test(cases, list_that_goes_back_is_refused);
     tcase_add_test(cases, history_that_went_back_is_followed);
     tcase_add_test(cases, history_that_went_back_is_noticed_after_a_quorum_list);
+    tcase_add_test(cases, what_must_be_fresh_is_listed_from_quorum_at_first);
+    tcase_add_test(cases, what_must_be_fresh_is_listed_from_quorum_again);
+    tcase_add_test(cases, list_under_way_is_not_fresh);
+    tcase_add_test(cases, older_list_is_not_fresh);
     tcase_add_test(cases, list_tells_what_was_missed);
     tcase_add_test(cases, namesake_in_a_watch_is_another_object);
     tcase_add_test(cases, deletion_older_than_what_is_held_is_ignored);
