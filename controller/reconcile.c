@@ -1,6 +1,7 @@
 #include "controller/reconcile.h"
 
 #include "controller/reconcile/claim.h"
+#include "controller/reconcile/demand.h"
 #include "controller/reconcile/drain.h"
 #include "controller/reconcile/gang.h"
 #include "controller/reconcile/generation.h"
@@ -22,6 +23,7 @@ static void keep_generation(struct pass *pass)
              current->plan ? het_render_summary(pass->arena, current->plan)
                            : current->name);
     pass->facts.holds_gpus = true;
+    demand_growth(pass);
     if (!gang_form(pass))
         return;
     generation_drop_old(pass);

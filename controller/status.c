@@ -11,6 +11,7 @@
 
 #define MAX_MEMORY_PERCENT  1000    /* of status.plan.predicted.peakMemoryPercent */
 #define MAX_GAIN_PERCENT    1000000 /* of status.lastReplanDecision.gainPercent */
+#define MAX_GPUS            1048576 /* of status.unmetDemand[].gpus */
 #define MAX_CANDIDATE_BYTES ((size_t)64 << 10) /* of status.candidate.plan */
 #define MAX_STAGES          64    /* the schema's bound of status.plan.stages */
 #define MAX_MESSAGE         32768 /* the schema's bound of a condition's message */
@@ -481,6 +482,23 @@ static void set_restart_time(json_t *status, const json_t *present,
         json_object_set_new(status, "lastRestartTime", json_string(time));
 }
 
+static void set_demands(json_t *status, const json_t *present,
+                        const struct status_facts *facts)
+{
+    json_t *before = json_object_get(present, "unmetDemand");
+    json_t *list = json_array();
+    for (size_t i = 0; i < facts->demand_count; i++)
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:I}", "gpuType", facts->demands[i].type, "gpus",
+                      (json_int_t)bounded((double)facts->demands[i].gpus, MAX_GPUS)));
+    if (facts->demands_stand && before)
+        json_object_set(status, "unmetDemand", before);
+    else if (json_array_size(list))
+        json_object_set(status, "unmetDemand", list);
+    json_decref(list);
+}
+
 json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
                      const struct status_facts *facts)
 {
@@ -502,6 +520,7 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
     set_decision(status, present, snapshot, facts);
     set_candidate(arena, status, present, snapshot, facts);
     set_last_start(status, present, snapshot, facts);
+    set_demands(status, present, facts);
 
     int64_t gpus = 0;
     if (plan) {
@@ -546,7 +565,9 @@ static json_t *without_order(const json_t *status)
 {
     static const struct {
         const char *list, *key;
-    } lists[] = { { "conditions", "type" }, { "allocation", "gpuType" } };
+    } lists[] = { { "conditions", "type" },
+                  { "allocation", "gpuType" },
+                  { "unmetDemand", "gpuType" } };
     json_t *copy = json_copy((json_t *)(uintptr_t)status);
     for (size_t i = 0; copy && i < sizeof lists / sizeof *lists; i++) {
         json_t *by_key = json_object();

@@ -13,6 +13,13 @@ struct status_condition {
 };
 
 #define STATUS_MAX_CONDITIONS 16
+#define STATUS_MAX_DEMANDS    64 /* as in the schema */
+
+/* GPUs that are missing. */
+struct status_demand {
+    const char *type;
+    int64_t gpus;
+};
 
 /* A new plan weighed against the running one (replan_rule.h). */
 struct status_decision {
@@ -32,6 +39,9 @@ struct status_facts {
      * is one of those that show any (Manual mode, dry run). */
     const struct het_plan *candidate;
     bool candidate_is_dropped;
+    struct status_demand demands[STATUS_MAX_DEMANDS];
+    size_t demand_count;
+    bool demands_stand; /* what is missing is not known yet: those shown before stand */
 };
 
 void status_set(struct status_facts *facts, const char *type, const char *status,

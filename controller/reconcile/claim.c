@@ -1,8 +1,9 @@
 #include "controller/reconcile/claim.h"
 
+#include "controller/reconcile/demand.h"
 #include "controller/reconcile/generation.h"
-#include "controller/reconcile/resharding.h"
 #include "controller/reconcile/sharing.h"
+#include "controller/reconcile/what_if.h"
 #include "controller/timestamp.h"
 
 #include <inttypes.h>
@@ -13,19 +14,17 @@
 #define REFUSED   "PodsRefused"
 #define MAX_RUNGS 16 /* questions about one state of the cluster */
 
-/* One question: the first `offers` given up, for at most `max_gpus` (0: the job's own).
- */
+/* One question: with the first `offers` given up. */
 struct rung {
     size_t offers;
-    int64_t max_gpus;
-    uint64_t digest;
+    struct what_if question;
 };
 
 static uint64_t rung_digest(const struct snapshot *snapshot,
                             const struct sharing_offer *offers, const struct rung *rung)
 {
-    uint64_t digest =
-        snapshot_digest(snapshot->input_digest, &rung->max_gpus, sizeof rung->max_gpus);
+    uint64_t digest = snapshot_digest(snapshot->input_digest, &rung->question.max_gpus,
+                                      sizeof rung->question.max_gpus);
     for (size_t i = 0; i < rung->offers; i++) {
         for (size_t k = 0; k < offers[i].share_count; k++) {
             const struct capacity_share *share = &offers[i].shares[k];
@@ -39,10 +38,10 @@ static uint64_t rung_digest(const struct snapshot *snapshot,
 /* The questions, in order, until one is answered with a plan: the fewest victims that
  * could do, for no more GPUs than are needed; the same without that limit; then twice as
  * many victims each time, up to all. */
-static size_t list_rungs(const struct snapshot *snapshot,
-                         const struct sharing_offer *offers, size_t count,
-                         struct rung ret[MAX_RUNGS])
+static size_t list_rungs(const struct pass *pass, const struct sharing_offer *offers,
+                         size_t count, struct rung ret[MAX_RUNGS])
 {
+    const struct snapshot *snapshot = pass->snapshot;
     int64_t free_gpus = sharing_free(snapshot), gpus = free_gpus;
     int64_t least = snapshot->spec.min_gpus > 1 ? snapshot->spec.min_gpus : 1;
     size_t first = 0, rungs = 0;
@@ -52,64 +51,21 @@ static size_t list_rungs(const struct snapshot *snapshot,
         return 0;
     int64_t limit = free_gpus > least ? free_gpus : least;
     int64_t own = snapshot->spec.max_gpus;
-    ret[rungs++] = (struct rung){ first, own && own < limit ? own : limit, 0 };
+    ret[rungs++] =
+        (struct rung){ first, { .max_gpus = own && own < limit ? own : limit } };
     for (size_t taken = first; rungs < MAX_RUNGS; taken *= 2) {
-        ret[rungs++] = (struct rung){ taken < count ? taken : count, own, 0 };
+        ret[rungs++] =
+            (struct rung){ taken < count ? taken : count, { .max_gpus = own } };
         if (taken >= count)
             break;
     }
-    for (size_t i = 0; i < rungs; i++)
-        ret[i].digest = rung_digest(snapshot, offers, &ret[i]);
-    return rungs;
-}
-
-static void ask(struct pass *pass, const struct sharing_offer *offers,
-                const struct rung *rung)
-{
-    if (pass->snapshot->memory.is_planning)
-        return;
-    struct snapshot what_if = *pass->snapshot;
-    what_if.nodes = sharing_view(pass->arena, pass->snapshot, offers, rung->offers);
-    what_if.spec.max_gpus = rung->max_gpus;
-    json_t *question = desired_question(&what_if);
-    if (!question)
-        return;
-    struct action *action = pass_add(pass, ACTION_PLAN, PHASE_EVENTS);
-    action->name = what_if.spec.name;
-    action->object = question;
-    action->is_what_if = true;
-    action->digest = rung->digest;
-    action->spec_digest = what_if.spec_digest;
-    action->timeout_ms = what_if.spec.planner_timeout_ms;
-}
-
-static const struct het_plan *read_plan(struct pass *pass)
-{
-    const struct planner_answer *answer = &pass->snapshot->memory.what_if;
-    const struct het_plan *plan = NULL;
-    json_t *json = NULL;
-    if (het_json_decode(answer->text, strlen(answer->text), "plan", &json, NULL) < 0 ||
-        het_codec_plan(pass->arena, json, &plan, NULL) < 0)
-        plan = NULL;
-    json_decref(json);
-    return plan;
-}
-
-/* Whether `plan` keeps to the nodes it was offered. */
-static bool fits(struct pass *pass, const struct capacity_node *nodes,
-                 const struct het_plan *plan)
-{
-    struct snapshot view = *pass->snapshot;
-    view.nodes = nodes;
-    struct het_rank_node *places;
-    size_t count = het_plan_rank_nodes(pass->arena, plan, &places);
-    for (size_t i = 0; i < count; i++) {
-        const struct capacity_node *node = pass_find_node(&view, places[i].node_name);
-        if (!node || node->free < places[i].gpu_count ||
-            strcmp(node->type, places[i].type_name))
-            return false;
+    for (size_t i = 0; i < rungs; i++) {
+        ret[i].question.nodes =
+            sharing_view(pass->arena, snapshot, offers, ret[i].offers);
+        ret[i].question.node_count = snapshot->node_count;
+        ret[i].question.digest = rung_digest(snapshot, offers, &ret[i]);
     }
-    return count > 0;
+    return rungs;
 }
 
 static bool is_given_up(const struct pass *pass)
@@ -170,8 +126,8 @@ static bool make_claim(struct pass *pass, const struct sharing_offer *offers,
     const char *message = pass_text(pass, "%s, with %s",
                                     het_render_summary(pass->arena, plan),
                                     victims_text(pass, victims, count));
-    return generation_commit(pass, plan, rung->digest, trigger, restarts, replans,
-                             "Preempting", message);
+    return generation_commit(pass, plan, rung->question.digest, trigger, restarts,
+                             replans, "Preempting", message);
 }
 
 /* A claim that was given up is not laid again at once; and nobody is disturbed for pods
@@ -208,6 +164,16 @@ static void look_again(struct pass *pass)
     }
 }
 
+static uint64_t digest_all(const struct snapshot *snapshot, const struct rung *rungs,
+                           size_t count)
+{
+    uint64_t digest = snapshot->input_digest;
+    for (size_t i = 0; i < count; i++)
+        digest = snapshot_digest(digest, &rungs[i].question.digest,
+                                 sizeof rungs[i].question.digest);
+    return digest;
+}
+
 enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t restarts,
                            int64_t replans, int64_t retry_ms)
 {
@@ -223,31 +189,33 @@ enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t resta
     if (!snapshot->precedence.never_claims)
         look_again(pass);
     size_t count = sharing_offers(pass->arena, snapshot, &offers);
-    size_t rung_count = list_rungs(snapshot, offers, count, rungs), next = 0;
-    for (size_t i = 0; i < rung_count && answer->kind != ANSWER_NONE; i++) {
-        if (answer->digest != rungs[i].digest)
+    size_t rung_count = list_rungs(pass, offers, count, rungs), next = 0;
+    uint64_t all = digest_all(snapshot, rungs, rung_count);
+    if (demand_is_sought(pass, all)) /* they were answered with no, all of them */
+        next = rung_count;
+    for (size_t i = 0; i < rung_count; i++) {
+        if (!what_if_is_answered(pass, &rungs[i].question))
             continue;
-        const struct capacity_node *nodes =
-            sharing_view(pass->arena, snapshot, offers, rungs[i].offers);
-        const struct het_plan *plan = answer->kind == ANSWER_PLAN ? read_plan(pass)
-                                                                  : NULL;
-        if (plan && fits(pass, nodes, plan) && resharding_allows(pass, plan))
+        const struct het_plan *plan = what_if_plan(pass, &rungs[i].question);
+        if (plan)
             return make_claim(pass, offers, &rungs[i], plan, trigger, restarts, replans)
                        ? CLAIM_MADE
                        : CLAIM_NOTHING;
         if (answer->kind == ANSWER_REFUSED)
             return CLAIM_NOTHING;
-        bool is_broken = answer->kind != ANSWER_NO_PLAN;
+        bool is_broken = answer->kind == ANSWER_FAILED;
         if (is_broken && snapshot->now_ms < retry_ms) {
             pass_requeue_at(pass, retry_ms);
             return CLAIM_NOTHING;
         }
         next = is_broken ? i : i + 1;
     }
-    if (next >= rung_count)
-        return CLAIM_NOTHING;
-    ask(pass, offers, &rungs[next]);
-    return CLAIM_ASKING;
+    if (next < rung_count) {
+        what_if_ask(pass, &rungs[next].question);
+        return CLAIM_ASKING;
+    }
+    demand_seek(pass, all);
+    return CLAIM_NOTHING;
 }
 
 /* ---- the claim that is laid ---- */

@@ -21,8 +21,10 @@ enum claim_step {
     CLAIM_ASKING,  /* the planner is at work on it */
     CLAIM_MADE,    /* a generation was decided, in this pass */
 };
-/* No plan fits what is free. `trigger` and the counters are those of the generation; a
- * planner that broke is not asked again before `retry_ms` (monotonic). */
+/* No plan fits what is free, so that others have to give GPUs up; if none would do even
+ * then, how many are missing is found out (demand.h). `trigger` and the counters are
+ * those of the generation; a planner that broke is not asked again before `retry_ms`
+ * (monotonic). */
 enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t restarts,
                            int64_t replans, int64_t retry_ms);
 

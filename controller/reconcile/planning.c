@@ -164,6 +164,7 @@ void planning_wait_for_planner(struct pass *pass, const char *message)
         pass_set(pass, "PlanFeasible", "Unknown", "Planning", message);
     pass_set(pass, "Placed", "False", "NoPlan", "there is no plan that could be placed");
     pass_set(pass, "Running", "False", "NoPlan", "there is no plan that could run");
+    pass->facts.demands_stand = true;
     pass->decision->summary = pass_text(pass, "%s", message);
 }
 
@@ -352,9 +353,12 @@ static bool seek_with_claim(struct pass *pass, const char *trigger, int64_t rest
     switch (claim_seek(pass, trigger, restarts, replans,
                        planner_retry_ms(&pass->snapshot->memory))) {
     case CLAIM_NOTHING:
-        pass->facts = facts;
+        /* Not what a claim ran into is told, but why there is no plan. */
+        memcpy(pass->facts.conditions, facts.conditions, sizeof facts.conditions);
+        pass->facts.condition_count = facts.condition_count;
         return false;
     case CLAIM_ASKING:
+        pass->facts.demands_stand = true;
         pass->decision->is_unanswered = !pass->snapshot->memory.planner_failures;
         return false;
     case CLAIM_MADE:

@@ -793,6 +793,84 @@ START_TEST(claims_in_vain_become_rare_and_leave_little)
 }
 END_TEST
 
+/* "A100-SXM4-40GB:8 V100-SXM2-16GB:4" */
+static char *unmet(const char *name)
+{
+    const json_t *list = object_at(job(name), "status.unmetDemand");
+    char *text = xstrdup("");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+        auto_free char *before = text;
+        text = xasprintf("%s%s%s:%lld", before, i ? " " : "",
+                         object_text(entry, "gpuType"),
+                         (long long)object_integer(entry, "gpus", 0));
+    }
+    return text;
+}
+
+#define check_unmet(name, expected)                                                      \
+    do {                                                                                 \
+        auto_free char *is_ = unmet(name);                                               \
+        ck_assert_str_eq(is_, expected);                                                 \
+    } while (0)
+
+START_TEST(what_is_missing_is_told_and_adding_it_helps)
+{
+    put_job("j", 20);
+    set_spec("j", "spec.resources", "minGPUs", json_integer(16)); /* there are 14 */
+    run_s(5);
+    check_condition("j", "PlanFeasible", "False", "NoPlanFits");
+    check_unmet("j", ""); /* the cluster may change yet */
+    run_s(60);
+    /* The best 16 that could be had beside the 14: new A100 are as near as the others. */
+    auto_free char *said = unmet("j");
+    const char *number = strchr(said, ':');
+    ck_assert_ptr_nonnull(number);
+    ck_assert_ptr_null(strchr(said, ' '));
+    int missing = atoi(number + 1);
+    ck_assert_int_ge(missing, 2);
+    ck_assert_int_le(missing, 16);
+    check_quiet();
+    for (int added = 0, i = 0; added < missing; added += 4, i++) {
+        auto_free char *node = xasprintf("new-%d", i);
+        put_node(node, "NVIDIA-A100-SXM4-40GB", 4);
+    }
+    run_s(60);
+    ck_assert(runs("j"));
+}
+END_TEST
+
+START_TEST(job_that_no_number_of_gpus_helps_demands_none)
+{
+    uint64_t before = controller_statistics(simulation_controller(simulation)).plans;
+    put_job("j", 4096);
+    set_spec("j", "spec.training", "microBatchSizes", quoted("[3]")); /* not measured */
+    run_s(300);
+    ck_assert(!runs("j"));
+    check_unmet("j", "");
+    uint64_t asked = controller_statistics(simulation_controller(simulation)).plans -
+                     before;
+    ck_assert_uint_le(asked, 1 + 8);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(elastic_job_tells_what_it_could_use_besides)
+{
+    put_job("j", 20);
+    run_s(60);
+    ck_assert(runs("j"));
+    check_unmet("j", "A100-SXM4-40GB:6"); /* 20 - 14 */
+    put_node("a-2", "NVIDIA-A100-SXM4-40GB", 4);
+    run_s(200);
+    check_unmet("j", "A100-SXM4-40GB:2");
+    set_spec("j", "spec.resources", "maxGPUs", json_integer(14));
+    run_s(200);
+    check_unmet("j", "");
+    check_quiet();
+}
+END_TEST
+
 START_TEST(nobody_is_preempted_for_a_plan_that_would_not_fit)
 {
     put_classes();
@@ -1863,6 +1941,9 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, lower_priority_is_preempted_whole_and_comes_back);
     tcase_add_test(scenarios, job_with_a_spec_that_is_refused_is_preempted_whole);
     tcase_add_test(scenarios, claims_in_vain_become_rare_and_leave_little);
+    tcase_add_test(scenarios, what_is_missing_is_told_and_adding_it_helps);
+    tcase_add_test(scenarios, job_that_no_number_of_gpus_helps_demands_none);
+    tcase_add_test(scenarios, elastic_job_tells_what_it_could_use_besides);
     tcase_add_test(scenarios, nobody_is_preempted_for_a_plan_that_would_not_fit);
     tcase_add_test(scenarios,
                    elastic_job_makes_room_for_one_of_its_priority_after_its_cool_down);

@@ -1,0 +1,62 @@
+#include "controller/reconcile/what_if.h"
+
+#include "controller/reconcile/places.h"
+#include "controller/reconcile/resharding.h"
+
+#include <string.h>
+
+static struct snapshot view_of(const struct pass *pass, const struct what_if *question)
+{
+    struct snapshot view = *pass->snapshot;
+    view.nodes = question->nodes;
+    view.node_count = question->node_count;
+    view.spec.max_gpus = question->max_gpus;
+    return view;
+}
+
+void what_if_ask(struct pass *pass, const struct what_if *question)
+{
+    if (pass->snapshot->memory.is_planning)
+        return;
+    struct snapshot view = view_of(pass, question);
+    json_t *object = desired_question(&view);
+    if (!object)
+        return;
+    struct action *action = pass_add(pass, ACTION_PLAN, PHASE_EVENTS);
+    action->name = view.spec.name;
+    action->object = object;
+    action->is_what_if = true;
+    action->digest = question->digest;
+    action->spec_digest = view.spec_digest;
+    action->timeout_ms = view.spec.planner_timeout_ms;
+}
+
+bool what_if_is_answered(const struct pass *pass, const struct what_if *question)
+{
+    const struct planner_answer *answer = &pass->snapshot->memory.what_if;
+    return answer->kind != ANSWER_NONE && answer->digest == question->digest;
+}
+
+static const struct het_plan *read_plan(struct pass *pass)
+{
+    const struct planner_answer *answer = &pass->snapshot->memory.what_if;
+    const struct het_plan *plan = NULL;
+    json_t *json = NULL;
+    if (het_json_decode(answer->text, strlen(answer->text), "plan", &json, NULL) < 0 ||
+        het_codec_plan(pass->arena, json, &plan, NULL) < 0)
+        plan = NULL;
+    json_decref(json);
+    return plan;
+}
+
+const struct het_plan *what_if_plan(struct pass *pass, const struct what_if *question)
+{
+    if (!what_if_is_answered(pass, question) ||
+        pass->snapshot->memory.what_if.kind != ANSWER_PLAN)
+        return NULL;
+    struct snapshot view = view_of(pass, question);
+    struct pass of_view = { .arena = pass->arena, .snapshot = &view };
+    const struct het_plan *plan = read_plan(pass);
+    return plan && places_fit(&of_view, plan) && resharding_allows(pass, plan) ? plan
+                                                                               : NULL;
+}
