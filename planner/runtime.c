@@ -101,15 +101,15 @@ const struct het_runtime *het_runtime_find(const char *name, struct het_error *e
 
 const struct het_runtime *het_runtime_without(struct het_arena *arena,
                                               const struct het_runtime *runtime,
-                                              uint32_t freedoms)
+                                              uint32_t without)
 {
-    if (!freedoms)
+    if (!without)
         return runtime;
     struct het_runtime *less = het_arena_alloc(arena, sizeof *less);
     *less = runtime ? *runtime : runtimes[0];
     less->title =
         het_arena_printf(arena, "%s, under the job's constraints,", less->title);
-    less->freedoms &= ~freedoms;
+    less->freedoms &= ~without;
     return less;
 }
 
@@ -173,6 +173,8 @@ static uint32_t freedoms_between(const struct het_pipeline *a,
     uint32_t taken = 0;
     if (a->microbatch_count != b->microbatch_count)
         taken |= BIT(HET_COUNT_PER_PIPELINE);
+    if (a->stages[0].replicas[0].tp != b->stages[0].replicas[0].tp)
+        taken |= BIT(HET_TP_PER_REPLICA);
     if (a->stage_count != b->stage_count)
         return taken | BIT(HET_STAGES_PER_PIPELINE);
     for (size_t s = 0; s < a->stage_count; s++) {

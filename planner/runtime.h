@@ -51,10 +51,10 @@ const struct het_runtime *het_runtimes(void);
  * HET_BAD_INPUT with the names for an unknown one. */
 const struct het_runtime *het_runtime_find(const char *name, struct het_error *err);
 
-/* `runtime` (NULL: the generic one) without `freedoms`, bits; in `arena`. */
+/* `runtime` (NULL: the generic one) less the freedoms `without`, bits; in `arena`. */
 const struct het_runtime *het_runtime_without(struct het_arena *arena,
                                               const struct het_runtime *runtime,
-                                              uint32_t freedoms);
+                                              uint32_t without);
 
 /* What a job's constraints take away: one tensor-parallel degree for all; and for all
  * replicas of all stages equally many samples. */
