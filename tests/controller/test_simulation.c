@@ -1177,13 +1177,13 @@ END_TEST
 /* Llama-3-8B in BF16, which V100 has no units for. */
 START_TEST(model_without_a_profile_is_estimated)
 {
-    put(quoted(
+    put(make_restricted(quoted(
         "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
         "'metadata': {'name': 'j'}, 'spec': {'model': {'architecture': {'layers': 32, "
         "'hiddenSize': 4096, 'heads': 32, 'kvHeads': 8, 'ffnHiddenSize': 14336, "
         "'vocabSize': 128256, 'sequenceLength': 2048}}, 'training': {'globalBatchSize': "
         "32}, 'podTemplate': {'spec': {'containers': [{'name': 'trainer', 'image': "
-        "'train:1'}]}}}}"));
+        "'train:1'}]}}}}")));
     run_s(60);
     ck_assert(runs("j"));
     ck_assert(json_is_true(object_at(job("j"), "status.plan.predicted.estimated")));
