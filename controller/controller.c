@@ -684,7 +684,7 @@ static void take_outcome(struct controller *controller, const struct outcome *ou
     }
     note_refusal(controller, job, outcome);
     if (outcome->has_failed) /* what was to be read anew may not have been */
-        job->memory.checked_generation = 0;
+        job->memory.checked_generation = job->memory.searched_generation = 0;
     if (!outcome->has_failed) {
         workqueue_forget(controller->queue, outcome->key);
         return;

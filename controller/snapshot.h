@@ -59,6 +59,8 @@ struct job_memory {
     int64_t considered_generation;
     /* The nodes of this generation were read anew, to see whether it fits. */
     int64_t checked_generation, checked_ms;
+    /* Pods of this generation were missing and the job's were read anew. */
+    int64_t searched_generation, searched_ms;
     /* To a question about GPUs that are not free (reconcile/claim.h). */
     struct planner_answer what_if;
     bool is_planning;               /* a child works on planning_digest */

@@ -230,6 +230,27 @@ static bool was_retired_for(const struct pass *pass, const char *why)
     return !strcmp(pass->current->retired, why);
 }
 
+/* Whether pods that are missing were looked for in the server's storage; if not, asks for
+ * that, and the next pass sees what has come. */
+static bool was_searched(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    struct job_memory *memory = &pass->decision->memory;
+    if (memory->searched_generation == pass->current->generation &&
+        snapshot->now_ms - memory->searched_ms <= RESTART_FRESH_MS)
+        return true;
+    memory->searched_generation = pass->current->generation;
+    memory->searched_ms = snapshot->now_ms;
+    pass_requeue_at(pass, snapshot->now_ms);
+    struct action *action = pass_add(pass, ACTION_REFRESH, PHASE_PODS);
+    action->resource = &kube_pod;
+    action->name = "";
+    action->query = pass_text(pass, "labelSelector=heterotrain.io%%2Fjob-uid%%3D%s",
+                              snapshot->spec.uid);
+    pass->decision->summary = "pods are missing; they are read anew";
+    return false;
+}
+
 bool restart_broken(struct pass *pass)
 {
     bool is_backing_off = was_retired_for(pass, "RestartBackOff");
@@ -258,7 +279,7 @@ bool restart_broken(struct pass *pass)
         return true;
     }
     size_t missing = pass_was_placed(pass) ? pass_missing_pods(pass) : 0;
-    if (missing)
+    if (missing && was_searched(pass))
         restart_disrupted(pass, "PodLost",
                           pass_text(pass, "%zu pods of generation %" PRId64 " are gone",
                                     missing, pass->current->generation));

@@ -224,6 +224,45 @@ START_TEST(nodes_of_a_large_plan_are_read_at_once)
 }
 END_TEST
 
+/* ---- what is missing ---- */
+
+static void place_job(void)
+{
+    commit_job("{}");
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+}
+
+START_TEST(pods_that_are_missing_are_looked_for_before_they_count_as_lost)
+{
+    place_job();
+    int refreshes = world->refreshes;
+    world_remove(world, &kube_pod, "ns", "job-1-0");
+    world_step(world);
+    ck_assert_int_eq(world->refreshes, refreshes + 1);
+    ck_assert_ptr_nonnull(pod("job-1-1"));
+    world_settle(world);
+    ck_assert_int_eq(world->refreshes, refreshes + 1);
+    ck_assert_ptr_null(pod("job-1-1"));
+    ck_assert_str_eq(world_reason(world, "Placed"), "PodLost");
+}
+END_TEST
+
+START_TEST(pods_that_are_found_again_were_never_lost)
+{
+    place_job();
+    json_t *found = json_deep_copy(pod("job-1-0"));
+    world_remove(world, &kube_pod, "ns", "job-1-0");
+    world_step(world);
+    json_object_set_new(json_object_get(found, "metadata"), "uid", json_string("again"));
+    world_put(world, &kube_pod, found);
+    world_settle(world);
+    ck_assert_ptr_nonnull(pod("job-1-1"));
+    ck_assert_str_eq(world_reason(world, "Placed"), "AllPodsScheduled");
+}
+END_TEST
+
 Suite *test_gang_suite(void)
 {
     Suite *suite = suite_create("gang");
@@ -239,6 +278,8 @@ Suite *test_gang_suite(void)
     tcase_add_test(cases, without_gates_pods_are_created_after_the_fit_check);
     tcase_add_test(cases, an_old_server_gets_no_gates);
     tcase_add_test(cases, nodes_of_a_large_plan_are_read_at_once);
+    tcase_add_test(cases, pods_that_are_missing_are_looked_for_before_they_count_as_lost);
+    tcase_add_test(cases, pods_that_are_found_again_were_never_lost);
     suite_add_tcase(suite, cases);
     return suite;
 }
