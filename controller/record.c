@@ -168,6 +168,7 @@ static const struct field plan_fields[] = {
     FIELD(COUNT, generation),
     FIELD(WHOLE, created_wall_ms),
     FIELD(WHOLE, released_wall_ms),
+    FIELD(WHOLE, gang_timeouts),
     FIELD(HASH, input_digest),
     FIELD(COUNT, restarts),
     FIELD(COUNT, replans),
