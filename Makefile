@@ -111,10 +111,10 @@ SEEDS ?= 1-2000
 sim: $(B)/sim ## random simulation (SEEDS=1-2000; SEED=n: that one, with all that happens)
 	@$(B)/sim $(if $(SEED),--trace $(SEED),-j $(shell nproc) $(SEEDS))
 
-check: ## the fast part: unit tests and simulation, plain and under sanitizers
-	@tests/run-all unit simulated sanitized
+check: ## the fast part: unit tests and scenarios, and 50 seeds of the random simulation
+	@SEEDS=1-50 tests/run-all unit simulated
 
-test: packages ## everything: check, and the real control plane
+test: packages ## everything: 2,000 seeds, sanitizers, the real control plane
 	@tests/run-all unit simulated sanitized e2e
 
 e2e: packages ## the cases on a real control plane

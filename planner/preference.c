@@ -219,7 +219,7 @@ const struct het_plan *het_preference_choose(const struct het_preference *prefer
                                              const struct het_plan *best,
                                              struct het_cost *cost)
 {
-    struct het_cost costs[HET_PREFERENCE_PLANS];
+    struct het_cost costs[HET_PREFERENCE_PLANS] = { 0 };
     double fastest_s = cost->iteration_s;
     for (size_t i = 0; i < preference->count; i++) {
         int priced = het_simulate_plan(NULL, preference->problem,
