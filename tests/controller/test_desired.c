@@ -6,6 +6,7 @@
 
 static struct world *world;
 static struct het_arena *arena;
+static json_t *asked;
 
 static void setup(void)
 {
@@ -16,20 +17,25 @@ static void setup(void)
 
 static void teardown(void)
 {
+    json_decref(asked);
     het_arena_free(arena);
     world_free(world);
 }
 
-/* What the planner is asked for a job of that spec; NULL: nothing. */
+/* What the planner is asked for a job of that spec, until the end of the test; NULL:
+ * nothing. */
 static const json_t *question(const char *spec)
 {
+    json_decref(asked);
+    asked = NULL;
     world_job(world, spec);
     struct decision decision;
     world_decide(world, arena, &decision);
     for (size_t i = 0; i < decision.action_count; i++)
         if (decision.actions[i].kind == ACTION_PLAN)
-            return decision.actions[i].object;
-    return NULL;
+            asked = json_incref(decision.actions[i].object);
+    decision_fini(&decision);
+    return asked;
 }
 
 #define ARCHITECTURE                                                                     \
