@@ -11,6 +11,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Between two generations whose pods the API server refuses, doubled by each one kept. */
+#define REFUSED_PAUSE_MS ((int64_t)5000)
+
 /* ---- what broke a generation ---- */
 
 /* When the container of a failed pod ended; the present if the kubelet did not say. */
@@ -371,8 +374,33 @@ bool restart_changed(struct pass *pass)
                              "starts again with it");
 }
 
+/* The API server refused the pods of the newest generations, whoever asked: the pause
+ * doubles with each, also if the controller that remembers them has died. True if it is
+ * not over, and the pods are still the same. */
+static bool is_refused_again_too_soon(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    const struct snapshot_plan *current = pass->current;
+    size_t refused = 0;
+    while (refused < snapshot->plan_count && refused < PLANS_KEPT &&
+           !strcmp(snapshot->plans[refused].retired, "PodsRefused"))
+        refused++;
+    if (!refused || current->pod_digest != snapshot->pod_digest)
+        return false;
+    int64_t left = current->retired_wall_ms + (REFUSED_PAUSE_MS << (refused - 1)) -
+                   snapshot->wall_ms;
+    if (left <= 0 || left > REFUSED_PAUSE_MS << PLANS_KEPT)
+        return false;
+    pass_requeue_at(pass, snapshot->now_ms + left);
+    pass->facts.holds_gpus = false;
+    pass->decision->summary = "the API server refused its pods; backing off";
+    return true;
+}
+
 void restart_retired(struct pass *pass)
 {
+    if (is_refused_again_too_soon(pass))
+        return;
     const char *trigger = pass->current->retired;
     const char *message = pass_text(pass, "generation %" PRId64 " was stopped (%s)",
                                     pass->current->generation, trigger);

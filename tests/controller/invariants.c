@@ -661,12 +661,17 @@ static int64_t idle_gpus(const struct invariants *invariants, const json_t *node
             return 0;
     if (object_at(node, "spec.taints") || object_at(node, "spec.unschedulable"))
         return 0;
-    int64_t used = 0;
+    int64_t used = 0, pods = 0;
     for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
         const json_t *pod = embedded_at(invariants->server, "pods", i);
-        if (!is_finished_pod(pod) && !strcmp(node_of(pod), name_of(node)))
-            used += gpus_of_pod(pod);
+        if (is_finished_pod(pod) || strcmp(node_of(pod), name_of(node)) != 0)
+            continue;
+        used += gpus_of_pod(pod);
+        pods++;
     }
+    const char *most_pods = object_text(node, "status.allocatable.pods");
+    if (*most_pods && pods >= atoll(most_pods))
+        return 0; /* no pod has a place there */
     int64_t held = all_planned_on(invariants, name_of(node));
     return gpus_of_node(node, "status.allocatable") - (used > held ? used : held);
 }

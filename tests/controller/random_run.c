@@ -98,6 +98,7 @@ static json_t *without_opinion(const json_t *job)
     object_remove(copy, "metadata.resourceVersion");
     object_remove(copy, "metadata.managedFields");
     object_remove(copy, "status.lastReplanDecision");
+    object_remove(copy, "status.unmetDemand");
     json_t *conditions = object_at(copy, "status.conditions");
     for (size_t i = json_array_size(conditions); i-- > 0;)
         if (!strcmp(object_text(json_array_get(conditions, i), "type"), "PlanOutdated"))
@@ -105,8 +106,9 @@ static json_t *without_opinion(const json_t *job)
     return copy;
 }
 
-/* What a better plan would gain depends on the time at which it is asked: a controller
- * that knows nothing asks again, says so in events, and may find other numbers. */
+/* What a better plan would gain, and what a job that waits would need, depends on the
+ * time at which the planner is asked: a controller that knows nothing asks again, says so
+ * in events, and may find other numbers. */
 static bool is_opinion(const struct embedded_change *change)
 {
     if (!strcmp(change->plural, "events"))
