@@ -234,7 +234,7 @@ static void read_gpu_types(struct reader *reader, struct job_spec *spec)
                    "resource such as nvidia.com/gpu",
                    i);
         for (size_t k = 0; type->name && k < i; k++)
-            if (!strcmp(spec->gpu_types[k].name, type->name))
+            if (spec->gpu_types[k].name && !strcmp(spec->gpu_types[k].name, type->name))
                 refuse(&entry, "InvalidSpec",
                        "spec.resources.gpuTypes[%zu].name: %s is named twice", i,
                        type->name);

@@ -130,12 +130,33 @@ static bool make_claim(struct pass *pass, const struct sharing_offer *offers,
                              replans, "Preempting", message);
 }
 
+/* When another claim went before ours: two that see each other must not take turns. 0:
+ * none did. */
+static int64_t overtaken_until_wall_ms(const struct pass *pass)
+{
+    const struct snapshot_plan *current = pass->current;
+    bool is_overtaken = current && current->claim_until_wall_ms &&
+                        (!strcmp(current->retired, PREEMPTED) ||
+                         (pass->lost_trigger && !strcmp(pass->lost_trigger, PREEMPTED)));
+    return is_overtaken ? current->created_wall_ms + CLAIM_PAUSE_MS : 0;
+}
+
+static bool is_over(struct pass *pass, int64_t until_wall_ms)
+{
+    int64_t left = until_wall_ms - pass->snapshot->wall_ms;
+    if (left > 0)
+        pass_requeue_at(pass, pass->snapshot->now_ms + left);
+    return left <= 0;
+}
+
 /* A claim that was given up is not laid again at once; and nobody is disturbed for pods
  * that the API server has refused, unless they are others now. */
 static bool is_pausing(struct pass *pass)
 {
     if (pass->current && !strcmp(pass->current->retired, REFUSED))
         return pass->current->pod_digest == pass->snapshot->pod_digest;
+    if (!is_over(pass, overtaken_until_wall_ms(pass)))
+        return true;
     if (!is_given_up(pass))
         return false;
     int64_t pause_ms = CLAIM_PAUSE_MS;
@@ -143,11 +164,7 @@ static bool is_pausing(struct pass *pass)
         pause_ms *= 2;
     if (pause_ms > CLAIM_PAUSE_MAX_MS)
         pause_ms = CLAIM_PAUSE_MAX_MS;
-    int64_t wait = pass->current->claim_until_wall_ms + pause_ms -
-                   pass->snapshot->wall_ms;
-    if (wait > 0)
-        pass_requeue_at(pass, pass->snapshot->now_ms + wait);
-    return wait > 0;
+    return !is_over(pass, pass->current->claim_until_wall_ms + pause_ms);
 }
 
 /* Jobs of the same priority may be asked once their own rules allow them a move. */

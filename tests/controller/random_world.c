@@ -366,6 +366,10 @@ static json_t *changed_job(struct random_world *world, const json_t *job)
         object_remove(spec, "resources.maxGPUs");
         break;
     }
+    json_t *manager = object_at(job, "spec.managedBy"); /* it cannot be changed */
+    object_remove(spec, "managedBy");
+    if (manager)
+        json_object_set(spec, "managedBy", manager);
     object_remove(changed, "status");
     drop_unsupported(changed);
     return changed;

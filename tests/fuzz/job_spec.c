@@ -22,7 +22,7 @@ void fuzz_one(const char *bytes, size_t length)
         fuzz_assert_error(&err);
         assert(!strcmp(reason, "InvalidSpec") || !strcmp(reason, "Unsupported"));
     } else {
-        assert(spec.profile_name && spec.global_batch > 0);
+        assert((spec.profile_name || spec.architecture.layers) && spec.global_batch > 0);
         assert(spec.gpu_type_count <= JOB_SPEC_MAX_GPU_TYPES);
         assert(spec.debounce_ms >= 0 && spec.cooldown_ms >= 0);
         if (desired_check_template(&spec, &err) < 0)
