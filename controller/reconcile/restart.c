@@ -134,6 +134,8 @@ void restart_generation(struct pass *pass, const char *trigger, const char *mess
     }
     if (pass->snapshot->spec.replan_mode == REPLAN_NEVER) {
         generation_stop(pass, trigger);
+        generation_fence_older(pass,
+                               current->generation); /* nobody else comes for them */
         pass_set(pass, "PlanOutdated", "True", trigger, message);
         planning_wait(pass, "PlanLost",
                       pass_text(pass,
@@ -141,8 +143,11 @@ void restart_generation(struct pass *pass, const char *trigger, const char *mess
                                 message));
         return;
     }
-    if (!planning_seek(pass, trigger, restarts, current->replans + 1, "ReplanTriggered"))
+    if (!planning_seek(pass, trigger, restarts, current->replans + 1,
+                       "ReplanTriggered")) {
         generation_stop(pass, trigger);
+        generation_fence_older(pass, current->generation);
+    }
 }
 
 /* What the infrastructure does is not counted, but a pod that is evicted again and again
@@ -397,9 +402,24 @@ static bool is_refused_again_too_soon(struct pass *pass)
     return true;
 }
 
+/* The job had failed, and whoever stopped it did not come to say so. */
+static bool had_failed(struct pass *pass)
+{
+    static const char *const final[] = { "RestartLimitReached", "NonRetryableExitCode",
+                                         "DeadlineExceeded" };
+    for (size_t i = 0; i < sizeof final / sizeof *final; i++)
+        if (was_retired_for(pass, final[i])) {
+            life_fail(pass, final[i],
+                      pass_text(pass, "generation %" PRId64 " was stopped for good",
+                                pass->current->generation));
+            return true;
+        }
+    return false;
+}
+
 void restart_retired(struct pass *pass)
 {
-    if (is_refused_again_too_soon(pass))
+    if (had_failed(pass) || is_refused_again_too_soon(pass))
         return;
     const char *trigger = pass->current->retired;
     const char *message = pass_text(pass, "generation %" PRId64 " was stopped (%s)",
