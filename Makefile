@@ -21,7 +21,7 @@ PLANNER_CORE := error arena hardware network cluster workload profile estimate p
 PLANNER_EDGE := yaml json node_list network_file profile_sailor profile_metis profile_config profile_model codec input answer render_json
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
-CONTROLLER_PURE := timestamp quantity strmap pod_security settings tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue snapshot desired status decision record \
+CONTROLLER_PURE := timestamp quantity strmap object pod_security settings tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue snapshot desired status decision record \
                    reconcile/pass reconcile/sharing reconcile/places reconcile/resharding reconcile/candidate reconcile/drain reconcile/generation reconcile/what_if reconcile/demand reconcile/claim reconcile/planning \
                    reconcile/life reconcile/restart reconcile/quota reconcile/gang reconcile/replan reconcile
 # The API server and the cluster inside the process: simulate, tests.

@@ -1,14 +1,10 @@
 #include "controller/node_selector.h"
 
+#include "controller/object.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 static const json_t *labels_of(const json_t *node)
 {
@@ -41,7 +37,7 @@ static const char *const operators[] = {
 
 static enum match match_of(const json_t *requirement)
 {
-    const char *name = text_of(requirement, "operator");
+    const char *name = object_text(requirement, "operator");
     for (size_t i = 0; i < UNKNOWN; i++)
         if (!strcmp(operators[i], name))
             return (enum match)i;
@@ -113,14 +109,14 @@ static bool term_matches(const json_t *term, const json_t *node)
     for (size_t i = 0; i < json_array_size(expressions); i++) {
         const json_t *expression = json_array_get(expressions, i);
         const json_t *label =
-            json_object_get(labels_of(node), text_of(expression, "key"));
+            json_object_get(labels_of(node), object_text(expression, "key"));
         if (!holds(expression, json_string_value(label)))
             return false;
     }
     for (size_t i = 0; i < json_array_size(fields); i++) {
         const json_t *field = json_array_get(fields, i);
-        if (strcmp(text_of(field, "key"), "metadata.name") ||
-            !holds(field, text_of(json_object_get(node, "metadata"), "name")))
+        if (strcmp(object_text(field, "key"), "metadata.name") ||
+            !holds(field, object_text(node, "metadata.name")))
             return false;
     }
     return true;
@@ -150,7 +146,7 @@ static int check_requirement(const json_t *requirement, bool is_field, const cha
                              struct het_error *err)
 {
     const json_t *values = json_object_get(requirement, "values");
-    const char *key = text_of(requirement, "key");
+    const char *key = object_text(requirement, "key");
     enum match match = match_of(requirement);
     size_t count = json_array_size(values);
     long long number;

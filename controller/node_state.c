@@ -1,42 +1,37 @@
 #include "controller/node_state.h"
 
 #include "controller/job_spec.h"
+#include "controller/kube.h"
+#include "controller/object.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 /* ---- notices ---- */
 
 static const char *find_leaving(const json_t *node, const struct settings *settings)
 {
-    const json_t *taints = json_object_get(json_object_get(node, "spec"), "taints");
+    const json_t *taints = object_at(node, "spec.taints");
     for (size_t i = 0; i < json_array_size(taints); i++) {
-        const char *key = text_of(json_array_get(taints, i), "key");
+        const char *key = object_text(json_array_get(taints, i), "key");
         if (settings_match_key(settings->leaving_taints, settings->leaving_taint_count,
                                key))
             return key;
     }
-    const json_t *annotations =
-        json_object_get(json_object_get(node, "metadata"), "annotations");
+    json_t *annotations = object_at(node, "metadata.annotations");
     const char *key;
     json_t *value;
-    json_object_foreach ((json_t *)(uintptr_t)annotations, key, value)
+    json_object_foreach (annotations, key, value)
         if (settings_match_key(settings->leaving_annotations,
                                settings->leaving_annotation_count, key))
             return key;
     return NULL;
 }
 
-static bool find_spot(const json_t *labels, const struct settings *settings)
+static bool find_spot(const json_t *node, const struct settings *settings)
 {
     for (size_t i = 0; i < settings->spot_label_count; i++)
-        if (!strcmp(text_of(labels, settings->spot_labels[i].key),
+        if (!strcmp(kube_label(node, settings->spot_labels[i].key),
                     settings->spot_labels[i].value))
             return true;
     return false;
@@ -93,8 +88,7 @@ void node_state_init(struct node_state *state, const json_t *node,
     state->unusable = het_node_state(node, settings->unhealthy_conditions,
                                      settings->unhealthy_condition_count);
     state->leaving = leaving ? xstrdup(leaving) : NULL;
-    state->is_spot =
-        find_spot(json_object_get(json_object_get(node, "metadata"), "labels"), settings);
+    state->is_spot = find_spot(node, settings);
     read_offers(state, node, hardware);
 }
 

@@ -2,6 +2,7 @@
 
 #include "controller/job_spec.h"
 #include "controller/kube.h"
+#include "controller/object.h"
 #include "controller/plan_object.h"
 #include "controller/replan_rule.h"
 #include "controller/timestamp.h"
@@ -15,12 +16,6 @@
 #define DEFAULT_GRACE_S 30 /* of a pod, core/v1 */
 
 /* ---- claims ---- */
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 /* The newest plan of the job with `uid`; NULL: it has none. */
 static const json_t *newest_plan(struct het_arena *arena, const struct store *store,
@@ -40,26 +35,15 @@ static const json_t *newest_plan(struct het_arena *arena, const struct store *st
     return newest;
 }
 
-static bool is_placed(const json_t *job)
-{
-    const json_t *list = json_object_get(json_object_get(job, "status"), "conditions");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *entry = json_array_get(list, i);
-        if (!strcmp(text_at(entry, "type"), "Placed"))
-            return !strcmp(text_at(entry, "status"), "True");
-    }
-    return false;
-}
-
 static void read_victims(struct het_arena *arena, const json_t *list, struct claim *ret)
 {
     size_t count = json_array_size(list);
     const char **keys = HET_ARENA_ARRAY(arena, const char *, count);
     for (size_t i = 0; i < count; i++) {
         const json_t *victim = json_array_get(list, i);
-        const char *job = text_at(victim, "job");
+        const char *job = object_text(victim, "job");
         keys[i] = het_arena_printf(arena, "%.*s/%s", (int)strcspn(job, "/"), job,
-                                   text_at(victim, "uid"));
+                                   object_text(victim, "uid"));
     }
     ret->victims = keys;
     ret->victim_count = count;
@@ -73,7 +57,7 @@ bool peers_read_claim(struct het_arena *arena, const json_t *config_map,
     if (!*text ||
         het_json_decode(text, strlen(text), ANNOTATION_PREEMPTS, &json, NULL) < 0)
         return false;
-    timestamp_parse(text_at(json, "until"), &ret->until_wall_ms);
+    timestamp_parse(object_text(json, "until"), &ret->until_wall_ms);
     ret->in_vain = json_integer_value(json_object_get(json, "inVain"));
     read_victims(arena, json_object_get(json, "victims"), ret);
     json_decref(json);
@@ -96,7 +80,7 @@ static bool read_claim(struct het_arena *arena, const struct store *store,
         .key = het_arena_printf(arena, "%s/%s", kube_namespace(job), kube_name(job)),
         .uid = kube_uid(job),
         .precedence = precedence_of(store, job),
-        .is_served = is_placed(job),
+        .is_served = object_condition_is_true(job, "Placed"),
     };
     return peers_read_claim(arena, config_map, ret);
 }

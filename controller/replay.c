@@ -1,5 +1,6 @@
 #include "controller/replay.h"
 
+#include "controller/object.h"
 #include "controller/reconcile.h"
 #include "controller/record.h"
 #include "controller/timestamp.h"
@@ -194,12 +195,6 @@ static const char *action_name(enum action_kind kind)
     return "";
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* The conditions that a status turns, as "Placed=False (WaitingForOldPods), ...". */
 static const char *describe_status(struct het_arena *arena,
                                    const struct snapshot *snapshot, const json_t *status)
@@ -208,14 +203,14 @@ static const char *describe_status(struct het_arena *arena,
     const char *text = "";
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *condition = json_array_get(list, i);
-        const char *type = text_of(condition, "type");
-        const json_t *before = snapshot_find_condition(snapshot->job, type);
-        if (!strcmp(text_of(before, "status"), text_of(condition, "status")) &&
-            !strcmp(text_of(before, "reason"), text_of(condition, "reason")))
+        const char *type = object_text(condition, "type");
+        const json_t *before = object_find_condition(snapshot->job, type);
+        if (!strcmp(object_text(before, "status"), object_text(condition, "status")) &&
+            !strcmp(object_text(before, "reason"), object_text(condition, "reason")))
             continue;
         text = het_arena_printf(arena, "%s%s%s=%s (%s)", text, *text ? ", " : "", type,
-                                text_of(condition, "status"),
-                                text_of(condition, "reason"));
+                                object_text(condition, "status"),
+                                object_text(condition, "reason"));
     }
     return text;
 }
@@ -240,13 +235,13 @@ static const char *action_reason(struct het_arena *arena, const struct snapshot 
     const json_t *annotations = json_object_get(metadata, "annotations");
     switch (action->kind) {
     case ACTION_EVENT:
-        return het_arena_printf(arena, "%s: %s", text_of(action->object, "reason"),
-                                text_of(action->object, "note"));
+        return het_arena_printf(arena, "%s: %s", object_text(action->object, "reason"),
+                                object_text(action->object, "note"));
     case ACTION_STATUS:
         return describe_status(arena, snapshot,
                                json_object_get(action->object, "status"));
     case ACTION_CREATE:
-        return text_of(annotations, ANNOTATION_TRIGGER);
+        return kube_annotation(action->object, ANNOTATION_TRIGGER);
     case ACTION_PATCH:
         return json_is_array(action->object) ? "JSON patch"
                                              : describe_texts(arena, annotations);
@@ -308,7 +303,7 @@ static void print_differences(FILE *out, const json_t *shown)
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *one = json_array_get(list, i);
         fputs("    ", out);
-        print_text(out, text_of(one, "path"));
+        print_text(out, object_text(one, "path"));
         fputs(": recorded ", out);
         print_value(out, json_object_get(one, "recorded"));
         fputs(", now ", out);
@@ -324,24 +319,24 @@ static void print_differences(FILE *out, const json_t *shown)
 static void print_people(FILE *out, const json_t *shown)
 {
     const json_t *actions = json_object_get(shown, "actions");
-    fprintf(out, "%s  ", text_of(shown, "time"));
-    print_text(out, text_of(shown, "job"));
+    fprintf(out, "%s  ", object_text(shown, "time"));
+    print_text(out, object_text(shown, "job"));
     fprintf(out, "  line %" PRId64 "  %s\n  ",
             (int64_t)json_integer_value(json_object_get(shown, "line")),
             json_is_true(json_object_get(shown, "same")) ? "same" : "DIFFERENT");
-    print_text(out, text_of(shown, "summary"));
+    print_text(out, object_text(shown, "summary"));
     putc('\n', out);
     for (size_t i = 0; i < json_array_size(actions); i++) {
         const json_t *action = json_array_get(actions, i);
         fprintf(out, "    %" PRId64 " %-7s %s%s",
                 (int64_t)json_integer_value(json_object_get(action, "phase")),
-                text_of(action, "action"), text_of(action, "kind"),
-                *text_of(action, "kind") ? " " : "");
-        print_text(out, text_of(action, "namespace"));
-        fputs(*text_of(action, "name") ? "/" : "", out);
-        print_text(out, text_of(action, "name"));
-        fputs(*text_of(action, "reason") ? "  " : "", out);
-        print_text(out, text_of(action, "reason"));
+                object_text(action, "action"), object_text(action, "kind"),
+                *object_text(action, "kind") ? " " : "");
+        print_text(out, object_text(action, "namespace"));
+        fputs(*object_text(action, "name") ? "/" : "", out);
+        print_text(out, object_text(action, "name"));
+        fputs(*object_text(action, "reason") ? "  " : "", out);
+        print_text(out, object_text(action, "reason"));
         putc('\n', out);
     }
     print_differences(out, shown);
@@ -351,7 +346,7 @@ static void print_people(FILE *out, const json_t *shown)
 
 static bool is_wanted(const struct options *options, const json_t *json)
 {
-    const char *job = text_of(json, "job");
+    const char *job = object_text(json, "job");
     return !options->job || !strcmp(options->job, job);
 }
 

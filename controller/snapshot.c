@@ -1,5 +1,6 @@
 #include "controller/snapshot.h"
 
+#include "controller/object.h"
 #include "controller/plan_object.h"
 #include "controller/timestamp.h"
 
@@ -27,33 +28,10 @@ static uint64_t digest_json(uint64_t digest, const json_t *json)
     return digest_text(digest, text ? text : "-");
 }
 
-const json_t *snapshot_find_condition(const json_t *object, const char *type)
-{
-    const json_t *list = json_object_get(json_object_get(object, "status"), "conditions");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *entry = json_array_get(list, i);
-        const char *name = json_string_value(json_object_get(entry, "type"));
-        if (name && !strcmp(name, type))
-            return entry;
-    }
-    return NULL;
-}
-
-const char *snapshot_condition(const json_t *object, const char *type)
-{
-    const char *status = json_string_value(
-        json_object_get(snapshot_find_condition(object, type), "status"));
-    return status ? status : "";
-}
-
-static bool is_true(const json_t *object, const char *type)
-{
-    return !strcmp(snapshot_condition(object, type), "True");
-}
-
 bool snapshot_job_is_finished(const json_t *job)
 {
-    return is_true(job, "Complete") || is_true(job, "Failed");
+    return object_condition_is_true(job, "Complete") ||
+           object_condition_is_true(job, "Failed");
 }
 
 /* A count or generation out of a label or annotation, which anybody may have edited; 0 if
@@ -127,7 +105,7 @@ static void read_pod(const json_t *object, const struct capacity *capacity,
         .generation = number_of(kube_label(object, LABEL_PLAN_GENERATION)),
         .index = number_of(kube_label(object, LABEL_POD_INDEX)),
         .phase = POD_PENDING,
-        .is_ready = is_true(object, "Ready"),
+        .is_ready = object_condition_is_true(object, "Ready"),
         .is_scheduled = node && *node,
         .is_deleting = kube_is_deleting(object),
         .exit_code = -1,
@@ -148,7 +126,8 @@ static void read_pod(const json_t *object, const struct capacity *capacity,
                    ret->is_on_lost_node;
     if (ret->phase == POD_FAILED)
         ret->exit_code = exit_code_of(object, container);
-    ret->is_disrupted = is_true(object, "DisruptionTarget") || ret->is_on_lost_node ||
+    ret->is_disrupted = object_condition_is_true(object, "DisruptionTarget") ||
+                        ret->is_on_lost_node ||
                         (reason && has_infrastructure_reason(reason));
 }
 

@@ -196,10 +196,6 @@ void snapshot_read_plan(struct het_arena *arena, struct snapshot_plan *plan);
 
 /* Whether the job is over: condition Complete or Failed is True. */
 bool snapshot_job_is_finished(const json_t *job);
-/* The entry of `type` in status.conditions of `object`; NULL if it has none. */
-const json_t *snapshot_find_condition(const json_t *object, const char *type);
-/* Status ("True", "False", "Unknown") of a condition of `object`; "" if it has none. */
-const char *snapshot_condition(const json_t *object, const char *type);
 /* FNV-1a over bytes, chained through `digest` (start with 0). */
 uint64_t snapshot_digest(uint64_t digest, const void *bytes, size_t length);
 

@@ -1,5 +1,6 @@
 #include "controller/status.h"
 
+#include "controller/object.h"
 #include "controller/timestamp.h"
 
 #include <assert.h>
@@ -30,12 +31,6 @@ void status_set(struct status_facts *facts, const char *type, const char *status
         (struct status_condition){ type, status, reason, message ? message : "" };
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 static json_t *time_json(int64_t wall_ms)
 {
     char text[TIMESTAMP_SIZE];
@@ -50,19 +45,10 @@ static void set_integer(json_t *object, const char *key, int64_t value)
 
 /* ---- conditions ---- */
 
-static const json_t *present_condition(const json_t *status, const char *type)
-{
-    const json_t *list = json_object_get(status, "conditions");
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (!strcmp(text_of(json_array_get(list, i), "type"), type))
-            return json_array_get(list, i);
-    return NULL;
-}
-
 static json_t *condition_json(const struct snapshot *snapshot,
-                              const struct status_condition *condition,
-                              const json_t *present)
+                              const struct status_condition *condition)
 {
+    const json_t *present = object_find_condition(snapshot->job, condition->type);
     json_t *json = json_object();
     json_object_set_new(json, "type", json_string(condition->type));
     json_object_set_new(json, "status", json_string(condition->status));
@@ -71,8 +57,8 @@ static json_t *condition_json(const struct snapshot *snapshot,
     json_t *message = json_stringn(condition->message, length);
     json_object_set_new(json, "message", message ? message : json_string(""));
     set_integer(json, "observedGeneration", snapshot->spec.generation);
-    bool same = present && !strcmp(text_of(present, "status"), condition->status);
-    const char *since = text_of(present, "lastTransitionTime");
+    bool same = present && !strcmp(object_text(present, "status"), condition->status);
+    const char *since = object_text(present, "lastTransitionTime");
     json_object_set_new(json, "lastTransitionTime",
                         same && *since ? json_string(since)
                                        : time_json(snapshot->wall_ms));
@@ -81,20 +67,18 @@ static json_t *condition_json(const struct snapshot *snapshot,
 
 /* Conditions of this pass, then those that it lets stand. */
 static json_t *conditions_json(const struct snapshot *snapshot,
-                               const struct status_facts *facts, const json_t *present)
+                               const struct status_facts *facts)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < facts->condition_count; i++)
-        json_array_append_new(
-            list, condition_json(snapshot, &facts->conditions[i],
-                                 present_condition(present, facts->conditions[i].type)));
-    json_t *before = json_object_get(present, "conditions");
+        json_array_append_new(list, condition_json(snapshot, &facts->conditions[i]));
+    json_t *before = object_at(snapshot->job, "status.conditions");
     size_t i;
     json_t *old;
     json_array_foreach (before, i, old) {
         bool is_set = false;
         for (size_t k = 0; k < facts->condition_count; k++)
-            is_set |= !strcmp(facts->conditions[k].type, text_of(old, "type"));
+            is_set |= !strcmp(facts->conditions[k].type, object_text(old, "type"));
         if (!is_set) {
             json_t *kept = json_copy(old);
             set_integer(kept, "observedGeneration", snapshot->spec.generation);
@@ -303,9 +287,8 @@ void status_find_succeeded(const struct snapshot *snapshot,
 {
     const json_t *present = json_object_get(snapshot->job, "status");
     memset(ret, 0, plan->rank_node_count * sizeof *ret);
-    if (json_integer_value(json_object_get(json_object_get(present, "plan"),
-                                           "generation")) == plan->generation)
-        parse_indexes(text_of(json_object_get(present, "pods"), "succeededIndexes"), ret,
+    if (object_integer(present, "plan.generation", 0) == plan->generation)
+        parse_indexes(object_text(present, "pods.succeededIndexes"), ret,
                       plan->rank_node_count);
     for (size_t i = 0; i < snapshot->pod_count; i++) {
         const struct snapshot_pod *pod = &snapshot->pods[i];
@@ -360,7 +343,7 @@ static bool is_set(const struct status_facts *facts, const char *type)
 static void set_time_once(json_t *status, const json_t *present, const char *key,
                           bool happened, int64_t wall_ms)
 {
-    const char *before = text_of(present, key);
+    const char *before = object_text(present, key);
     if (*before)
         json_object_set_new(status, key, json_string(before));
     else if (happened)
@@ -444,11 +427,11 @@ static void set_candidate(struct het_arena *arena, json_t *status, const json_t 
         return;
     const char *hash = facts->candidate ? het_codec_plan_hash(arena, facts->candidate)
                                         : NULL;
-    if (hash && strcmp(text_of(before, "hash"), hash))
+    if (hash && strcmp(object_text(before, "hash"), hash))
         json_object_set_new(status, "candidate",
                             candidate_json(arena, snapshot, facts->candidate, hash));
     else if (before &&
-             (!facts->plan || strcmp(text_of(before, "hash"), facts->plan->hash)))
+             (!facts->plan || strcmp(object_text(before, "hash"), facts->plan->hash)))
         json_object_set(status, "candidate", before);
 }
 
@@ -476,7 +459,7 @@ static void set_restart_time(json_t *status, const json_t *present,
 {
     const char *computed = kube_annotation(plan->config_map, ANNOTATION_COMPUTED_AT);
     const char *trigger = kube_annotation(plan->config_map, ANNOTATION_TRIGGER);
-    const char *before = text_of(present, "lastRestartTime");
+    const char *before = object_text(present, "lastRestartTime");
     const char *time = strcmp(trigger, "PodFailed") ? before : computed;
     if (*time)
         json_object_set_new(status, "lastRestartTime", json_string(time));
@@ -506,7 +489,7 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
     const json_t *present = json_object_get(snapshot->job, "status");
     json_t *status = json_object();
     set_integer(status, "observedGeneration", snapshot->spec.generation);
-    json_object_set_new(status, "conditions", conditions_json(snapshot, facts, present));
+    json_object_set_new(status, "conditions", conditions_json(snapshot, facts));
     json_object_set_new(status, "selector",
                         json_sprintf("%s=%s", LABEL_JOB_NAME, snapshot->spec.name));
     json_object_set_new(status, "pods", pods_json(snapshot, plan));
@@ -533,7 +516,7 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
                 kube_annotation(plan->config_map, ANNOTATION_COMPUTED_AT);
             bool same = json_integer_value(json_object_get(present, "replans")) ==
                         plan->replans;
-            const char *before = text_of(present, "lastReplanTime");
+            const char *before = object_text(present, "lastReplanTime");
             json_object_set_new(status, "lastReplanTime",
                                 json_string(same && *before ? before : computed));
         }
@@ -574,7 +557,7 @@ static json_t *without_order(const json_t *status)
         size_t k;
         json_t *entry;
         json_array_foreach (json_object_get(status, lists[i].list), k, entry)
-            json_object_set(by_key, text_of(entry, lists[i].key), entry);
+            json_object_set(by_key, object_text(entry, lists[i].key), entry);
         json_object_set_new(copy, lists[i].list, by_key);
     }
     return copy;

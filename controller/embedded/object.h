@@ -1,21 +1,10 @@
-/* object.h - reading and building Kubernetes objects as JSON, for the embedded server.
- *
- * A path is keys joined by dots: "metadata.name". A key that itself holds a dot (labels,
- * resource names) is read from its map with json_object_get. Objects that the server
- * holds are shared and never changed; who wants to change one takes a deep copy. */
+/* object.h - builds and changes Kubernetes objects as JSON, for the embedded server;
+ * paths are those of controller/object.h, which reads them. Objects that the server holds
+ * are shared and never changed; who wants to change one takes a deep copy. */
 #ifndef CONTROLLER_EMBEDDED_OBJECT_H
 #define CONTROLLER_EMBEDDED_OBJECT_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-/* The value at `path`, borrowed; NULL if there is none. */
-json_t *object_at(const json_t *object, const char *path);
-/* The text at `path`, "" if there is none. */
-const char *object_text(const json_t *object, const char *path);
-int64_t object_integer(const json_t *object, const char *path, int64_t fallback);
-bool object_is_true(const json_t *object, const char *path);
+#include "controller/object.h"
 
 /* Puts `value` (a reference that is taken) at `path`, with the maps on the way. */
 void object_set(json_t *object, const char *path, json_t *value);
@@ -26,12 +15,6 @@ void object_default(json_t *object, const char *path, json_t *value);
 json_t *object_map(json_t *object, const char *path);
 json_t *object_list(json_t *object, const char *path);
 
-/* "namespace/name", or "name" without a namespace; the caller frees it. */
-char *object_key(const json_t *object);
-/* The element of `list` whose `field` is `text`; NULL if there is none. */
-json_t *object_find(const json_t *list, const char *field, const char *text);
-/* Whether status.conditions has `type` with status "True". */
-bool object_condition_is_true(const json_t *object, const char *type);
 /* Sets a condition in status.conditions. lastTransitionTime becomes `now_ms` only when
  * the status changes. */
 void object_set_condition(json_t *object, const char *type, const char *status,

@@ -1,5 +1,6 @@
 #include "controller/reconcile/gang.h"
 
+#include "controller/object.h"
 #include "controller/reconcile/claim.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/quota.h"
@@ -67,7 +68,7 @@ static const char *pending_message(struct pass *pass, size_t placed)
         if (!pod || pod->is_scheduled)
             continue;
         const char *message = json_string_value(json_object_get(
-            snapshot_find_condition(pod->object, "PodScheduled"), "message"));
+            object_find_condition(pod->object, "PodScheduled"), "message"));
         if (message && *message)
             return pass_text(pass, "pod %s: %s", pod->name, message);
     }

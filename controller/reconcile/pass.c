@@ -1,5 +1,6 @@
 #include "controller/reconcile/pass.h"
 
+#include "controller/object.h"
 #include "controller/timestamp.h"
 
 #include <inttypes.h>
@@ -143,7 +144,7 @@ void pass_set(struct pass *pass, const char *type, const char *status, const cha
 
 const json_t *pass_present(const struct pass *pass, const char *type)
 {
-    return snapshot_find_condition(pass->snapshot->job, type);
+    return object_find_condition(pass->snapshot->job, type);
 }
 
 /* Whether this pass gives `type` another status or reason than the job shows now. */
@@ -278,5 +279,5 @@ bool pass_was_placed(const struct pass *pass)
     int64_t generation = json_integer_value(
         json_object_get(json_object_get(status, "plan"), "generation"));
     return generation == pass->current->generation &&
-           !strcmp(snapshot_condition(pass->snapshot->job, "Placed"), "True");
+           object_condition_is_true(pass->snapshot->job, "Placed");
 }

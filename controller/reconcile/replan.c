@@ -1,5 +1,6 @@
 #include "controller/reconcile/replan.h"
 
+#include "controller/object.h"
 #include "controller/reconcile/candidate.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/planning.h"
@@ -134,9 +135,9 @@ static double restart_s(const struct snapshot *snapshot)
 /* Since when the present plan's pods run. */
 static double running_s(const struct snapshot *snapshot)
 {
-    const json_t *running = snapshot_find_condition(snapshot->job, "Running");
+    const json_t *running = object_find_condition(snapshot->job, "Running");
     int64_t since_ms;
-    if (strcmp(snapshot_condition(snapshot->job, "Running"), "True") ||
+    if (!object_condition_is_true(snapshot->job, "Running") ||
         timestamp_parse(json_string_value(json_object_get(running, "lastTransitionTime")),
                         &since_ms) < 0 ||
         since_ms > snapshot->wall_ms)

@@ -1,5 +1,6 @@
 #include "controller/reconcile/restart.h"
 
+#include "controller/object.h"
 #include "controller/reconcile/drain.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/life.h"
@@ -42,7 +43,7 @@ static int64_t disturbed_wall_ms(const struct snapshot_pod *pod)
     int64_t disrupted_ms = INT64_MAX, deleted_ms = INT64_MAX;
     if (pod->is_disrupted &&
         timestamp_parse(json_string_value(json_object_get(
-                            snapshot_find_condition(pod->object, "DisruptionTarget"),
+                            object_find_condition(pod->object, "DisruptionTarget"),
                             "lastTransitionTime")),
                         &disrupted_ms) < 0)
         disrupted_ms = INT64_MIN;
@@ -188,7 +189,7 @@ static bool ran_well(const struct pass *pass, int64_t wall_ms)
     const json_t *running = pass_present(pass, "Running");
     int64_t since_ms;
     return pass_was_placed(pass) &&
-           !strcmp(snapshot_condition(pass->snapshot->job, "Running"), "True") &&
+           object_condition_is_true(pass->snapshot->job, "Running") &&
            !timestamp_parse(
                json_string_value(json_object_get(running, "lastTransitionTime")),
                &since_ms) &&

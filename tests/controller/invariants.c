@@ -399,7 +399,7 @@ static void check_ended_pod(struct invariants *invariants, const json_t *pod)
 
 static bool is_condition(const json_t *job, const char *type, const char *status)
 {
-    return !strcmp(snapshot_condition(job, type), status);
+    return !strcmp(object_condition(job, type), status);
 }
 
 /* What was said once is not taken back. */

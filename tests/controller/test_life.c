@@ -1,4 +1,5 @@
 /* The life of a job: what suspends, ends, restarts and removes it. */
+#include "controller/object.h"
 #include "controller/timestamp.h"
 #include "tests/controller/world.h"
 
@@ -92,7 +93,7 @@ static int64_t generation(void)
 
 static const char *condition(const char *type)
 {
-    return snapshot_condition(world_get_job(world), type);
+    return object_condition(world_get_job(world), type);
 }
 
 static const char *on_plan(int number, const char *annotation)

@@ -1,3 +1,4 @@
+#include "controller/object.h"
 #include "tests/controller/world.h"
 
 #include <check.h>
@@ -118,7 +119,7 @@ static void run_job(void)
 static const char *message_of(const char *type)
 {
     return json_string_value(
-        json_object_get(snapshot_find_condition(world_get_job(world), type), "message"));
+        json_object_get(object_find_condition(world_get_job(world), type), "message"));
 }
 
 START_TEST(condition_says_what_the_pods_wait_for)

@@ -1,4 +1,5 @@
 #include "controller/desired.h"
+#include "controller/object.h"
 #include "tests/controller/world.h"
 
 #include <check.h>
@@ -410,10 +411,10 @@ START_TEST(pods_that_succeed_complete_the_job)
     run_job("{}");
     world_pod_phase(world, "job-1-0", "Succeeded", 0);
     world_settle(world);
-    ck_assert_str_eq(snapshot_condition(world_get_job(world), "Complete"), "False");
+    ck_assert_str_eq(object_condition(world_get_job(world), "Complete"), "False");
     world_pod_phase(world, "job-1-1", "Succeeded", 0);
     world_settle(world);
-    ck_assert_str_eq(snapshot_condition(world_get_job(world), "Complete"), "True");
+    ck_assert_str_eq(object_condition(world_get_job(world), "Complete"), "True");
     ck_assert_ptr_nonnull(status_at("completionTime"));
     world_remove(world, &kube_node, "", "b");
     world->now_ms += 3600000;
@@ -661,7 +662,7 @@ START_TEST(running_job_with_a_spec_that_is_refused_still_completes)
     ck_assert_str_eq(world_reason(world, "Running"), "PodsNotReady");
     world_pod_phase(world, "job-1-1", "Succeeded", 0);
     world_settle(world);
-    ck_assert_str_eq(snapshot_condition(world_get_job(world), "Complete"), "True");
+    ck_assert_str_eq(object_condition(world_get_job(world), "Complete"), "True");
 }
 END_TEST
 

@@ -1,5 +1,6 @@
 /* Whether a job moves to a better plan, by every field of spec.replanPolicy. */
 #include "controller/desired.h"
+#include "controller/object.h"
 #include "tests/controller/world.h"
 
 #include <check.h>
@@ -83,7 +84,7 @@ static int64_t generation(void)
 static const char *message_of(const char *type)
 {
     return json_string_value(
-        json_object_get(snapshot_find_condition(world_get_job(world), type), "message"));
+        json_object_get(object_find_condition(world_get_job(world), type), "message"));
 }
 
 /* As `kubectl annotate` does; NULL removes. */
@@ -516,7 +517,7 @@ START_TEST(dry_run_shows_the_plan_and_creates_nothing)
     annotate(ANNOTATION_DRY_RUN, "true");
     answer("a:4 b:4", 2.0);
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "DryRun");
-    ck_assert_str_eq(snapshot_condition(world_get_job(world), "PlanFeasible"), "True");
+    ck_assert_str_eq(object_condition(world_get_job(world), "PlanFeasible"), "True");
     ck_assert_str_eq(world_reason(world, "Running"), "DryRun");
     json_auto_t *plan = json_loads(text_at("candidate", "plan"), 0, NULL);
     const struct het_plan *read;
