@@ -1,5 +1,6 @@
 #include "controller/reconcile.h"
 
+#include "controller/object.h"
 #include "controller/reconcile/claim.h"
 #include "controller/reconcile/demand.h"
 #include "controller/reconcile/drain.h"
@@ -119,9 +120,8 @@ static bool is_spec_accepted(struct pass *pass)
 static bool has_sequence_length(struct pass *pass)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
-    const json_t *model =
-        json_object_get(json_object_get(pass->snapshot->profile, "spec"), "model");
-    int64_t measured = json_integer_value(json_object_get(model, "sequenceLength"));
+    int64_t measured =
+        object_integer(pass->snapshot->profile, "spec.model.sequenceLength", 0);
     if (!spec->sequence_length || !measured || spec->sequence_length == measured)
         return true;
     pass_set(pass, "Accepted", "False", "SequenceLengthDiffers",
@@ -151,7 +151,7 @@ static bool is_profile_accepted(struct pass *pass)
                       spec->profile_is_cluster ? "" : "/", spec->profile_name));
         return false;
     }
-    if (json_object_get(json_object_get(snapshot->profile, "spec"), "configMapRef")) {
+    if (object_at(snapshot->profile, "spec.configMapRef")) {
         pass_set(
             pass, "Accepted", "False", "Unsupported",
             pass_text(

@@ -61,16 +61,12 @@ static bool has_infrastructure_reason(const char *reason)
 /* Exit code of the container that trains (`name`, or the first); -1 if unknown. */
 static int64_t exit_code_of(const json_t *pod, const char *name)
 {
-    const json_t *list =
-        json_object_get(json_object_get(pod, "status"), "containerStatuses");
+    const json_t *list = object_at(pod, "status.containerStatuses");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *status = json_array_get(list, i);
-        const char *container = json_string_value(json_object_get(status, "name"));
-        if (name && (!container || strcmp(container, name)))
+        if (name && strcmp(object_text(status, "name"), name))
             continue;
-        const json_t *ended =
-            json_object_get(json_object_get(status, "state"), "terminated");
-        const json_t *code = json_object_get(ended, "exitCode");
+        const json_t *code = object_at(status, "state.terminated.exitCode");
         if (code)
             return json_integer_value(code);
     }
@@ -79,12 +75,10 @@ static int64_t exit_code_of(const json_t *pod, const char *name)
 
 static void read_gates(const json_t *object, struct snapshot_pod *pod)
 {
-    const json_t *gates =
-        json_object_get(json_object_get(object, "spec"), "schedulingGates");
+    const json_t *gates = object_at(object, "spec.schedulingGates");
     for (size_t i = 0; i < json_array_size(gates); i++) {
-        const char *name =
-            json_string_value(json_object_get(json_array_get(gates, i), "name"));
-        bool is_ours = name && !strcmp(name, SCHEDULING_GATE);
+        bool is_ours =
+            !strcmp(object_text(json_array_get(gates, i), "name"), SCHEDULING_GATE);
         *(is_ours ? &pod->is_gated : &pod->has_other_gates) = true;
     }
 }
@@ -92,29 +86,26 @@ static void read_gates(const json_t *object, struct snapshot_pod *pod)
 static void read_pod(const json_t *object, const struct capacity *capacity,
                      const char *container, struct snapshot_pod *ret)
 {
-    const json_t *status = json_object_get(object, "status");
-    const char *phase = json_string_value(json_object_get(status, "phase"));
-    const char *reason = json_string_value(json_object_get(status, "reason"));
-    const char *node =
-        json_string_value(json_object_get(json_object_get(object, "spec"), "nodeName"));
+    const char *phase = object_text(object, "status.phase");
+    const char *node = object_text(object, "spec.nodeName");
     *ret = (struct snapshot_pod){
         .object = object,
         .name = kube_name(object),
         .uid = kube_uid(object),
-        .node = node ? node : "",
+        .node = node,
         .generation = number_of(kube_label(object, LABEL_PLAN_GENERATION)),
         .index = number_of(kube_label(object, LABEL_POD_INDEX)),
         .phase = POD_PENDING,
         .is_ready = object_condition_is_true(object, "Ready"),
-        .is_scheduled = node && *node,
+        .is_scheduled = *node != '\0',
         .is_deleting = kube_is_deleting(object),
         .exit_code = -1,
     };
-    if (phase && !strcmp(phase, "Running"))
+    if (!strcmp(phase, "Running"))
         ret->phase = POD_RUNNING;
-    else if (phase && !strcmp(phase, "Succeeded"))
+    else if (!strcmp(phase, "Succeeded"))
         ret->phase = POD_SUCCEEDED;
-    else if (phase && !strcmp(phase, "Failed"))
+    else if (!strcmp(phase, "Failed"))
         ret->phase = POD_FAILED;
 
     read_gates(object, ret);
@@ -128,7 +119,7 @@ static void read_pod(const json_t *object, const struct capacity *capacity,
         ret->exit_code = exit_code_of(object, container);
     ret->is_disrupted = object_condition_is_true(object, "DisruptionTarget") ||
                         ret->is_on_lost_node ||
-                        (reason && has_infrastructure_reason(reason));
+                        has_infrastructure_reason(object_text(object, "status.reason"));
 }
 
 static int compare_pods(const void *a, const void *b)
@@ -191,10 +182,9 @@ void snapshot_read_plan(struct het_arena *arena, struct snapshot_plan *plan)
 /* The hostfile has a line for each pod; older plans are not decoded for that. */
 static size_t count_pods(const json_t *config_map)
 {
-    const char *line = json_string_value(
-        json_object_get(json_object_get(config_map, "data"), "hostfile"));
+    const char *line = object_text(config_map, "data.hostfile");
     size_t count = 0;
-    while (line && (line = strchr(line, '\n'))) {
+    while ((line = strchr(line, '\n'))) {
         count++;
         line++;
     }
@@ -301,8 +291,7 @@ static void avoid_nodes(struct snapshot *snapshot, struct capacity_node *nodes)
 /* Whether one of the job's pods owns `workload`, and it is not only called like ours. */
 static bool owns_workload(const struct snapshot *snapshot, const json_t *workload)
 {
-    const json_t *owners =
-        json_object_get(json_object_get(workload, "metadata"), "ownerReferences");
+    const json_t *owners = object_at(workload, "metadata.ownerReferences");
     for (size_t i = 0; i < json_array_size(owners); i++) {
         const char *uid =
             json_string_value(json_object_get(json_array_get(owners, i), "uid"));

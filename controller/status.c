@@ -375,8 +375,7 @@ static json_t *decision_json(const struct status_decision *decision)
 bool status_decision_is_new(const json_t *job, const struct status_decision *decision)
 {
     json_auto_t *json = decision_json(decision);
-    json_auto_t *before =
-        json_copy(json_object_get(json_object_get(job, "status"), "lastReplanDecision"));
+    json_auto_t *before = json_copy(object_at(job, "status.lastReplanDecision"));
     json_object_del(before, "time");
     return !before || !json_equal(before, json);
 }

@@ -1,5 +1,6 @@
 #include "controller/reconcile/candidate.h"
 
+#include "controller/object.h"
 #include "controller/reconcile/places.h"
 #include "controller/reconcile/resharding.h"
 
@@ -20,9 +21,8 @@ void candidate_drop(struct pass *pass)
 /* The plan in status.candidate; NULL if there is none, or it was too long to be kept. */
 static const struct het_plan *shown_plan(struct pass *pass)
 {
-    const json_t *shown =
-        json_object_get(json_object_get(pass->snapshot->job, "status"), "candidate");
-    const char *text = json_string_value(json_object_get(shown, "plan"));
+    const char *text =
+        json_string_value(object_at(pass->snapshot->job, "status.candidate.plan"));
     const struct het_plan *plan = NULL;
     json_t *json = NULL;
     if (!text || het_json_decode(text, strlen(text), "status.candidate", &json, NULL) < 0)

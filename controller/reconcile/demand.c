@@ -1,5 +1,6 @@
 #include "controller/reconcile/demand.h"
 
+#include "controller/object.h"
 #include "controller/reconcile/resharding.h"
 #include "controller/reconcile/sharing.h"
 #include "controller/reconcile/what_if.h"
@@ -42,8 +43,7 @@ static size_t list_shapes(const struct snapshot *snapshot,
                           struct shape ret[JOB_SPEC_MAX_GPU_TYPES])
 {
     const struct job_spec *spec = &snapshot->spec;
-    const json_t *profiled =
-        json_object_get(json_object_get(snapshot->profile, "spec"), "gpuTypes");
+    const json_t *profiled = object_at(snapshot->profile, "spec.gpuTypes");
     size_t count = 0;
     for (size_t i = 0; i < spec->gpu_type_count; i++)
         count = add_shape(snapshot, spec->gpu_types[i].name, ret, count);

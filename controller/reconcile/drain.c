@@ -1,5 +1,6 @@
 #include "controller/reconcile/drain.h"
 
+#include "controller/object.h"
 #include "controller/reconcile/places.h"
 #include "controller/timestamp.h"
 
@@ -87,8 +88,7 @@ static void keep_hook(struct pass *pass, const struct snapshot_plan *plan, int64
     const struct job_spec *spec = &pass->snapshot->spec;
     struct hook_memory *hook = &pass->decision->memory.hook;
     const struct snapshot_pod *pod = rank_zero(pass, plan);
-    const char *address = json_string_value(
-        json_object_get(json_object_get(pod->object, "status"), "podIP"));
+    const char *address = json_string_value(object_at(pod->object, "status.podIP"));
     if (hook->outcome == HOOK_RUNNING || !address)
         return;
     *hook =

@@ -19,10 +19,8 @@ static bool service_is_foreign(const struct pass *pass)
 static void keep_service(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
-    const json_t *selector =
-        json_object_get(json_object_get(snapshot->service, "spec"), "selector");
-    const char *generation =
-        json_string_value(json_object_get(selector, LABEL_PLAN_GENERATION));
+    const char *generation = json_string_value(json_object_get(
+        object_at(snapshot->service, "spec.selector"), LABEL_PLAN_GENERATION));
     const char *wanted = pass_text(pass, "%" PRId64, pass->current->generation);
     if (generation && !strcmp(generation, wanted))
         return;
@@ -67,9 +65,9 @@ static const char *pending_message(struct pass *pass, size_t placed)
         const struct snapshot_pod *pod = pass->pods[i];
         if (!pod || pod->is_scheduled)
             continue;
-        const char *message = json_string_value(json_object_get(
-            object_find_condition(pod->object, "PodScheduled"), "message"));
-        if (message && *message)
+        const char *message =
+            object_text(object_find_condition(pod->object, "PodScheduled"), "message");
+        if (*message)
             return pass_text(pass, "pod %s: %s", pod->name, message);
     }
     return pass_text(pass, "%zu of %zu pods are placed", placed,
@@ -147,11 +145,9 @@ static size_t count_gated(const struct pass *pass, size_t *ret_others)
 /* Removes our gate, if the pod is still the one we see and has it where we see it. */
 static json_t *lifting_patch(const struct snapshot_pod *pod)
 {
-    const json_t *gates =
-        json_object_get(json_object_get(pod->object, "spec"), "schedulingGates");
+    const json_t *gates = object_at(pod->object, "spec.schedulingGates");
     size_t at = 0;
-    while (strcmp(json_string_value(json_object_get(json_array_get(gates, at), "name")),
-                  SCHEDULING_GATE) != 0)
+    while (strcmp(object_text(json_array_get(gates, at), "name"), SCHEDULING_GATE) != 0)
         at++;
     json_t *patch = json_array();
     json_array_append_new(patch, json_pack("{s:s, s:s, s:s}", "op", "test", "path",

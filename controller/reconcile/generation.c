@@ -1,5 +1,6 @@
 #include "controller/reconcile/generation.h"
 
+#include "controller/object.h"
 #include "controller/reconcile/drain.h"
 #include "controller/replan_rule.h"
 #include "controller/timestamp.h"
@@ -11,9 +12,7 @@
 static int64_t next_generation(const struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
-    const json_t *status = json_object_get(snapshot->job, "status");
-    int64_t newest = json_integer_value(
-        json_object_get(json_object_get(status, "plan"), "generation"));
+    int64_t newest = object_integer(snapshot->job, "status.plan.generation", 0);
     for (size_t i = 0; i < snapshot->plan_count; i++)
         if (snapshot->plans[i].generation > newest)
             newest = snapshot->plans[i].generation;

@@ -2,7 +2,6 @@
 
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/planning.h"
-#include "controller/timestamp.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -92,13 +91,6 @@ void life_fail(struct pass *pass, const char *reason, const char *message)
     pass->decision->summary = message;
 }
 
-/* A time of the status; false if it is not set. */
-static bool read_time(const struct pass *pass, const char *key, int64_t *ret_wall_ms)
-{
-    const json_t *status = json_object_get(pass->snapshot->job, "status");
-    return !timestamp_parse(json_string_value(json_object_get(status, key)), ret_wall_ms);
-}
-
 /* Whether `wall_ms` has come; if not, the job is looked at again when it does. */
 static bool has_come(struct pass *pass, int64_t wall_ms)
 {
@@ -113,7 +105,7 @@ bool life_is_past_deadline(struct pass *pass)
 {
     int64_t deadline_ms = pass->snapshot->spec.deadline_ms;
     int64_t started_ms;
-    if (!deadline_ms || !read_time(pass, "startTime", &started_ms) ||
+    if (!deadline_ms || !pass_time(pass, "status.startTime", &started_ms) ||
         !has_come(pass, started_ms + deadline_ms))
         return false;
     life_fail(pass, "DeadlineExceeded",
@@ -128,7 +120,7 @@ void life_clean_finished(struct pass *pass)
     const struct snapshot *snapshot = pass->snapshot;
     const struct job_spec *spec = &snapshot->spec;
     int64_t ended_ms;
-    if (spec->ttl_ms >= 0 && read_time(pass, "completionTime", &ended_ms) &&
+    if (spec->ttl_ms >= 0 && pass_time(pass, "status.completionTime", &ended_ms) &&
         has_come(pass, ended_ms + spec->ttl_ms)) {
         pass_delete(pass, PHASE_DELETE, &kube_job, spec->name, spec->uid, -1);
         pass->decision->summary = "finished, and its time to live is over";

@@ -151,10 +151,8 @@ const json_t *pass_present(const struct pass *pass, const char *type)
 static bool turns(const struct pass *pass, const struct status_condition *condition)
 {
     const json_t *before = pass_present(pass, condition->type);
-    const char *status = json_string_value(json_object_get(before, "status"));
-    const char *reason = json_string_value(json_object_get(before, "reason"));
-    return !status || !reason || strcmp(status, condition->status) ||
-           strcmp(reason, condition->reason);
+    return strcmp(object_text(before, "status"), condition->status) ||
+           strcmp(object_text(before, "reason"), condition->reason);
 }
 
 /* Conditions whose turn people should hear of: an event of that reason goes with it. */
@@ -272,12 +270,23 @@ bool pod_is_placed(const struct snapshot_pod *pod)
     return pod->is_scheduled;
 }
 
-/* Whether the status says that this very generation had all its pods placed. */
+bool pass_time(const struct pass *pass, const char *path, int64_t *ret_wall_ms)
+{
+    return !timestamp_parse(object_text(pass->snapshot->job, path), ret_wall_ms);
+}
+
+bool pass_runs_since(const struct pass *pass, int64_t *ret_wall_ms)
+{
+    return object_condition_is_true(pass->snapshot->job, "Running") &&
+           !timestamp_parse(
+               object_text(pass_present(pass, "Running"), "lastTransitionTime"),
+               ret_wall_ms);
+}
+
 bool pass_was_placed(const struct pass *pass)
 {
-    const json_t *status = json_object_get(pass->snapshot->job, "status");
-    int64_t generation = json_integer_value(
-        json_object_get(json_object_get(status, "plan"), "generation"));
-    return generation == pass->current->generation &&
-           object_condition_is_true(pass->snapshot->job, "Placed");
+    const json_t *job = pass->snapshot->job;
+    return object_integer(job, "status.plan.generation", 0) ==
+               pass->current->generation &&
+           object_condition_is_true(job, "Placed");
 }

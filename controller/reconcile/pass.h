@@ -90,6 +90,10 @@ size_t pass_missing_pods(const struct pass *pass);
 bool pod_has_succeeded(const struct snapshot_pod *pod);
 bool pod_is_ready(const struct snapshot_pod *pod); /* runs and is ready, or succeeded */
 bool pod_is_placed(const struct snapshot_pod *pod);
+/* A time in the job, "status.startTime"; false if it is not set. */
+bool pass_time(const struct pass *pass, const char *path, int64_t *ret_wall_ms);
+/* Since when the status says that all pods run; false if it does not. */
+bool pass_runs_since(const struct pass *pass, int64_t *ret_wall_ms);
 /* Whether the status says that this very generation had all its pods placed. */
 bool pass_was_placed(const struct pass *pass);
 

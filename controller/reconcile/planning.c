@@ -1,5 +1,6 @@
 #include "controller/reconcile/planning.h"
 
+#include "controller/object.h"
 #include "controller/reconcile/candidate.h"
 #include "controller/reconcile/claim.h"
 #include "controller/reconcile/generation.h"
@@ -88,12 +89,10 @@ bool planning_ask(struct pass *pass)
  * used: it does not fit, or cannot load the job's checkpoint. */
 static bool read_offer(struct pass *pass, const json_t *json, struct planning_offer *ret)
 {
-    const json_t *migration =
-        json_object_get(json_object_get(json, "predicted"), "migration");
+    const json_t *migration = object_at(json, "predicted.migration");
     struct planning_offer offer = {
-        .migration_s = json_number_value(json_object_get(migration, "seconds")),
-        .state_bytes = json_number_value(
-            json_object_get(json_object_get(migration, "bytes"), "state")),
+        .migration_s = json_number_value(object_at(migration, "seconds")),
+        .state_bytes = json_number_value(object_at(migration, "bytes.state")),
     };
     if (het_codec_plan(pass->arena, json, &offer.plan, NULL) < 0 ||
         !places_fit(pass, offer.plan))
@@ -127,7 +126,7 @@ size_t planning_offers(struct pass *pass, struct planning_offer ret[2])
     if (!is_answer_current(pass) ||
         het_json_decode(text, strlen(text), "plan", &json, NULL) < 0)
         return 0;
-    const json_t *stable = json_object_get(json_object_get(json, "predicted"), "stable");
+    const json_t *stable = object_at(json, "predicted.stable");
     if (stable && read_offer(pass, stable, &ret[count]))
         count++;
     if (read_offer(pass, json, &ret[count]))
@@ -157,10 +156,8 @@ void planning_wait(struct pass *pass, const char *reason, const char *message)
 
 void planning_wait_for_planner(struct pass *pass, const char *message)
 {
-    const json_t *before = pass_present(pass, "PlanFeasible");
-    const char *status = json_string_value(json_object_get(before, "status"));
     /* A job that waits keeps saying what is missing until the planner says otherwise. */
-    if (!status || strcmp(status, "False"))
+    if (strcmp(object_condition(pass->snapshot->job, "PlanFeasible"), "False"))
         pass_set(pass, "PlanFeasible", "Unknown", "Planning", message);
     pass_set(pass, "Placed", "False", "NoPlan", "there is no plan that could be placed");
     pass_set(pass, "Running", "False", "NoPlan", "there is no plan that could run");
@@ -323,9 +320,8 @@ static void show_plan(struct pass *pass, const struct het_plan *plan)
 static bool is_shown_long_enough(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
-    const json_t *status = json_object_get(snapshot->job, "status");
     int64_t due = pass->decision->memory.input_changed_ms + snapshot->spec.debounce_ms;
-    if (!json_object_get(status, "candidate") || planning_is_answered(pass) ||
+    if (!object_at(snapshot->job, "status.candidate") || planning_is_answered(pass) ||
         snapshot->now_ms >= due)
         return true;
     pass_requeue_at(pass, due);

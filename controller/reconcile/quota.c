@@ -1,5 +1,6 @@
 #include "controller/reconcile/quota.h"
 
+#include "controller/object.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/planning.h"
 #include "controller/reconcile/restart.h"
@@ -191,10 +192,8 @@ static void report_generation(struct pass *pass)
 /* A job that was evicted says so until it has pods again. */
 static bool still_says_evicted(const struct pass *pass)
 {
-    const json_t *before = pass_present(pass, "QuotaReserved");
-    const char *status = json_string_value(json_object_get(before, "status"));
-    return pass->current && !strcmp(pass->current->retired, EVICTED) && status &&
-           !strcmp(status, "False");
+    return pass->current && !strcmp(pass->current->retired, EVICTED) &&
+           !strcmp(object_condition(pass->snapshot->job, "QuotaReserved"), "False");
 }
 
 static bool is_reported(const struct pass *pass)

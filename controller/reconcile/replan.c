@@ -112,13 +112,11 @@ static bool is_too_early(struct pass *pass)
 /* ---- what it would cost ---- */
 
 /* Seconds until the job's deadline; HUGE_VAL: it has none. */
-static double remaining_s(const struct snapshot *snapshot)
+static double remaining_s(const struct pass *pass)
 {
-    const json_t *status = json_object_get(snapshot->job, "status");
+    const struct snapshot *snapshot = pass->snapshot;
     int64_t start_ms;
-    if (!snapshot->spec.deadline_ms ||
-        timestamp_parse(json_string_value(json_object_get(status, "startTime")),
-                        &start_ms) < 0)
+    if (!snapshot->spec.deadline_ms || !pass_time(pass, "status.startTime", &start_ms))
         return HUGE_VAL;
     return (double)(start_ms + snapshot->spec.deadline_ms - snapshot->wall_ms) / 1000;
 }
@@ -126,23 +124,17 @@ static double remaining_s(const struct snapshot *snapshot)
 /* Seconds that the last start took, or what one is reckoned with. */
 static double restart_s(const struct snapshot *snapshot)
 {
-    const json_t *start =
-        json_object_get(json_object_get(snapshot->job, "status"), "lastStart");
-    const json_t *seconds = json_object_get(start, "seconds");
+    const json_t *seconds = object_at(snapshot->job, "status.lastStart.seconds");
     return seconds ? json_number_value(seconds) : REPLAN_RULE_RESTART_S;
 }
 
 /* Since when the present plan's pods run. */
-static double running_s(const struct snapshot *snapshot)
+static double running_s(const struct pass *pass)
 {
-    const json_t *running = object_find_condition(snapshot->job, "Running");
-    int64_t since_ms;
-    if (!object_condition_is_true(snapshot->job, "Running") ||
-        timestamp_parse(json_string_value(json_object_get(running, "lastTransitionTime")),
-                        &since_ms) < 0 ||
-        since_ms > snapshot->wall_ms)
+    int64_t since_ms, now_ms = pass->snapshot->wall_ms;
+    if (!pass_runs_since(pass, &since_ms) || since_ms > now_ms)
         return 0;
-    return (double)(snapshot->wall_ms - since_ms) / 1000;
+    return (double)(now_ms - since_ms) / 1000;
 }
 
 static struct replan_rule_verdict judge(const struct pass *pass,
@@ -163,7 +155,7 @@ static struct replan_rule_verdict judge(const struct pass *pass,
         .candidate_s = predicted->iteration_s,
         .min_improvement = (double)spec->min_improvement_percent / 100,
         .amortization_s = (double)spec->amortization_ms / 1000,
-        .remaining_s = remaining_s(snapshot),
+        .remaining_s = remaining_s(pass),
         .checkpoint_s = !is_asked          ? 0
                         : write_s < most_s ? write_s
                                            : most_s,
@@ -171,7 +163,7 @@ static struct replan_rule_verdict judge(const struct pass *pass,
         .migration_s = offer->migration_s,
         .lost_work_s = replan_rule_lost_work_s(
             spec->hook_method == HOOK_HTTP, is_asked,
-            (double)spec->checkpoint_interval_ms / 1000, running_s(snapshot)),
+            (double)spec->checkpoint_interval_ms / 1000, running_s(pass)),
     };
     return replan_rule_judge(&input);
 }
@@ -225,11 +217,9 @@ static void explain_no_better_plan(struct pass *pass)
 static bool was_weighed(const struct pass *pass, const char *hash, const char *result)
 {
     const struct snapshot *snapshot = pass->snapshot;
-    const json_t *decision =
-        json_object_get(json_object_get(snapshot->job, "status"), "lastReplanDecision");
-    const char *last = json_string_value(json_object_get(decision, "result"));
-    const char *before = json_string_value(json_object_get(decision, "candidateHash"));
-    return last && before && !strcmp(last, result) && !strcmp(before, hash) &&
+    const json_t *decision = object_at(snapshot->job, "status.lastReplanDecision");
+    return !strcmp(object_text(decision, "result"), result) &&
+           !strcmp(object_text(decision, "candidateHash"), hash) &&
            snapshot->memory.considered_digest == snapshot->memory.answer.digest &&
            snapshot->memory.considered_generation == snapshot->spec.generation;
 }
@@ -238,9 +228,8 @@ static bool was_weighed(const struct pass *pass, const char *hash, const char *r
 static void stay_rejected(struct pass *pass)
 {
     const char *stale = candidate_stale_approval(pass, NULL);
-    const char *reason =
-        json_string_value(json_object_get(pass_present(pass, "PlanOutdated"), "reason"));
-    if (*stale && reason)
+    const char *reason = object_text(pass_present(pass, "PlanOutdated"), "reason");
+    if (*stale && *reason)
         pass_set(pass, "PlanOutdated", "False", reason,
                  pass_text(pass, "no better plan is known%s", stale));
 }

@@ -1,13 +1,14 @@
 #include "controller/reconcile/resharding.h"
 
+#include "controller/object.h"
+
 #include <string.h>
 
 /* Whether there may be a checkpoint that not every plan can load. */
 static bool is_bound(const struct pass *pass)
 {
-    const json_t *status = json_object_get(pass->snapshot->job, "status");
     return pass->snapshot->spec.resharding != RESHARDING_ANY && pass->current &&
-           pass->current->plan && json_object_get(status, "startTime");
+           pass->current->plan && object_at(pass->snapshot->job, "status.startTime");
 }
 
 bool resharding_is_fixed(const struct pass *pass)

@@ -20,15 +20,13 @@
 /* When the container of a failed pod ended; the present if the kubelet did not say. */
 static int64_t ended_wall_ms(const struct pass *pass, const struct snapshot_pod *pod)
 {
-    const json_t *list =
-        json_object_get(json_object_get(pod->object, "status"), "containerStatuses");
+    const json_t *list = object_at(pod->object, "status.containerStatuses");
     int64_t last = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *ended = json_object_get(
-            json_object_get(json_array_get(list, i), "state"), "terminated");
         int64_t ended_ms;
-        if (!timestamp_parse(json_string_value(json_object_get(ended, "finishedAt")),
-                             &ended_ms) &&
+        if (!timestamp_parse(
+                object_text(json_array_get(list, i), "state.terminated.finishedAt"),
+                &ended_ms) &&
             ended_ms > last)
             last = ended_ms;
     }
@@ -39,19 +37,18 @@ static int64_t ended_wall_ms(const struct pass *pass, const struct snapshot_pod 
  * nobody did; INT64_MIN: at a time that nobody noted. */
 static int64_t disturbed_wall_ms(const struct snapshot_pod *pod)
 {
-    const json_t *metadata = json_object_get(pod->object, "metadata");
     int64_t disrupted_ms = INT64_MAX, deleted_ms = INT64_MAX;
     if (pod->is_disrupted &&
-        timestamp_parse(json_string_value(json_object_get(
-                            object_find_condition(pod->object, "DisruptionTarget"),
-                            "lastTransitionTime")),
-                        &disrupted_ms) < 0)
+        timestamp_parse(
+            object_text(object_find_condition(pod->object, "DisruptionTarget"),
+                        "lastTransitionTime"),
+            &disrupted_ms) < 0)
         disrupted_ms = INT64_MIN;
     if (pod->is_deleting &&
-        timestamp_parse(json_string_value(json_object_get(metadata, "deletionTimestamp")),
+        timestamp_parse(object_text(pod->object, "metadata.deletionTimestamp"),
                         &deleted_ms) == 0)
-        deleted_ms -= 1000 * json_integer_value(
-                                 json_object_get(metadata, "deletionGracePeriodSeconds"));
+        deleted_ms -=
+            1000 * object_integer(pod->object, "metadata.deletionGracePeriodSeconds", 0);
     return disrupted_ms < deleted_ms ? disrupted_ms : deleted_ms;
 }
 
@@ -186,13 +183,8 @@ static int64_t restart_backoff_ms(const struct pass *pass, int64_t restarts)
  */
 static bool ran_well(const struct pass *pass, int64_t wall_ms)
 {
-    const json_t *running = pass_present(pass, "Running");
     int64_t since_ms;
-    return pass_was_placed(pass) &&
-           object_condition_is_true(pass->snapshot->job, "Running") &&
-           !timestamp_parse(
-               json_string_value(json_object_get(running, "lastTransitionTime")),
-               &since_ms) &&
+    return pass_was_placed(pass) && pass_runs_since(pass, &since_ms) &&
            wall_ms - since_ms >= pass->snapshot->spec.reset_after_ms;
 }
 
