@@ -141,21 +141,13 @@ static int64_t overtaken_until_wall_ms(const struct pass *pass)
     return is_overtaken ? current->created_wall_ms + CLAIM_PAUSE_MS : 0;
 }
 
-static bool is_over(struct pass *pass, int64_t until_wall_ms)
-{
-    int64_t left = until_wall_ms - pass->snapshot->wall_ms;
-    if (left > 0)
-        pass_requeue_at(pass, pass->snapshot->now_ms + left);
-    return left <= 0;
-}
-
 /* A claim that was given up is not laid again at once; and nobody is disturbed for pods
  * that the API server has refused, unless they are others now. */
 static bool is_pausing(struct pass *pass)
 {
     if (pass->current && !strcmp(pass->current->retired, REFUSED))
         return pass->current->pod_digest == pass->snapshot->pod_digest;
-    if (!is_over(pass, overtaken_until_wall_ms(pass)))
+    if (!pass_has_come_wall(pass, overtaken_until_wall_ms(pass)))
         return true;
     if (!is_given_up(pass))
         return false;
@@ -164,7 +156,7 @@ static bool is_pausing(struct pass *pass)
         pause_ms *= 2;
     if (pause_ms > CLAIM_PAUSE_MAX_MS)
         pause_ms = CLAIM_PAUSE_MAX_MS;
-    return !is_over(pass, pass->current->claim_until_wall_ms + pause_ms);
+    return !pass_has_come_wall(pass, pass->current->claim_until_wall_ms + pause_ms);
 }
 
 /* Jobs of the same priority may be asked once their own rules allow them a move. */
@@ -221,10 +213,8 @@ enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t resta
         if (answer->kind == ANSWER_REFUSED)
             return CLAIM_NOTHING;
         bool is_broken = answer->kind == ANSWER_FAILED;
-        if (is_broken && snapshot->now_ms < retry_ms) {
-            pass_requeue_at(pass, retry_ms);
+        if (is_broken && !pass_has_come(pass, retry_ms))
             return CLAIM_NOTHING;
-        }
         next = is_broken ? i : i + 1;
     }
     if (next < rung_count) {
@@ -252,11 +242,9 @@ static bool lacks_gpus(const struct pass *pass)
 
 bool claim_is_waiting(struct pass *pass)
 {
-    const struct snapshot *snapshot = pass->snapshot;
     if (!pass->current->claim_until_wall_ms || *pass->current->retired ||
         !lacks_gpus(pass))
         return false;
-    int64_t wait = pass->current->claim_until_wall_ms - snapshot->wall_ms;
     const char *message = pass_text(
         pass, "generation %" PRId64 " waits for GPUs that other jobs are giving up",
         pass->current->generation);
@@ -264,10 +252,8 @@ bool claim_is_waiting(struct pass *pass)
     pass_set(pass, "Running", "False", "WaitingForPreempted", message);
     pass->facts.holds_gpus = false;
     pass->decision->summary = message;
-    if (wait > 0) {
-        pass_requeue_at(pass, snapshot->now_ms + wait);
+    if (!pass_has_come_wall(pass, pass->current->claim_until_wall_ms))
         return true;
-    }
     generation_stop(pass, GIVEN_UP);
     pass_event(pass, PHASE_EVENTS, true, GIVEN_UP, "Plan",
                "the GPUs that were claimed did not come free in time");

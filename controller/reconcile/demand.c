@@ -155,11 +155,8 @@ static void take_demand(struct pass *pass, const struct het_plan *plan)
 /* Whether the cluster has changed a moment ago: it may do so again. */
 static bool is_restless(struct pass *pass)
 {
-    const struct snapshot *snapshot = pass->snapshot;
-    int64_t due = pass->decision->memory.input_changed_ms + snapshot->spec.debounce_ms;
-    if (snapshot->now_ms < due)
-        pass_requeue_at(pass, due);
-    return snapshot->now_ms < due;
+    return !pass_has_come(pass, pass->decision->memory.input_changed_ms +
+                                    pass->snapshot->spec.debounce_ms);
 }
 
 void demand_seek(struct pass *pass, uint64_t asked)

@@ -10,8 +10,7 @@
 static bool is_on_dead_node(const struct pass *pass, const struct snapshot_pod *pod)
 {
     const struct capacity_node *node = pass_find_node(pass->snapshot, pod->node);
-    return pod->is_on_lost_node ||
-           (node && node->unusable && !strcmp(node->unusable, "NotReady"));
+    return pod->is_on_lost_node || (node && places_is_silent(node));
 }
 
 /* Whether every pod of the generation runs. */
@@ -148,13 +147,12 @@ static bool is_answered(struct pass *pass, const struct snapshot_plan *plan)
     if (take_answer(pass, plan))
         return true;
     int64_t due = due_ms(pass, plan);
-    if (snapshot->now_ms >= due) {
+    if (pass_has_come(pass, due)) {
         fail(pass, plan, "CheckpointTimedOut",
              pass_text(pass, "generation %" PRId64 " has written no checkpoint in time",
                        plan->generation));
         return true;
     }
-    pass_requeue_at(pass, due);
     keep_hook(pass, plan, due);
     return false;
 }

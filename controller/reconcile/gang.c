@@ -239,17 +239,12 @@ static void give_up(struct pass *pass, size_t placed)
 /* True if the pods of the generation have waited for their nodes too long. */
 static bool is_out_of_time(struct pass *pass)
 {
-    const struct snapshot *snapshot = pass->snapshot;
+    int64_t released_ms = pass->current->released_wall_ms;
     size_t placed = pass_count_pods(pass, pod_is_placed);
-    if (placed == pass->current->rank_node_count || !pass->current->released_wall_ms ||
-        pass_was_placed(pass))
+    if (placed == pass->current->rank_node_count || !released_ms ||
+        pass_was_placed(pass) ||
+        !pass_has_come_wall(pass, released_ms + pass->snapshot->spec.gang_timeout_ms))
         return false;
-    int64_t left = pass->current->released_wall_ms + snapshot->spec.gang_timeout_ms -
-                   snapshot->wall_ms;
-    if (left > 0) {
-        pass_requeue_at(pass, snapshot->now_ms + left);
-        return false;
-    }
     give_up(pass, placed);
     return true;
 }

@@ -2,6 +2,7 @@
 
 #include "controller/object.h"
 #include "controller/reconcile/drain.h"
+#include "controller/reconcile/places.h"
 #include "controller/replan_rule.h"
 #include "controller/timestamp.h"
 
@@ -95,13 +96,9 @@ static void delete_pod(struct pass *pass, const struct snapshot_pod *pod, int64_
 {
     const struct capacity_node *node = pass_find_node(pass->snapshot, pod->node);
     bool is_dead = pod->is_on_lost_node;
-    if (node && node->unusable && !strcmp(node->unusable, "NotReady")) {
-        int64_t until = node->unusable_since_ms +
-                        pass->snapshot->spec.node_failure_grace_ms;
-        is_dead = is_dead || pass->snapshot->now_ms >= until;
-        if (!is_dead)
-            pass_requeue_at(pass, until);
-    }
+    if (!is_dead && node && places_is_silent(node))
+        is_dead = pass_has_come(pass, node->unusable_since_ms +
+                                          pass->snapshot->spec.node_failure_grace_ms);
     /* Nobody will confirm the end of a pod on a dead node: without grace, and again if a
      * graceful deletion is on its way already. More than that nobody can do: what is left
      * then waits for somebody's finalizer. */

@@ -91,22 +91,12 @@ void life_fail(struct pass *pass, const char *reason, const char *message)
     pass->decision->summary = message;
 }
 
-/* Whether `wall_ms` has come; if not, the job is looked at again when it does. */
-static bool has_come(struct pass *pass, int64_t wall_ms)
-{
-    const struct snapshot *snapshot = pass->snapshot;
-    int64_t left = wall_ms - snapshot->wall_ms;
-    if (left > 0)
-        pass_requeue_at(pass, snapshot->now_ms + left);
-    return left <= 0;
-}
-
 bool life_is_past_deadline(struct pass *pass)
 {
     int64_t deadline_ms = pass->snapshot->spec.deadline_ms;
     int64_t started_ms;
     if (!deadline_ms || !pass_time(pass, "status.startTime", &started_ms) ||
-        !has_come(pass, started_ms + deadline_ms))
+        !pass_has_come_wall(pass, started_ms + deadline_ms))
         return false;
     life_fail(pass, "DeadlineExceeded",
               pass_text(pass,
@@ -121,7 +111,7 @@ void life_clean_finished(struct pass *pass)
     const struct job_spec *spec = &snapshot->spec;
     int64_t ended_ms;
     if (spec->ttl_ms >= 0 && pass_time(pass, "status.completionTime", &ended_ms) &&
-        has_come(pass, ended_ms + spec->ttl_ms)) {
+        pass_has_come_wall(pass, ended_ms + spec->ttl_ms)) {
         pass_delete(pass, PHASE_DELETE, &kube_job, spec->name, spec->uid, -1);
         pass->decision->summary = "finished, and its time to live is over";
         return;

@@ -103,6 +103,20 @@ void pass_requeue_at(struct pass *pass, int64_t at_ms)
         pass->decision->requeue_ms = at_ms;
 }
 
+bool pass_has_come(struct pass *pass, int64_t at_ms)
+{
+    if (pass->snapshot->now_ms >= at_ms)
+        return true;
+    pass_requeue_at(pass, at_ms);
+    return false;
+}
+
+bool pass_has_come_wall(struct pass *pass, int64_t at_wall_ms)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    return pass_has_come(pass, snapshot->now_ms + at_wall_ms - snapshot->wall_ms);
+}
+
 /* An Event about the job. Its name is made of what it says, about which generation, in
  * which ten minutes: a decision that is taken again writes no second event. */
 void pass_event(struct pass *pass, int phase, bool is_warning, const char *reason,

@@ -60,6 +60,10 @@ void pass_annotate(struct pass *pass, int phase, const struct kube_resource *res
                    const json_t *object, const char *key, const char *value);
 /* The job is looked at again at `at_ms` at the latest. */
 void pass_requeue_at(struct pass *pass, int64_t at_ms);
+/* Whether a time has come, monotonic or since 1970; else the job is looked at again when
+ * it does. */
+bool pass_has_come(struct pass *pass, int64_t at_ms);
+bool pass_has_come_wall(struct pass *pass, int64_t at_wall_ms);
 /* An Event about the job. Its name is made of what it says, about which generation, in
  * which ten minutes: a decision that is taken again writes no second event. */
 void pass_event(struct pass *pass, int phase, bool is_warning, const char *reason,

@@ -28,6 +28,11 @@ static const struct {
     { "cloud.google.com/impending-node-termination", 30000 },
 };
 
+bool places_is_silent(const struct capacity_node *node)
+{
+    return node->unusable && !strcmp(node->unusable, "NotReady");
+}
+
 int64_t places_leaving_at_ms(const struct capacity_node *node)
 {
     for (size_t i = 0; i < sizeof spot_notices / sizeof *spot_notices; i++)
@@ -49,11 +54,8 @@ static bool is_claim_met(struct pass *pass)
     const struct snapshot *snapshot = pass->snapshot;
     if (!snapshot->claimed_by || sharing_must_yield(snapshot))
         return snapshot->claimed_by != NULL;
-    int64_t wait = pass->current->created_wall_ms + snapshot->spec.cooldown_ms -
-                   snapshot->wall_ms;
-    if (wait > 0)
-        pass_requeue_at(pass, snapshot->now_ms + wait);
-    return wait <= 0;
+    return pass_has_come_wall(pass, pass->current->created_wall_ms +
+                                        snapshot->spec.cooldown_ms);
 }
 
 /* Whether one place of the current plan can still be used. An unusable node is tolerated
@@ -70,7 +72,7 @@ static void check_place(struct pass *pass, size_t index)
              pass_text(pass, "node %s is gone", place->node_name));
         return;
     }
-    bool is_silent = node->unusable && !strcmp(node->unusable, "NotReady");
+    bool is_silent = places_is_silent(node);
     if (node->leaving_by && !is_silent) {
         bool is_spot = places_leaving_at_ms(node) != INT64_MAX;
         pass->is_leaving = true;
@@ -79,15 +81,13 @@ static void check_place(struct pass *pass, size_t index)
         return;
     }
     if (node->unusable) {
-        int64_t until = node->unusable_since_ms + snapshot->spec.node_failure_grace_ms;
-        if (snapshot->now_ms < until) {
-            pass_requeue_at(pass, until);
+        if (!pass_has_come(pass, node->unusable_since_ms +
+                                     snapshot->spec.node_failure_grace_ms)) {
             pass->is_suspect = true;
             return;
         }
-        bool is_dead = !strcmp(node->unusable, "NotReady");
-        lose(pass, is_dead ? "NodeNotReady" : "NodeUnusable",
-             !is_dead && is_bound(pass, index),
+        lose(pass, is_silent ? "NodeNotReady" : "NodeUnusable",
+             !is_silent && is_bound(pass, index),
              pass_text(pass, "node %s is %s", place->node_name, node->unusable));
         return;
     }

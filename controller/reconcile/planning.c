@@ -16,6 +16,11 @@
 /* A planner that broke is asked again after 1 s * 2^failures, at most this. */
 #define PLANNER_BACKOFF_MAX_MS ((int64_t)300000)
 
+int64_t planning_quiet_ms(const struct job_spec *spec)
+{
+    return spec->debounce_ms < LOSS_DEBOUNCE_MS ? spec->debounce_ms : LOSS_DEBOUNCE_MS;
+}
+
 /* ---- the planner ---- */
 
 bool planning_is_answered(const struct pass *pass)
@@ -64,13 +69,9 @@ bool planning_ask(struct pass *pass)
     const struct job_memory *memory = &snapshot->memory;
     if (memory->is_planning)
         return false;
-    if (memory->answer.kind == ANSWER_FAILED && planning_is_answered(pass)) {
-        int64_t retry = planner_retry_ms(memory);
-        if (snapshot->now_ms < retry) {
-            pass_requeue_at(pass, retry);
-            return false;
-        }
-    }
+    if (memory->answer.kind == ANSWER_FAILED && planning_is_answered(pass) &&
+        !pass_has_come(pass, planner_retry_ms(memory)))
+        return false;
     json_t *question = desired_question(snapshot);
     if (!question)
         return true;
@@ -189,9 +190,8 @@ bool planning_wait_for_refused(struct pass *pass)
     int64_t wait = (int64_t)500 << doublings;
     int64_t due = memory->refused_ms +
                   (wait < PLANNER_BACKOFF_MAX_MS ? wait : PLANNER_BACKOFF_MAX_MS);
-    if (snapshot->now_ms >= due)
+    if (pass_has_come(pass, due))
         return false;
-    pass_requeue_at(pass, due);
     pass->decision->is_unanswered = false;
     if (pass->current)
         generation_stop(pass, "PodsRefused");
@@ -214,16 +214,10 @@ static bool is_settling(struct pass *pass)
     const struct job_memory *memory = &pass->decision->memory;
     if (snapshot->memory.answer.kind != ANSWER_NO_PLAN || planning_is_answered(pass))
         return false;
-    int64_t quiet = snapshot->spec.debounce_ms < LOSS_DEBOUNCE_MS
-                        ? snapshot->spec.debounce_ms
-                        : LOSS_DEBOUNCE_MS;
+    int64_t quiet = planning_quiet_ms(&snapshot->spec);
     int64_t due = memory->input_changed_ms + quiet;
     int64_t latest = memory->input_unsettled_ms + DEBOUNCES_AT_MOST * quiet;
-    if (due > latest)
-        due = latest;
-    if (snapshot->now_ms < due)
-        pass_requeue_at(pass, due);
-    return snapshot->now_ms < due;
+    return !pass_has_come(pass, due < latest ? due : latest);
 }
 
 /* Whether nothing fits what is free, and that is known. */
@@ -320,12 +314,9 @@ static void show_plan(struct pass *pass, const struct het_plan *plan)
 static bool is_shown_long_enough(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
-    int64_t due = pass->decision->memory.input_changed_ms + snapshot->spec.debounce_ms;
-    if (!object_at(snapshot->job, "status.candidate") || planning_is_answered(pass) ||
-        snapshot->now_ms >= due)
-        return true;
-    pass_requeue_at(pass, due);
-    return false;
+    return !object_at(snapshot->job, "status.candidate") || planning_is_answered(pass) ||
+           pass_has_come(pass, pass->decision->memory.input_changed_ms +
+                                   snapshot->spec.debounce_ms);
 }
 
 void planning_preview(struct pass *pass)

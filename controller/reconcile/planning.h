@@ -11,6 +11,8 @@
  */
 #define DEBOUNCES_AT_MOST 4
 
+/* LOSS_DEBOUNCE_MS, or debounceSeconds if that is less. */
+int64_t planning_quiet_ms(const struct job_spec *spec);
 /* Whether the planner's last answer is to the present input. */
 bool planning_is_answered(const struct pass *pass);
 /* Asks for a plan for the present input, unless it is asked for, answered, or just broke.

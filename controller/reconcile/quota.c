@@ -59,13 +59,8 @@ static void report_eviction(struct pass *pass, const struct snapshot_pod *pod)
  * what can be had is looked at when that has come to rest. */
 static bool has_settled(struct pass *pass)
 {
-    int64_t debounce = pass->snapshot->spec.debounce_ms;
-    int64_t quiet = debounce < LOSS_DEBOUNCE_MS ? debounce : LOSS_DEBOUNCE_MS;
-    int64_t due = pass->decision->memory.input_changed_ms + quiet;
-    if (pass->snapshot->now_ms >= due)
-        return true;
-    pass_requeue_at(pass, due);
-    return false;
+    return pass_has_come(pass, pass->decision->memory.input_changed_ms +
+                                   planning_quiet_ms(&pass->snapshot->spec));
 }
 
 bool quota_evicted(struct pass *pass)

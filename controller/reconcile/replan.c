@@ -104,9 +104,7 @@ static bool is_too_early(struct pass *pass)
         due = cool_ms > due ? cool_ms : due;
         due = cap_wall_ms && cap_ms > due ? cap_ms : due;
     }
-    if (snapshot->now_ms < due)
-        pass_requeue_at(pass, due);
-    return snapshot->now_ms < due;
+    return !pass_has_come(pass, due);
 }
 
 /* ---- what it would cost ---- */

@@ -210,12 +210,10 @@ static void restart_failed(struct pass *pass, const struct snapshot_pod *pod)
                   pass_text(pass, "%s after %" PRId64 " restarts", message, restarts));
         return;
     }
-    int64_t wait = ended_ms + restart_backoff_ms(pass, restarts) - snapshot->wall_ms;
-    if (wait <= 0) {
+    if (pass_has_come_wall(pass, ended_ms + restart_backoff_ms(pass, restarts))) {
         restart_generation(pass, "PodFailed", message, restarts + 1);
         return;
     }
-    pass_requeue_at(pass, snapshot->now_ms + wait);
     generation_retire(pass, "RestartBackOff", restarts);
     generation_delete_pods(pass);
     const char *next = pass_text(pass, "%s; restart %" PRId64 " of %" PRId64 " follows",
@@ -312,17 +310,13 @@ void restart_lost(struct pass *pass)
     const struct snapshot *snapshot = pass->snapshot;
     const struct job_spec *spec = &snapshot->spec;
     pass_set(pass, "PlanOutdated", "True", pass->lost_trigger, pass->lost_message);
-    int64_t quiet = spec->debounce_ms < LOSS_DEBOUNCE_MS ? spec->debounce_ms
-                                                         : LOSS_DEBOUNCE_MS;
     struct job_memory *memory = &pass->decision->memory;
     if (!memory->lost_since_ms)
         memory->lost_since_ms = snapshot->now_ms;
-    int64_t due = (memory->input_changed_ms < memory->lost_since_ms
-                       ? memory->input_changed_ms
-                       : memory->lost_since_ms) +
-                  quiet;
-    if (snapshot->now_ms < due) {
-        pass_requeue_at(pass, due);
+    int64_t since_ms = memory->input_changed_ms < memory->lost_since_ms
+                           ? memory->input_changed_ms
+                           : memory->lost_since_ms;
+    if (!pass_has_come(pass, since_ms + planning_quiet_ms(spec))) {
         pass->decision->is_unanswered = true;
         pass->decision->summary = pass_text(pass, "%s; settling", pass->lost_message);
         return;
