@@ -200,24 +200,13 @@ bool demand_is_sought(const struct pass *pass, uint64_t asked)
 
 /* ---- a job that runs ---- */
 
-/* GPUs of one type in the current plan; of all types for NULL. */
-static int64_t held_gpus(const struct pass *pass, const char *type)
-{
-    int64_t gpus = 0;
-    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
-        const struct het_rank_node *place = &pass->current->rank_nodes[i];
-        if (!type || !strcmp(place->type_name, type))
-            gpus += place->gpu_count;
-    }
-    return gpus;
-}
-
 static const char *main_type(const struct pass *pass)
 {
     const char *most = NULL;
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
         const char *type = pass->current->rank_nodes[i].type_name;
-        int64_t more = most ? held_gpus(pass, type) - held_gpus(pass, most) : 1;
+        int64_t more = most ? pass_count_gpus(pass, type) - pass_count_gpus(pass, most)
+                            : 1;
         if (more > 0 || (!more && strcmp(type, most) < 0))
             most = type;
     }
@@ -227,10 +216,8 @@ static const char *main_type(const struct pass *pass)
 /* What the spec lets the job use of the type. */
 static int64_t most_of_type(const struct job_spec *spec, const char *type)
 {
-    for (size_t i = 0; i < spec->gpu_type_count; i++)
-        if (!strcmp(spec->gpu_types[i].name, type) && spec->gpu_types[i].max_gpus)
-            return spec->gpu_types[i].max_gpus;
-    return INT64_MAX;
+    const struct job_gpu_type *rule = job_spec_find_gpu_type(spec, type);
+    return rule && rule->max_gpus ? rule->max_gpus : INT64_MAX;
 }
 
 void demand_growth(struct pass *pass)
@@ -243,7 +230,7 @@ void demand_growth(struct pass *pass)
         return;
     /* What the job may plan with: its own GPUs and free ones. */
     int64_t gpus = spec->max_gpus - sharing_free(snapshot);
-    int64_t of_type = most_of_type(spec, type) - held_gpus(pass, type);
+    int64_t of_type = most_of_type(spec, type) - pass_count_gpus(pass, type);
     gpus = gpus < of_type ? gpus : of_type;
     if (gpus > 0)
         add_demand(pass, type, gpus);

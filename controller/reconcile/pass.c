@@ -268,6 +268,17 @@ size_t pass_missing_pods(const struct pass *pass)
     return count;
 }
 
+int64_t pass_count_gpus(const struct pass *pass, const char *type)
+{
+    int64_t gpus = 0;
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        const struct het_rank_node *place = &pass->current->rank_nodes[i];
+        if (!type || !strcmp(place->type_name, type))
+            gpus += place->gpu_count;
+    }
+    return gpus;
+}
+
 bool pod_has_succeeded(const struct snapshot_pod *pod)
 {
     return pod->phase == POD_SUCCEEDED;

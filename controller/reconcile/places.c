@@ -111,31 +111,11 @@ static void check_place(struct pass *pass, size_t index)
     }
 }
 
-/* GPUs of one type in the current plan; of all types for NULL. */
-static int64_t count_gpus(const struct pass *pass, const char *type)
-{
-    int64_t gpus = 0;
-    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
-        const struct het_rank_node *place = &pass->current->rank_nodes[i];
-        if (!type || !strcmp(place->type_name, type))
-            gpus += place->gpu_count;
-    }
-    return gpus;
-}
-
-static const struct job_gpu_type *find_rule(const struct job_spec *spec, const char *type)
-{
-    for (size_t i = 0; i < spec->gpu_type_count; i++)
-        if (!strcmp(spec->gpu_types[i].name, type))
-            return &spec->gpu_types[i];
-    return NULL;
-}
-
 /* Whether the spec has come to forbid what the plan uses. */
 static void check_limits(struct pass *pass)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
-    int64_t gpus = count_gpus(pass, NULL);
+    int64_t gpus = pass_count_gpus(pass, NULL);
     if (spec->max_gpus && gpus > spec->max_gpus)
         lose(pass, "SpecChanged", true,
              pass_text(pass,
@@ -144,18 +124,18 @@ static void check_limits(struct pass *pass)
                        gpus, spec->max_gpus));
     for (size_t i = 0; spec->gpu_type_count && i < pass->current->rank_node_count; i++) {
         const char *type = pass->current->rank_nodes[i].type_name;
-        const struct job_gpu_type *rule = find_rule(spec, type);
+        const struct job_gpu_type *rule = job_spec_find_gpu_type(spec, type);
         if (!rule)
             lose(pass, "SpecChanged", true,
                  pass_text(pass,
                            "the plan uses %s, spec.resources.gpuTypes does not name it",
                            type));
-        else if (rule->max_gpus && count_gpus(pass, type) > rule->max_gpus)
+        else if (rule->max_gpus && pass_count_gpus(pass, type) > rule->max_gpus)
             lose(pass, "SpecChanged", true,
                  pass_text(pass,
                            "the plan uses %" PRId64 " %s, spec.resources.gpuTypes allows "
                            "%" PRId64,
-                           count_gpus(pass, type), type, rule->max_gpus));
+                           pass_count_gpus(pass, type), type, rule->max_gpus));
     }
 }
 

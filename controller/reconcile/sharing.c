@@ -6,10 +6,7 @@
 
 static bool is_allowed_type(const struct job_spec *spec, const char *type)
 {
-    for (size_t i = 0; i < spec->gpu_type_count; i++)
-        if (!strcmp(spec->gpu_types[i].name, type))
-            return true;
-    return !spec->gpu_type_count;
+    return !spec->gpu_type_count || job_spec_find_gpu_type(spec, type);
 }
 
 static size_t find_node(const struct capacity_node *nodes, size_t count, const char *name)
