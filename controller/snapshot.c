@@ -251,6 +251,23 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
 
 /* ---- nodes ---- */
 
+const struct capacity_node *snapshot_find_node(const struct snapshot *snapshot,
+                                               const char *name)
+{
+    size_t low = 0, high = snapshot->node_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(snapshot->nodes[middle].name, name);
+        if (!order)
+            return &snapshot->nodes[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
 /* Whether `list` ("a,b,c") names `node`. */
 static bool names_node(const char *list, const char *node)
 {
@@ -448,8 +465,8 @@ static uint64_t digest_pods(const struct job_spec *spec)
 
 /* Notes what this job's own claim is on, on the nodes. */
 static void take_own_claim(struct het_arena *arena, const struct capacity *capacity,
-                           struct snapshot_plan *plan, struct capacity_node *nodes,
-                           size_t node_count)
+                           const struct snapshot *snapshot, struct snapshot_plan *plan,
+                           struct capacity_node *nodes)
 {
     struct claim claim = { 0 };
     if (!peers_read_claim(arena, plan->config_map, &claim))
@@ -459,10 +476,12 @@ static void take_own_claim(struct het_arena *arena, const struct capacity *capac
     for (size_t i = 0; i < claim.victim_count; i++) {
         struct capacity_share *shares;
         size_t count = capacity_holdings(capacity, arena, claim.victims[i], &shares);
-        for (size_t k = 0; k < count; k++)
-            for (size_t n = 0; n < node_count; n++)
-                if (!strcmp(nodes[n].name, shares[k].node))
-                    nodes[n].claimed += shares[k].gpus;
+        for (size_t k = 0; k < count; k++) {
+            const struct capacity_node *node =
+                snapshot_find_node(snapshot, shares[k].node);
+            if (node)
+                nodes[node - snapshot->nodes].claimed += shares[k].gpus;
+        }
     }
 }
 
@@ -550,9 +569,8 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
     snapshot.input_parts = read_parts(&snapshot, sources->hardware_digest);
     snapshot.input_digest = digest_nodes(&snapshot, snapshot.spec_digest);
     if (snapshot.plan_count)
-        take_own_claim(arena, sources->capacity,
-                       (struct snapshot_plan *)(uintptr_t)&snapshot.plans[0], nodes,
-                       snapshot.node_count);
+        take_own_claim(arena, sources->capacity, &snapshot,
+                       (struct snapshot_plan *)(uintptr_t)&snapshot.plans[0], nodes);
     take_others(arena, sources, key, &snapshot);
     *ret = snapshot;
     return true;

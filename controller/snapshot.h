@@ -138,7 +138,7 @@ struct snapshot {
     const struct snapshot_pod *pods; /* all our pods, by (generation, index) */
     size_t pod_count;
     const json_t *service;             /* NULL: not there; may be somebody else's */
-    const struct capacity_node *nodes; /* of their GPUs, what the quota allows */
+    const struct capacity_node *nodes; /* by name; of their GPUs, what the quota allows */
     size_t node_count;
     struct kueue_quota quota;
     int64_t avoided_until_wall_ms; /* some nodes are left out until then; 0: none is */
@@ -194,6 +194,9 @@ bool snapshot_read_spec(struct het_arena *arena, struct snapshot *snapshot);
  * that cannot be read. */
 void snapshot_read_plan(struct het_arena *arena, struct snapshot_plan *plan);
 
+/* The node of that name; NULL if there is none. */
+const struct capacity_node *snapshot_find_node(const struct snapshot *snapshot,
+                                               const char *name);
 /* Whether the job is over: condition Complete or Failed is True. */
 bool snapshot_job_is_finished(const json_t *job);
 /* FNV-1a over bytes, chained through `digest` (start with 0). */

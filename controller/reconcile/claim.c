@@ -232,7 +232,7 @@ static bool lacks_gpus(const struct pass *pass)
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
         const struct het_rank_node *place = &pass->current->rank_nodes[i];
         const struct capacity_node *node =
-            pass_find_node(pass->snapshot, place->node_name);
+            snapshot_find_node(pass->snapshot, place->node_name);
         bool is_out = pass->pods[i] && !pass->pods[i]->is_gated;
         if (!is_out && node && node->free < place->gpu_count)
             return true;
@@ -273,7 +273,7 @@ static bool is_taken_from(const struct pass *pass)
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
         const struct het_rank_node *place = &pass->current->rank_nodes[i];
         const struct capacity_node *node =
-            pass_find_node(pass->snapshot, place->node_name);
+            snapshot_find_node(pass->snapshot, place->node_name);
         if (!pass->has_succeeded[i] && node && node->free < place->gpu_count)
             return true;
     }

@@ -9,7 +9,7 @@
 
 static bool is_on_dead_node(const struct pass *pass, const struct snapshot_pod *pod)
 {
-    const struct capacity_node *node = pass_find_node(pass->snapshot, pod->node);
+    const struct capacity_node *node = snapshot_find_node(pass->snapshot, pod->node);
     return pod->is_on_lost_node || (node && places_is_silent(node));
 }
 
@@ -50,7 +50,7 @@ static int64_t due_ms(const struct pass *pass, const struct snapshot_plan *plan)
     int64_t due = snapshot->now_ms + (left_ms < timeout_ms ? left_ms : timeout_ms);
     for (size_t i = 0; i < snapshot->pod_count; i++) {
         const struct snapshot_pod *pod = &snapshot->pods[i];
-        const struct capacity_node *node = pass_find_node(snapshot, pod->node);
+        const struct capacity_node *node = snapshot_find_node(snapshot, pod->node);
         if (pod->generation == plan->generation && node &&
             places_leaving_at_ms(node) < due)
             due = places_leaving_at_ms(node);

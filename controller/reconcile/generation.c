@@ -94,7 +94,7 @@ static bool is_record(const struct snapshot_pod *pod)
 
 static void delete_pod(struct pass *pass, const struct snapshot_pod *pod, int64_t grace_s)
 {
-    const struct capacity_node *node = pass_find_node(pass->snapshot, pod->node);
+    const struct capacity_node *node = snapshot_find_node(pass->snapshot, pod->node);
     bool is_dead = pod->is_on_lost_node;
     if (!is_dead && node && places_is_silent(node))
         is_dead = pass_has_come(pass, node->unusable_since_ms +

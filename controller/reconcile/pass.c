@@ -219,23 +219,6 @@ void pass_write_status(struct pass *pass, int phase)
 
 /* ---- what is there ---- */
 
-const struct capacity_node *pass_find_node(const struct snapshot *snapshot,
-                                           const char *name)
-{
-    size_t low = 0, high = snapshot->node_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(snapshot->nodes[middle].name, name);
-        if (!order)
-            return &snapshot->nodes[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
-}
-
 /* Pods of the current plan by index; a second one of an index cannot be (names). */
 void pass_index_pods(struct pass *pass)
 {

@@ -82,8 +82,6 @@ void pass_write_status(struct pass *pass, int phase);
 
 /* ---- what is there ---- */
 
-const struct capacity_node *pass_find_node(const struct snapshot *snapshot,
-                                           const char *name);
 /* Fills `pods` and `has_succeeded` for the current plan. */
 void pass_index_pods(struct pass *pass);
 /* Of the current plan: pods for which `holds`, and those that have succeeded, of which

@@ -64,7 +64,7 @@ static void check_place(struct pass *pass, size_t index)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const struct het_rank_node *place = &pass->current->rank_nodes[index];
-    const struct capacity_node *node = pass_find_node(snapshot, place->node_name);
+    const struct capacity_node *node = snapshot_find_node(snapshot, place->node_name);
     if (pass->has_succeeded[index])
         return; /* it needs its place no more */
     if (!node) {
@@ -153,7 +153,7 @@ bool places_fit(const struct pass *pass, const struct het_plan *plan)
     size_t count = het_plan_rank_nodes(pass->arena, plan, &places);
     for (size_t i = 0; i < count; i++) {
         const struct capacity_node *node =
-            pass_find_node(pass->snapshot, places[i].node_name);
+            snapshot_find_node(pass->snapshot, places[i].node_name);
         if (!node || node->free < places[i].gpu_count ||
             strcmp(node->type, places[i].type_name))
             return false;

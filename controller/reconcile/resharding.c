@@ -93,7 +93,7 @@ static const char **find_places(const struct pass *pass)
         names[i] = current->rank_nodes[i].node_name;
     for (size_t i = 0; i < count; i++) {
         const struct het_rank_node *place = &current->rank_nodes[i];
-        if (can_hold(pass_find_node(snapshot, place->node_name), place))
+        if (can_hold(snapshot_find_node(snapshot, place->node_name), place))
             continue;
         size_t k = 0;
         while (k < snapshot->node_count &&

@@ -292,7 +292,7 @@ static unsigned lost_change(const struct pass *pass)
     struct change_input after = { 0 };
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
         const struct capacity_node *node =
-            pass_find_node(pass->snapshot, pass->current->rank_nodes[i].node_name);
+            snapshot_find_node(pass->snapshot, pass->current->rank_nodes[i].node_name);
         if (node && node->unusable)
             change_add_node(&after, node->name, node->unusable, 0, 0);
     }

@@ -9,27 +9,10 @@ static bool is_allowed_type(const struct job_spec *spec, const char *type)
     return !spec->gpu_type_count || job_spec_find_gpu_type(spec, type);
 }
 
-static size_t find_node(const struct capacity_node *nodes, size_t count, const char *name)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(nodes[middle].name, name);
-        if (!order)
-            return middle;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return count;
-}
-
 static bool is_of_use(const struct snapshot *snapshot, const char *name)
 {
-    size_t at = find_node(snapshot->nodes, snapshot->node_count, name);
-    return at < snapshot->node_count && !snapshot->nodes[at].unusable &&
-           is_allowed_type(&snapshot->spec, snapshot->nodes[at].type);
+    const struct capacity_node *node = snapshot_find_node(snapshot, name);
+    return node && !node->unusable && is_allowed_type(&snapshot->spec, node->type);
 }
 
 int64_t sharing_free(const struct snapshot *snapshot)
@@ -111,11 +94,12 @@ const struct capacity_node *sharing_view(struct het_arena *arena,
         HET_ARENA_ARRAY(arena, struct capacity_node, snapshot->node_count);
     memcpy(nodes, snapshot->nodes, snapshot->node_count * sizeof *nodes);
     for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; !is_outdone(offers, count, i) && k < offers[i].share_count;
-             k++) {
+        if (is_outdone(offers, count, i))
+            continue;
+        for (size_t k = 0; k < offers[i].share_count; k++) {
             const struct capacity_share *share = &offers[i].shares[k];
             struct capacity_node *node =
-                &nodes[find_node(nodes, snapshot->node_count, share->node)];
+                &nodes[snapshot_find_node(snapshot, share->node) - snapshot->nodes];
             node->free += share->gpus;
             if (node->free > node->allocatable)
                 node->free = node->allocatable;
@@ -134,12 +118,13 @@ static struct sharing_offer cut(struct het_arena *arena, const struct snapshot *
     struct sharing_offer result = { .peer = offer->peer, .shares = shares };
     for (size_t k = 0; k < offer->share_count; k++) {
         struct capacity_share share = offer->shares[k];
-        size_t at = find_node(snapshot->nodes, snapshot->node_count, share.node);
-        if (share.gpus > missing[at])
-            share.gpus = missing[at];
+        int64_t *of_node =
+            &missing[snapshot_find_node(snapshot, share.node) - snapshot->nodes];
+        if (share.gpus > *of_node)
+            share.gpus = *of_node;
         if (share.gpus <= 0)
             continue;
-        missing[at] -= share.gpus;
+        *of_node -= share.gpus;
         result.usable += share.gpus;
         shares[result.share_count++] = share;
     }
@@ -155,9 +140,10 @@ size_t sharing_victims(struct het_arena *arena, const struct snapshot *snapshot,
     struct het_rank_node *places;
     size_t place_count = het_plan_rank_nodes(arena, plan, &places);
     for (size_t i = 0; i < place_count; i++) {
-        size_t at = find_node(snapshot->nodes, snapshot->node_count, places[i].node_name);
-        if (at < snapshot->node_count)
-            missing[at] = places[i].gpu_count - snapshot->nodes[at].free;
+        const struct capacity_node *node =
+            snapshot_find_node(snapshot, places[i].node_name);
+        if (node)
+            missing[node - snapshot->nodes] = places[i].gpu_count - node->free;
     }
     struct sharing_offer *victims = HET_ARENA_ARRAY(arena, struct sharing_offer, count);
     size_t victim_count = 0;
