@@ -70,7 +70,7 @@ static size_t list_rungs(const struct pass *pass, const struct sharing_offer *of
 
 static bool is_given_up(const struct pass *pass)
 {
-    return pass->current && !strcmp(pass->current->retired, GIVEN_UP);
+    return pass_was_retired_for(pass, GIVEN_UP);
 }
 
 /* Claims that this job has given up in a row until now. */
@@ -136,7 +136,7 @@ static int64_t overtaken_until_wall_ms(const struct pass *pass)
 {
     const struct snapshot_plan *current = pass->current;
     bool is_overtaken = current && current->claim_until_wall_ms &&
-                        (!strcmp(current->retired, PREEMPTED) ||
+                        (claim_has_stopped(pass) ||
                          (pass->lost_trigger && !strcmp(pass->lost_trigger, PREEMPTED)));
     return is_overtaken ? current->created_wall_ms + CLAIM_PAUSE_MS : 0;
 }
@@ -145,7 +145,7 @@ static int64_t overtaken_until_wall_ms(const struct pass *pass)
  * that the API server has refused, unless they are others now. */
 static bool is_pausing(struct pass *pass)
 {
-    if (pass->current && !strcmp(pass->current->retired, REFUSED))
+    if (pass_was_retired_for(pass, REFUSED))
         return pass->current->pod_digest == pass->snapshot->pod_digest;
     if (!pass_has_come_wall(pass, overtaken_until_wall_ms(pass)))
         return true;
@@ -248,8 +248,7 @@ bool claim_is_waiting(struct pass *pass)
     const char *message = pass_text(
         pass, "generation %" PRId64 " waits for GPUs that other jobs are giving up",
         pass->current->generation);
-    pass_set(pass, "Placed", "False", "WaitingForPreempted", message);
-    pass_set(pass, "Running", "False", "WaitingForPreempted", message);
+    pass_set_not_placed(pass, "WaitingForPreempted", message);
     pass->facts.holds_gpus = false;
     pass->decision->summary = message;
     if (!pass_has_come_wall(pass, pass->current->claim_until_wall_ms))
@@ -264,7 +263,7 @@ bool claim_is_waiting(struct pass *pass)
 
 bool claim_has_stopped(const struct pass *pass)
 {
-    return pass->current && !strcmp(pass->current->retired, PREEMPTED);
+    return pass_was_retired_for(pass, PREEMPTED);
 }
 
 /* Whether a node that the current plan uses has not all of its GPUs any more. */
@@ -289,8 +288,7 @@ bool claim_stops_refused(struct pass *pass)
     const char *message = "a job of higher priority has its GPUs, and no other plan is "
                           "made while the spec is refused";
     pass_set(pass, "PlanFeasible", "False", PREEMPTED, message);
-    pass_set(pass, "Placed", "False", PREEMPTED, message);
-    pass_set(pass, "Running", "False", PREEMPTED, message);
+    pass_set_not_placed(pass, PREEMPTED, message);
     pass->decision->summary = message;
     return true;
 }

@@ -231,8 +231,7 @@ static void give_up(struct pass *pass, size_t placed)
     pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_AVOID_UNTIL,
                   until);
     pass_event(pass, PHASE_EVENTS, true, "GangTimeout", "Place", message);
-    pass_set(pass, "Placed", "False", "GangTimeout", message);
-    pass_set(pass, "Running", "False", "GangTimeout", message);
+    pass_set_not_placed(pass, "GangTimeout", message);
     pass->decision->summary = message;
 }
 
@@ -253,8 +252,7 @@ static bool is_out_of_time(struct pass *pass)
 
 static bool wait_for(struct pass *pass, const char *reason, const char *message)
 {
-    pass_set(pass, "Placed", "False", reason, message);
-    pass_set(pass, "Running", "False", reason, message);
+    pass_set_not_placed(pass, reason, message);
     pass->decision->summary = message;
     return false;
 }

@@ -19,8 +19,7 @@ static void set_suspended(struct pass *pass, size_t ending)
              "nothing is planned while the job is suspended");
     pass_set(pass, "PlanOutdated", "Unknown", SUSPENDED,
              "nothing is planned while the job is suspended");
-    pass_set(pass, "Placed", "False", SUSPENDED, message);
-    pass_set(pass, "Running", "False", SUSPENDED, message);
+    pass_set_not_placed(pass, SUSPENDED, message);
     pass->decision->summary = pass_text(pass, "suspended: %s", message);
 }
 
@@ -44,7 +43,7 @@ void life_note_resumed(struct pass *pass)
 
 bool life_was_suspended(const struct pass *pass)
 {
-    return !strcmp(pass->current->retired, SUSPENDED);
+    return pass_was_retired_for(pass, SUSPENDED);
 }
 
 void life_resume(struct pass *pass)

@@ -156,6 +156,12 @@ void pass_set(struct pass *pass, const char *type, const char *status, const cha
     status_set(&pass->facts, type, status, reason, message);
 }
 
+void pass_set_not_placed(struct pass *pass, const char *reason, const char *message)
+{
+    pass_set(pass, "Placed", "False", reason, message);
+    pass_set(pass, "Running", "False", reason, message);
+}
+
 const json_t *pass_present(const struct pass *pass, const char *type)
 {
     return object_find_condition(pass->snapshot->job, type);
@@ -249,6 +255,11 @@ size_t pass_missing_pods(const struct pass *pass)
     for (size_t i = 0; i < pass->current->rank_node_count; i++)
         count += !pass->pods[i] && !pass->has_succeeded[i];
     return count;
+}
+
+bool pass_was_retired_for(const struct pass *pass, const char *why)
+{
+    return pass->current && !strcmp(pass->current->retired, why);
 }
 
 int64_t pass_count_gpus(const struct pass *pass, const char *type)

@@ -73,6 +73,8 @@ void pass_event(struct pass *pass, int phase, bool is_warning, const char *reaso
 
 void pass_set(struct pass *pass, const char *type, const char *status, const char *reason,
               const char *message);
+/* Placed and Running are False. */
+void pass_set_not_placed(struct pass *pass, const char *reason, const char *message);
 /* The condition as the job shows it now; NULL: not at all. */
 const json_t *pass_present(const struct pass *pass, const char *type);
 /* Writes `status`, which is taken. */
@@ -89,6 +91,8 @@ void pass_index_pods(struct pass *pass);
 size_t pass_count_pods(const struct pass *pass,
                        bool (*holds)(const struct snapshot_pod *));
 size_t pass_missing_pods(const struct pass *pass);
+/* Whether there is a current plan, and it was retired for `why`. */
+bool pass_was_retired_for(const struct pass *pass, const char *why);
 /* GPUs of one type in the current plan; of all types for NULL. */
 int64_t pass_count_gpus(const struct pass *pass, const char *type);
 bool pod_has_succeeded(const struct snapshot_pod *pod);

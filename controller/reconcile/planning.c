@@ -147,11 +147,16 @@ const struct het_plan *planning_answer(struct pass *pass)
 
 /* ---- waiting for a plan ---- */
 
+static void set_no_plan(struct pass *pass)
+{
+    pass_set(pass, "Placed", "False", "NoPlan", "there is no plan that could be placed");
+    pass_set(pass, "Running", "False", "NoPlan", "there is no plan that could run");
+}
+
 void planning_wait(struct pass *pass, const char *reason, const char *message)
 {
     pass_set(pass, "PlanFeasible", "False", reason, message);
-    pass_set(pass, "Placed", "False", "NoPlan", "there is no plan that could be placed");
-    pass_set(pass, "Running", "False", "NoPlan", "there is no plan that could run");
+    set_no_plan(pass);
     pass->decision->summary = pass_text(pass, "waiting: %s", message);
 }
 
@@ -160,8 +165,7 @@ void planning_wait_for_planner(struct pass *pass, const char *message)
     /* A job that waits keeps saying what is missing until the planner says otherwise. */
     if (strcmp(object_condition(pass->snapshot->job, "PlanFeasible"), "False"))
         pass_set(pass, "PlanFeasible", "Unknown", "Planning", message);
-    pass_set(pass, "Placed", "False", "NoPlan", "there is no plan that could be placed");
-    pass_set(pass, "Running", "False", "NoPlan", "there is no plan that could run");
+    set_no_plan(pass);
     pass->facts.demands_stand = true;
     pass->decision->summary = pass_text(pass, "%s", message);
 }
@@ -197,8 +201,7 @@ bool planning_wait_for_refused(struct pass *pass)
         generation_stop(pass, "PodsRefused");
     const char *message = pass_text(pass, "the API server refuses %s", memory->refusal);
     pass_set(pass, "PlanFeasible", "False", "PodsRefused", message);
-    pass_set(pass, "Placed", "False", "PodsRefused", message);
-    pass_set(pass, "Running", "False", "PodsRefused", message);
+    pass_set_not_placed(pass, "PodsRefused", message);
     pass->decision->summary = message;
     return true;
 }

@@ -50,8 +50,7 @@ static void report_eviction(struct pass *pass, const struct snapshot_pod *pod)
         pass, "generation %" PRId64 " was stopped by Kueue: %s",
         pass->current->generation, kueue_eviction_message(workload, pod->object));
     pass_set(pass, "QuotaReserved", "False", kueue_eviction_reason(workload), message);
-    pass_set(pass, "Placed", "False", EVICTED, message);
-    pass_set(pass, "Running", "False", EVICTED, message);
+    pass_set_not_placed(pass, EVICTED, message);
     pass->decision->summary = message;
 }
 
@@ -67,7 +66,7 @@ bool quota_evicted(struct pass *pass)
 {
     if (!pass->snapshot->quota.queue)
         return false;
-    bool is_retired = !strcmp(pass->current->retired, EVICTED);
+    bool is_retired = pass_was_retired_for(pass, EVICTED);
     const struct snapshot_pod *pod = find_evicted_pod(pass);
     if (!is_retired && (!pod || *pass->current->retired))
         return false;
@@ -187,7 +186,7 @@ static void report_generation(struct pass *pass)
 /* A job that was evicted says so until it has pods again. */
 static bool still_says_evicted(const struct pass *pass)
 {
-    return pass->current && !strcmp(pass->current->retired, EVICTED) &&
+    return pass_was_retired_for(pass, EVICTED) &&
            !strcmp(object_condition(pass->snapshot->job, "QuotaReserved"), "False");
 }
 

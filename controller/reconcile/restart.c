@@ -111,8 +111,7 @@ void restart_generation(struct pass *pass, const char *trigger, const char *mess
                         int64_t restarts)
 {
     const struct snapshot_plan *current = pass->current;
-    pass_set(pass, "Running", "False", trigger, message);
-    pass_set(pass, "Placed", "False", trigger, message);
+    pass_set_not_placed(pass, trigger, message);
     bool fits = current->plan && places_fit(pass, current->plan);
     if (fits && *current->retired && pass->snapshot->blocked_by) {
         /* A retired plan holds no GPUs: to take them again is to take them anew. */
@@ -159,8 +158,7 @@ static void restart_disrupted(struct pass *pass, const char *trigger, const char
     if (wait > 0 && wait <= snapshot->spec.backoff_ms) {
         pass_requeue_at(pass, snapshot->now_ms + wait);
         generation_stop(pass, trigger);
-        pass_set(pass, "Placed", "False", trigger, message);
-        pass_set(pass, "Running", "False", trigger, message);
+        pass_set_not_placed(pass, trigger, message);
         pass->decision->summary = pass_text(pass, "%s; backing off", message);
         return;
     }
@@ -218,15 +216,8 @@ static void restart_failed(struct pass *pass, const struct snapshot_pod *pod)
     generation_delete_pods(pass);
     const char *next = pass_text(pass, "%s; restart %" PRId64 " of %" PRId64 " follows",
                                  message, restarts + 1, snapshot->spec.max_restarts);
-    pass_set(pass, "Placed", "False", "RestartBackOff", next);
-    pass_set(pass, "Running", "False", "RestartBackOff", next);
+    pass_set_not_placed(pass, "RestartBackOff", next);
     pass->decision->summary = pass_text(pass, "%s; backing off", message);
-}
-
-/* Whether the current generation was retired for `why`. */
-static bool was_retired_for(const struct pass *pass, const char *why)
-{
-    return !strcmp(pass->current->retired, why);
 }
 
 /* Whether pods that are missing were looked for in the server's storage; if not, asks for
@@ -252,7 +243,7 @@ static bool was_searched(struct pass *pass)
 
 bool restart_broken(struct pass *pass)
 {
-    bool is_backing_off = was_retired_for(pass, "RestartBackOff");
+    bool is_backing_off = pass_was_retired_for(pass, "RestartBackOff");
     if (*pass->current->retired && !is_backing_off)
         return false; /* its pods end because they were told to */
     struct breakage found = find_breakage(pass);
@@ -395,7 +386,7 @@ static bool had_failed(struct pass *pass)
     static const char *const final[] = { "RestartLimitReached", "NonRetryableExitCode",
                                          "DeadlineExceeded" };
     for (size_t i = 0; i < sizeof final / sizeof *final; i++)
-        if (was_retired_for(pass, final[i])) {
+        if (pass_was_retired_for(pass, final[i])) {
             life_fail(pass, final[i],
                       pass_text(pass, "generation %" PRId64 " was stopped for good",
                                 pass->current->generation));
@@ -411,7 +402,8 @@ void restart_retired(struct pass *pass)
     const char *trigger = pass->current->retired;
     const char *message = pass_text(pass, "generation %" PRId64 " was stopped (%s)",
                                     pass->current->generation, trigger);
-    if (was_retired_for(pass, "PodDisrupted") || was_retired_for(pass, "PodLost"))
+    if (pass_was_retired_for(pass, "PodDisrupted") ||
+        pass_was_retired_for(pass, "PodLost"))
         restart_disrupted(pass, trigger, message);
     else
         restart_generation(pass, trigger, message, pass->current->restarts);
