@@ -151,11 +151,8 @@ static bool is_pausing(struct pass *pass)
         return true;
     if (!is_given_up(pass))
         return false;
-    int64_t pause_ms = CLAIM_PAUSE_MS;
-    for (int64_t i = 1; i < claims_in_vain(pass) && pause_ms < CLAIM_PAUSE_MAX_MS; i++)
-        pause_ms *= 2;
-    if (pause_ms > CLAIM_PAUSE_MAX_MS)
-        pause_ms = CLAIM_PAUSE_MAX_MS;
+    int64_t pause_ms =
+        pass_doubled_ms(CLAIM_PAUSE_MS, claims_in_vain(pass) - 1, CLAIM_PAUSE_MAX_MS);
     return !pass_has_come_wall(pass, pass->current->claim_until_wall_ms + pause_ms);
 }
 

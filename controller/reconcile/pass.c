@@ -117,6 +117,13 @@ bool pass_has_come_wall(struct pass *pass, int64_t at_wall_ms)
     return pass_has_come(pass, snapshot->now_ms + at_wall_ms - snapshot->wall_ms);
 }
 
+int64_t pass_doubled_ms(int64_t first_ms, int64_t times, int64_t most_ms)
+{
+    for (int64_t i = 0; i < times && first_ms < most_ms; i++)
+        first_ms *= 2;
+    return first_ms < most_ms ? first_ms : most_ms;
+}
+
 /* An Event about the job. Its name is made of what it says, about which generation, in
  * which ten minutes: a decision that is taken again writes no second event. */
 void pass_event(struct pass *pass, int phase, bool is_warning, const char *reason,

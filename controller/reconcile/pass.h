@@ -64,6 +64,8 @@ void pass_requeue_at(struct pass *pass, int64_t at_ms);
  * it does. */
 bool pass_has_come(struct pass *pass, int64_t at_ms);
 bool pass_has_come_wall(struct pass *pass, int64_t at_wall_ms);
+/* A pause of `first_ms`, doubled `times` times, of at most `most_ms`. */
+int64_t pass_doubled_ms(int64_t first_ms, int64_t times, int64_t most_ms);
 /* An Event about the job. Its name is made of what it says, about which generation, in
  * which ten minutes: a decision that is taken again writes no second event. */
 void pass_event(struct pass *pass, int phase, bool is_warning, const char *reason,

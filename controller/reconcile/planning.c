@@ -15,6 +15,8 @@
 #define STALE_ANSWER_MS        ((int64_t)60000)
 /* A planner that broke is asked again after 1 s * 2^failures, at most this. */
 #define PLANNER_BACKOFF_MAX_MS ((int64_t)300000)
+/* Writes that are refused are tried again after 500 ms * 2^refusals, at most this. */
+#define REFUSED_BACKOFF_MAX_MS ((int64_t)256000)
 
 int64_t planning_quiet_ms(const struct job_spec *spec)
 {
@@ -32,10 +34,8 @@ bool planning_is_answered(const struct pass *pass)
 
 static int64_t planner_retry_ms(const struct job_memory *memory)
 {
-    int doublings = memory->planner_failures < 9 ? memory->planner_failures : 9;
-    int64_t wait = (int64_t)1000 << doublings;
     return memory->planner_failed_ms +
-           (wait < PLANNER_BACKOFF_MAX_MS ? wait : PLANNER_BACKOFF_MAX_MS);
+           pass_doubled_ms(1000, memory->planner_failures, PLANNER_BACKOFF_MAX_MS);
 }
 
 /* Why no GPU can be used, for people: how many nodes for each reason. */
@@ -190,11 +190,8 @@ bool planning_wait_for_refused(struct pass *pass)
     const struct job_memory *memory = &snapshot->memory;
     if (!memory->refusals || memory->refused_generation != snapshot->spec.generation)
         return false;
-    int doublings = memory->refusals < 9 ? memory->refusals : 9;
-    int64_t wait = (int64_t)500 << doublings;
-    int64_t due = memory->refused_ms +
-                  (wait < PLANNER_BACKOFF_MAX_MS ? wait : PLANNER_BACKOFF_MAX_MS);
-    if (pass_has_come(pass, due))
+    int64_t wait = pass_doubled_ms(500, memory->refusals, REFUSED_BACKOFF_MAX_MS);
+    if (pass_has_come(pass, memory->refused_ms + wait))
         return false;
     pass->decision->is_unanswered = false;
     if (pass->current)

@@ -169,10 +169,7 @@ static void restart_disrupted(struct pass *pass, const char *trigger, const char
 static int64_t restart_backoff_ms(const struct pass *pass, int64_t restarts)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
-    int64_t wait = spec->backoff_ms;
-    for (int64_t i = 0; i < restarts && wait < spec->backoff_max_ms; i++)
-        wait *= 2;
-    return wait < spec->backoff_max_ms ? wait : spec->backoff_max_ms;
+    return pass_doubled_ms(spec->backoff_ms, restarts, spec->backoff_max_ms);
 }
 
 /* ---- after a failure that counts ---- */
