@@ -748,10 +748,7 @@ static bool is_plan(const char *text, struct het_error *err)
 {
     struct het_arena *arena = het_arena_new();
     const struct het_plan *plan;
-    json_t *json = NULL;
-    bool result = het_json_decode(text, strlen(text), "plan", &json, err) == 0 &&
-                  het_codec_plan(arena, json, &plan, err) == 0;
-    json_decref(json);
+    bool result = het_codec_plan_text(arena, text, "plan", &plan, err) == 0;
     het_arena_free(arena);
     return result;
 }

@@ -305,15 +305,11 @@ static void tell_pod(struct report *report, const struct embedded_change *change
 
 static const struct het_plan *read_plan(struct het_arena *arena, const json_t *config_map)
 {
-    const struct het_plan *plan = NULL;
+    const struct het_plan *plan;
     const char *text =
         json_string_value(json_object_get(object_at(config_map, "data"), "plan.json"));
-    json_t *json = NULL;
-    if (!text || het_json_decode(text, strlen(text), "plan.json", &json, NULL) < 0)
+    if (!text || het_codec_plan_text(arena, text, "plan.json", &plan, NULL) < 0)
         return NULL;
-    if (het_codec_plan(arena, json, &plan, NULL) < 0)
-        plan = NULL;
-    json_decref(json);
     return plan;
 }
 

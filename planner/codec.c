@@ -1319,6 +1319,15 @@ int het_codec_plan(struct het_arena *arena, const json_t *json,
     return 0;
 }
 
+int het_codec_plan_text(struct het_arena *arena, const char *text, const char *what,
+                        const struct het_plan **ret, struct het_error *err)
+{
+    json_auto_t *json = NULL;
+    if (het_json_decode(text, strlen(text), what, &json, err) < 0)
+        return -1;
+    return het_codec_plan(arena, json, ret, err);
+}
+
 /* ---- plan out ---- */
 
 /* json_pack of what we made ourselves cannot fail. */

@@ -61,6 +61,9 @@ int het_codec_workload(struct het_arena *arena, const json_t *json,
  * the checker's question; here only what cannot be held in the struct is refused. */
 int het_codec_plan(struct het_arena *arena, const json_t *json,
                    const struct het_plan **ret, struct het_error *err);
+/* The same of a JSON text; `what` names it in errors. */
+int het_codec_plan_text(struct het_arena *arena, const char *text, const char *what,
+                        const struct het_plan **ret, struct het_error *err);
 /* A new reference. */
 json_t *het_codec_plan_json(const struct het_plan *plan);
 /* Members of `predicted`, which `hetplan cost` prints as well. New references; what

@@ -23,13 +23,10 @@ static const struct het_plan *shown_plan(struct pass *pass)
 {
     const char *text =
         json_string_value(object_at(pass->snapshot->job, "status.candidate.plan"));
-    const struct het_plan *plan = NULL;
-    json_t *json = NULL;
-    if (!text || het_json_decode(text, strlen(text), "status.candidate", &json, NULL) < 0)
+    const struct het_plan *plan;
+    if (!text ||
+        het_codec_plan_text(pass->arena, text, "status.candidate", &plan, NULL) < 0)
         return NULL;
-    if (het_codec_plan(pass->arena, json, &plan, NULL) < 0)
-        plan = NULL;
-    json_decref(json);
     return plan;
 }
 

@@ -3,8 +3,6 @@
 #include "controller/reconcile/places.h"
 #include "controller/reconcile/resharding.h"
 
-#include <string.h>
-
 static struct snapshot view_of(const struct pass *pass, const struct what_if *question)
 {
     struct snapshot view = *pass->snapshot;
@@ -37,26 +35,14 @@ bool what_if_is_answered(const struct pass *pass, const struct what_if *question
     return answer->kind != ANSWER_NONE && answer->digest == question->digest;
 }
 
-static const struct het_plan *read_plan(struct pass *pass)
-{
-    const struct planner_answer *answer = &pass->snapshot->memory.what_if;
-    const struct het_plan *plan = NULL;
-    json_t *json = NULL;
-    if (het_json_decode(answer->text, strlen(answer->text), "plan", &json, NULL) < 0 ||
-        het_codec_plan(pass->arena, json, &plan, NULL) < 0)
-        plan = NULL;
-    json_decref(json);
-    return plan;
-}
-
 const struct het_plan *what_if_plan(struct pass *pass, const struct what_if *question)
 {
-    if (!what_if_is_answered(pass, question) ||
-        pass->snapshot->memory.what_if.kind != ANSWER_PLAN)
+    const struct planner_answer *answer = &pass->snapshot->memory.what_if;
+    const struct het_plan *plan;
+    if (!what_if_is_answered(pass, question) || answer->kind != ANSWER_PLAN ||
+        het_codec_plan_text(pass->arena, answer->text, "plan", &plan, NULL) < 0)
         return NULL;
     struct snapshot view = view_of(pass, question);
     struct pass of_view = { .arena = pass->arena, .snapshot = &view };
-    const struct het_plan *plan = read_plan(pass);
-    return plan && places_fit(&of_view, plan) && resharding_allows(pass, plan) ? plan
-                                                                               : NULL;
+    return places_fit(&of_view, plan) && resharding_allows(pass, plan) ? plan : NULL;
 }
