@@ -17,18 +17,29 @@
 #define MAX_STAGES          64    /* the schema's bound of status.plan.stages */
 #define MAX_MESSAGE         32768 /* the schema's bound of a condition's message */
 
+/* Where the condition is, or belongs. */
+static size_t position_of(const struct status_facts *facts, const char *type)
+{
+    size_t at = 0;
+    while (at < facts->condition_count && strcmp(facts->conditions[at].type, type) != 0)
+        at++;
+    return at;
+}
+
 void status_set(struct status_facts *facts, const char *type, const char *status,
                 const char *reason, const char *message)
 {
-    struct status_condition *condition = NULL;
-    for (size_t i = 0; i < facts->condition_count; i++)
-        if (!strcmp(facts->conditions[i].type, type))
-            condition = &facts->conditions[i];
-    assert(condition || facts->condition_count < STATUS_MAX_CONDITIONS);
-    if (!condition)
-        condition = &facts->conditions[facts->condition_count++];
-    *condition =
+    size_t at = position_of(facts, type);
+    assert(at < STATUS_MAX_CONDITIONS);
+    if (at == facts->condition_count)
+        facts->condition_count++;
+    facts->conditions[at] =
         (struct status_condition){ type, status, reason, message ? message : "" };
+}
+
+bool status_has(const struct status_facts *facts, const char *type)
+{
+    return position_of(facts, type) < facts->condition_count;
 }
 
 static json_t *time_json(int64_t wall_ms)
@@ -76,10 +87,7 @@ static json_t *conditions_json(const struct snapshot *snapshot,
     size_t i;
     json_t *old;
     json_array_foreach (before, i, old) {
-        bool is_set = false;
-        for (size_t k = 0; k < facts->condition_count; k++)
-            is_set |= !strcmp(facts->conditions[k].type, object_text(old, "type"));
-        if (!is_set) {
+        if (!status_has(facts, object_text(old, "type"))) {
             json_t *kept = json_copy(old);
             set_integer(kept, "observedGeneration", snapshot->spec.generation);
             json_array_append_new(list, kept);
@@ -298,10 +306,9 @@ void status_find_succeeded(const struct snapshot *snapshot,
     }
 }
 
-static json_t *pods_json(const struct snapshot *snapshot,
+static json_t *pods_json(struct het_arena *arena, const struct snapshot *snapshot,
                          const struct snapshot_plan *plan)
 {
-    struct het_arena *arena = het_arena_new();
     size_t places = plan ? plan->rank_node_count : 0, succeeded = 0;
     bool *marks = HET_ARENA_ARRAY(arena, bool, places);
     if (plan)
@@ -325,7 +332,6 @@ static json_t *pods_json(const struct snapshot *snapshot,
     if (*indexes)
         json_object_set_new(json, "succeededIndexes", json_string(indexes));
     set_integer(json, "failed", counts[POD_FAILED]);
-    het_arena_free(arena);
     return json;
 }
 
@@ -333,10 +339,8 @@ static json_t *pods_json(const struct snapshot *snapshot,
 
 static bool is_set(const struct status_facts *facts, const char *type)
 {
-    for (size_t i = 0; i < facts->condition_count; i++)
-        if (!strcmp(facts->conditions[i].type, type))
-            return !strcmp(facts->conditions[i].status, "True");
-    return false;
+    return status_has(facts, type) &&
+           !strcmp(facts->conditions[position_of(facts, type)].status, "True");
 }
 
 /* Keeps `key` of the present status, or sets it to now if `happened`. */
@@ -468,17 +472,20 @@ static void set_demands(json_t *status, const json_t *present,
                         const struct status_facts *facts)
 {
     json_t *before = json_object_get(present, "unmetDemand");
+    if (facts->demands_stand && before) {
+        json_object_set(status, "unmetDemand", before);
+        return;
+    }
     json_t *list = json_array();
     for (size_t i = 0; i < facts->demand_count; i++)
         json_array_append_new(
             list,
             json_pack("{s:s, s:I}", "gpuType", facts->demands[i].type, "gpus",
                       (json_int_t)bounded((double)facts->demands[i].gpus, MAX_GPUS)));
-    if (facts->demands_stand && before)
-        json_object_set(status, "unmetDemand", before);
-    else if (json_array_size(list))
-        json_object_set(status, "unmetDemand", list);
-    json_decref(list);
+    if (facts->demand_count)
+        json_object_set_new(status, "unmetDemand", list);
+    else
+        json_decref(list);
 }
 
 json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
@@ -491,7 +498,7 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
     json_object_set_new(status, "conditions", conditions_json(snapshot, facts));
     json_object_set_new(status, "selector",
                         json_sprintf("%s=%s", LABEL_JOB_NAME, snapshot->spec.name));
-    json_object_set_new(status, "pods", pods_json(snapshot, plan));
+    json_object_set_new(status, "pods", pods_json(arena, snapshot, plan));
     /* As in batch/v1: the clock of activeDeadlineSeconds starts anew after a pause. */
     if (!is_set(facts, "Suspended"))
         set_time_once(status, present, "startTime", is_set(facts, "Running"),
@@ -526,7 +533,7 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
     return status;
 }
 
-json_t *status_recount(const struct snapshot *snapshot)
+json_t *status_recount(struct het_arena *arena, const struct snapshot *snapshot)
 {
     json_t *status = json_deep_copy(json_object_get(snapshot->job, "status"));
     json_t *pods = json_object_get(status, "pods");
@@ -535,9 +542,9 @@ json_t *status_recount(const struct snapshot *snapshot)
     /* What has ended stays counted when somebody tidies the pods away. */
     if (json_integer_value(json_object_get(pods, "pending")) ||
         json_integer_value(json_object_get(pods, "running")))
-        json_object_set_new(
-            status, "pods",
-            pods_json(snapshot, snapshot->plan_count ? &snapshot->plans[0] : NULL));
+        json_object_set_new(status, "pods",
+                            pods_json(arena, snapshot,
+                                      snapshot->plan_count ? &snapshot->plans[0] : NULL));
     return status;
 }
 

@@ -46,6 +46,8 @@ struct status_facts {
 
 void status_set(struct status_facts *facts, const char *type, const char *status,
                 const char *reason, const char *message);
+/* Whether `type` was set. */
+bool status_has(const struct status_facts *facts, const char *type);
 /* The whole status object; times of conditions that did not change are kept from the
  * job's present status, others are snapshot->wall_ms. A new reference. */
 json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
@@ -57,7 +59,7 @@ void status_find_succeeded(const struct snapshot *snapshot,
                            const struct snapshot_plan *plan, bool *ret);
 /* The present status of a finished job with its pods counted anew, as they end after it,
  * and the spec's generation. A new reference. */
-json_t *status_recount(const struct snapshot *snapshot);
+json_t *status_recount(struct het_arena *arena, const struct snapshot *snapshot);
 /* Whether the job shows another decision than `decision`, or none. */
 bool status_decision_is_new(const json_t *job, const struct status_decision *decision);
 /* Whether writing `status` over the job's present status would change anything. */

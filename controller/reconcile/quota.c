@@ -190,14 +190,6 @@ static bool still_says_evicted(const struct pass *pass)
            !strcmp(object_condition(pass->snapshot->job, "QuotaReserved"), "False");
 }
 
-static bool is_reported(const struct pass *pass)
-{
-    for (size_t i = 0; i < pass->facts.condition_count; i++)
-        if (!strcmp(pass->facts.conditions[i].type, "QuotaReserved"))
-            return true;
-    return false;
-}
-
 void quota_report(struct pass *pass)
 {
     const struct kueue_quota *quota = &pass->snapshot->quota;
@@ -206,7 +198,7 @@ void quota_report(struct pass *pass)
             set_waiting(pass, "NoQueue", "the job waits in no queue of Kueue");
         return;
     }
-    if (is_reported(pass))
+    if (status_has(&pass->facts, "QuotaReserved"))
         return;
     bool has_pods = pass->pods && !*pass->current->retired && !pass->is_replaced &&
                     !pass_missing_pods(pass);
