@@ -1,6 +1,7 @@
 #include "controller/report.h"
 
 #include "controller/embedded/object.h"
+#include "controller/kube.h"
 #include "controller/snapshot.h"
 
 #include <inttypes.h>
@@ -141,6 +142,13 @@ static json_t *add_row(json_t *rows)
     return row;
 }
 
+static void add_headings(json_t *rows, const char *const *names, size_t count)
+{
+    json_t *row = add_row(rows);
+    for (size_t i = 0; i < count; i++)
+        add_cell(row, "%s", names[i]);
+}
+
 /* Breaks words over lines of at most `width` columns. */
 static char *wrap(const char *text, int width)
 {
@@ -255,20 +263,6 @@ static void flush(struct report *report)
 
 /* ---- what is told of each kind ---- */
 
-static const char *label(const json_t *object, const char *key)
-{
-    const char *text =
-        json_string_value(json_object_get(object_at(object, "metadata.labels"), key));
-    return text ? text : "";
-}
-
-static const char *annotation(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(
-        json_object_get(object_at(object, "metadata.annotations"), key));
-    return text ? text : "";
-}
-
 static int64_t exit_code(const json_t *pod)
 {
     const json_t *status = json_array_get(object_at(pod, "status.containerStatuses"), 0);
@@ -317,16 +311,16 @@ static const struct het_plan *read_plan(struct het_arena *arena, const json_t *c
 static const json_t *plan_before(const struct report *report, const json_t *config_map)
 {
     struct embedded *server = simulation_server(report->simulation);
-    const char *uid = label(config_map, LABEL_JOB_UID);
-    int64_t generation = atoll(label(config_map, LABEL_PLAN_GENERATION));
+    const char *uid = kube_label(config_map, LABEL_JOB_UID);
+    int64_t generation = atoll(kube_label(config_map, LABEL_PLAN_GENERATION));
     const json_t *best = NULL;
     for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
         const json_t *other = embedded_at(server, "configmaps", i);
-        int64_t number = atoll(label(other, LABEL_PLAN_GENERATION));
-        if (strcmp(label(other, LABEL_JOB_UID), uid) != 0 || number >= generation ||
+        int64_t number = atoll(kube_label(other, LABEL_PLAN_GENERATION));
+        if (strcmp(kube_label(other, LABEL_JOB_UID), uid) != 0 || number >= generation ||
             !number)
             continue;
-        if (!best || number > atoll(label(best, LABEL_PLAN_GENERATION)))
+        if (!best || number > atoll(kube_label(best, LABEL_PLAN_GENERATION)))
             best = other;
     }
     return best;
@@ -393,9 +387,9 @@ static void tell_plan(struct report *report, const json_t *config_map)
     const json_t *older = plan_before(report, config_map);
     const struct het_plan *old = older ? read_plan(arena, older) : NULL;
     const char *ns = object_text(config_map, "metadata.namespace");
-    const char *job = label(config_map, LABEL_JOB_NAME);
-    const char *generation = label(config_map, LABEL_PLAN_GENERATION);
-    const char *trigger = annotation(config_map, ANNOTATION_TRIGGER);
+    const char *job = kube_label(config_map, LABEL_JOB_NAME);
+    const char *generation = kube_label(config_map, LABEL_PLAN_GENERATION);
+    const char *trigger = kube_annotation(config_map, ANNOTATION_TRIGGER);
     const char *text =
         json_string_value(json_object_get(object_at(config_map, "data"), "plan.json"));
     json_t *json = json_loads(text ? text : "null", JSON_DECODE_ANY, NULL);
@@ -486,7 +480,7 @@ static void on_change(void *context, const struct embedded_change *change)
     else if (!strcmp(change->plural, "heterotrainingjobs"))
         tell_job(report, change);
     else if (!strcmp(change->plural, "configmaps") && !change->before &&
-             *label(change->after, LABEL_PLAN_GENERATION))
+             *kube_label(change->after, LABEL_PLAN_GENERATION))
         tell_plan(report, change->after);
     else if (!strcmp(change->plural, "services") && change->after)
         tell_service(report, change);
@@ -588,8 +582,8 @@ static json_t *running_pods(const struct report *report, const json_t *job)
     json_t *pods = json_array();
     for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
         json_t *pod = embedded_at(server, "pods", i);
-        if (!strcmp(label(pod, LABEL_JOB_UID), uid) &&
-            atoll(label(pod, LABEL_PLAN_GENERATION)) == generation &&
+        if (!strcmp(kube_label(pod, LABEL_JOB_UID), uid) &&
+            atoll(kube_label(pod, LABEL_PLAN_GENERATION)) == generation &&
             !strcmp(object_text(pod, "status.phase"), "Running"))
             json_array_append(pods, pod);
     }
@@ -635,18 +629,16 @@ void report_cluster(struct report *report)
     struct embedded *server = simulation_server(report->simulation);
     struct het_arena *arena = het_arena_new();
     json_auto_t *rows = json_array();
-    json_t *row = add_row(rows);
     int64_t gpus = 0;
     static const char *const headings[] = { "NODE", "GPUS", "TYPE", "GIB", "STATE" };
-    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)
-        add_cell(row, "%s", headings[i]);
+    add_headings(rows, headings, sizeof headings / sizeof *headings);
     for (size_t i = 0; i < embedded_count(server, "nodes"); i++) {
         struct het_node_facts facts;
         het_node_read(arena, embedded_at(server, "nodes", i), JOB_SPEC_GPU_RESOURCE,
                       report->options.hardware, &facts);
         if (!facts.type)
             continue;
-        row = add_row(rows);
+        json_t *row = add_row(rows);
         gpus += facts.allocatable;
         add_cell(row, "%s", facts.name);
         add_cell(row, "%" PRId64, facts.allocatable);
@@ -715,9 +707,7 @@ static void print_end(const struct report *report, const json_t *jobs)
     static const char *const headings[] = { "JOB",      "STATE",   "PLAN", "GPUS",
                                             "RESTARTS", "REPLANS", "" };
     json_auto_t *rows = json_array();
-    json_t *row = add_row(rows);
-    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)
-        add_cell(row, "%s", headings[i]);
+    add_headings(rows, headings, sizeof headings / sizeof *headings);
     size_t i;
     json_t *job;
     json_array_foreach (jobs, i, job) {
