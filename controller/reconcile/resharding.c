@@ -39,21 +39,32 @@ static bool has_cuts_of(const struct het_plan *plan, const struct het_plan *befo
     return true;
 }
 
+/* `plan` with its nodes, which are `places`, called `names`. */
+static struct het_plan *renamed(struct het_arena *arena, const struct het_plan *plan,
+                                const struct het_rank_node *places, size_t count,
+                                const char *const *names)
+{
+    struct het_replica *replicas;
+    struct het_plan *copy = het_plan_copy_replicas(arena, plan, &replicas);
+    for (size_t r = 0; r < het_plan_replica_count(plan); r++)
+        for (size_t i = 0; i < count; i++)
+            if (!strcmp(places[i].node_name, replicas[r].node_name)) {
+                replicas[r].node_name = names[i];
+                break;
+            }
+    return copy;
+}
+
 /* `plan` with its nodes called by the order of their first appearance. */
 static const struct het_plan *without_names(struct het_arena *arena,
                                             const struct het_plan *plan)
 {
     struct het_rank_node *places;
-    struct het_replica *replicas;
-    size_t place_count = het_plan_rank_nodes(arena, plan, &places);
-    struct het_plan *copy = het_plan_copy_replicas(arena, plan, &replicas);
-    for (size_t r = 0; r < het_plan_replica_count(plan); r++)
-        for (size_t i = 0; i < place_count; i++)
-            if (!strcmp(places[i].node_name, replicas[r].node_name)) {
-                replicas[r].node_name = het_arena_printf(arena, "%zu", i);
-                break;
-            }
-    return copy;
+    size_t count = het_plan_rank_nodes(arena, plan, &places);
+    const char **names = HET_ARENA_ARRAY(arena, const char *, count);
+    for (size_t i = 0; i < count; i++)
+        names[i] = het_arena_printf(arena, "%zu", i);
+    return renamed(arena, plan, places, count, names);
 }
 
 bool resharding_allows(const struct pass *pass, const struct het_plan *plan)
@@ -113,14 +124,8 @@ const struct het_plan *resharding_move(const struct pass *pass)
     const char **names = find_places(pass);
     if (!names)
         return NULL;
-    struct het_replica *replicas;
-    struct het_plan *plan = het_plan_copy_replicas(pass->arena, current->plan, &replicas);
-    for (size_t r = 0; r < het_plan_replica_count(current->plan); r++)
-        for (size_t i = 0; i < current->rank_node_count; i++)
-            if (!strcmp(current->rank_nodes[i].node_name, replicas[r].node_name)) {
-                replicas[r].node_name = names[i];
-                break;
-            }
+    struct het_plan *plan = renamed(pass->arena, current->plan, current->rank_nodes,
+                                    current->rank_node_count, names);
     plan->idle_count = 0; /* the cluster is another one than the plan was made for */
     return plan;
 }
