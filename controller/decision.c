@@ -1,18 +1,11 @@
 #include "controller/decision.h"
 
-static int compare_phases(const void *a, const void *b)
-{
-    const struct action *left = a, *right = b;
-    return left->phase - right->phase;
-}
-
 /* Stable: actions of one phase keep their order. Few enough for insertion. */
 void decision_sort(struct decision *decision)
 {
     for (size_t i = 1; i < decision->action_count; i++)
-        for (size_t k = i; k > 0 && compare_phases(&decision->actions[k - 1],
-                                                   &decision->actions[k]) > 0;
-             k--) {
+        for (size_t k = i;
+             k > 0 && decision->actions[k - 1].phase > decision->actions[k].phase; k--) {
             struct action swapped = decision->actions[k];
             decision->actions[k] = decision->actions[k - 1];
             decision->actions[k - 1] = swapped;

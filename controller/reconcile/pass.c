@@ -97,6 +97,17 @@ void pass_annotate(struct pass *pass, int phase, const struct kube_resource *res
         value ? json_string(value) : json_null());
 }
 
+struct action *pass_ask_planner(struct pass *pass, json_t *question, uint64_t digest)
+{
+    struct action *action = pass_add(pass, ACTION_PLAN, PHASE_EVENTS);
+    action->name = pass->snapshot->spec.name;
+    action->object = question;
+    action->digest = digest;
+    action->spec_digest = pass->snapshot->spec_digest;
+    action->timeout_ms = pass->snapshot->spec.planner_timeout_ms;
+    return action;
+}
+
 void pass_requeue_at(struct pass *pass, int64_t at_ms)
 {
     if (at_ms < pass->decision->requeue_ms)

@@ -58,6 +58,8 @@ void pass_delete(struct pass *pass, int phase, const struct kube_resource *resou
  * first. */
 void pass_annotate(struct pass *pass, int phase, const struct kube_resource *resource,
                    const json_t *object, const char *key, const char *value);
+/* `question` is taken. */
+struct action *pass_ask_planner(struct pass *pass, json_t *question, uint64_t digest);
 /* The job is looked at again at `at_ms` at the latest. */
 void pass_requeue_at(struct pass *pass, int64_t at_ms);
 /* Whether a time has come, monotonic or since 1970; else the job is looked at again when

@@ -75,14 +75,9 @@ bool planning_ask(struct pass *pass)
     json_t *question = desired_question(snapshot);
     if (!question)
         return true;
-    struct action *action = pass_add(pass, ACTION_PLAN, PHASE_EVENTS);
-    action->name = snapshot->spec.name;
-    action->object = question;
-    action->digest = snapshot->input_digest;
-    action->spec_digest = snapshot->spec_digest;
-    action->parts = snapshot->input_parts;
+    pass_ask_planner(pass, question, snapshot->input_digest)->parts =
+        snapshot->input_parts;
     pass->decision->memory.input_unsettled_ms = 0;
-    action->timeout_ms = snapshot->spec.planner_timeout_ms;
     return false;
 }
 
@@ -134,15 +129,6 @@ size_t planning_offers(struct pass *pass, struct planning_offer ret[2])
         count++;
     json_decref(json);
     return count;
-}
-
-/* The plan of the last answer, if it can be used now: it is for the present input; or the
- * nodes have changed while the planner was at work, or since (they may do so without
- * end), but the plan still fits. NULL otherwise. */
-const struct het_plan *planning_answer(struct pass *pass)
-{
-    struct planning_offer offers[2];
-    return planning_offers(pass, offers) ? offers[0].plan : NULL;
 }
 
 /* ---- waiting for a plan ---- */
@@ -289,13 +275,14 @@ static const struct het_plan *find_plan(struct pass *pass, uint64_t *ret_digest)
         return plan;
     if (resharding_is_fixed(pass))
         return move_plan(pass);
-    plan = planning_answer(pass);
     *ret_digest = pass->snapshot->memory.answer.digest;
-    if (!plan)
+    struct planning_offer offers[2];
+    if (!planning_offers(pass, offers)) {
         explain_no_plan(pass);
-    else
-        pass->decision->memory.considered_digest = *ret_digest;
-    return plan;
+        return NULL;
+    }
+    pass->decision->memory.considered_digest = *ret_digest;
+    return offers[0].plan;
 }
 
 /* A job of which only the plan is wanted. */

@@ -18,19 +18,15 @@ bool planning_is_answered(const struct pass *pass);
 /* Asks for a plan for the present input, unless it is asked for, answered, or just broke.
  * Returns true when nothing can be asked because there is no GPU at all. */
 bool planning_ask(struct pass *pass);
-/* The plan of the last answer, if it can be used now: it is for the present input; or the
- * nodes have changed while the planner was at work, or since (they may do so without
- * end), but the plan still fits. NULL otherwise. */
-const struct het_plan *planning_answer(struct pass *pass);
-
-/* The same with what it takes to get there. */
+/* A plan of the last answer, and what it takes to get there. */
 struct planning_offer {
     const struct het_plan *plan;
     double migration_s, state_bytes; /* 0: the planner did not say */
 };
 /* All that the last answer offers and that can be used now, into `ret`: of plans that are
- * good enough the one that moves least, then the fastest one if it is another. Returns
- * how many; 0 as planning_answer's NULL. */
+ * good enough the one that moves least, then the fastest one if it is another. A plan can
+ * be used if it is for the present input; or the nodes have changed while the planner was
+ * at work, or since (they may do so without end), but it still fits. Returns how many. */
 size_t planning_offers(struct pass *pass, struct planning_offer ret[2]);
 
 /* Conditions of a job that has no plan, or whose planner is at work. */

@@ -18,15 +18,8 @@ void what_if_ask(struct pass *pass, const struct what_if *question)
         return;
     struct snapshot view = view_of(pass, question);
     json_t *object = desired_question(&view);
-    if (!object)
-        return;
-    struct action *action = pass_add(pass, ACTION_PLAN, PHASE_EVENTS);
-    action->name = view.spec.name;
-    action->object = object;
-    action->is_what_if = true;
-    action->digest = question->digest;
-    action->spec_digest = view.spec_digest;
-    action->timeout_ms = view.spec.planner_timeout_ms;
+    if (object)
+        pass_ask_planner(pass, object, question->digest)->is_what_if = true;
 }
 
 bool what_if_is_answered(const struct pass *pass, const struct what_if *question)
