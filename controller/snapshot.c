@@ -499,6 +499,15 @@ static const struct claim *find_claim(struct het_arena *arena, const struct stor
     return NULL;
 }
 
+/* Whether the job, which holds nothing, may lay a claim (reconcile/claim.h): only then it
+ * matters what others hold. */
+static bool may_claim(const struct snapshot *snapshot)
+{
+    return !snapshot->precedence.never_claims && !snapshot->quota.queue &&
+           !snapshot->refused_reason && !snapshot->spec.is_suspended &&
+           !snapshot_job_is_finished(snapshot->job);
+}
+
 static void take_others(struct het_arena *arena, const struct snapshot_sources *sources,
                         const char *job_key, struct snapshot *snapshot)
 {
@@ -509,6 +518,8 @@ static void take_others(struct het_arena *arena, const struct snapshot_sources *
             find_claim(arena, sources->store, &snapshot->precedence, job_key);
         return;
     }
+    if (!may_claim(snapshot))
+        return;
     struct peer *peers;
     snapshot->peer_count = peers_take(arena, sources->store, sources->capacity, job_key,
                                       sources->wall_ms, &peers);

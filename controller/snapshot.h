@@ -153,7 +153,7 @@ struct snapshot {
     const char *rival, *rival_asking;
     struct precedence precedence;
     const struct claim *claimed_by; /* somebody wants GPUs of this job; NULL: nobody */
-    const struct peer *peers; /* by precedence; only of a job without a running plan */
+    const struct peer *peers; /* by precedence; only of a job that may lay a claim */
     size_t peer_count;
 
     uint64_t input_digest; /* of all that the planner's answer depends on */
