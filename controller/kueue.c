@@ -311,12 +311,6 @@ const char *kueue_describe(struct het_arena *arena, const struct kueue_quota *qu
 
 /* ---- nodes ---- */
 
-static const char *gpu_resource(const struct capacity_node *node)
-{
-    (void)node;
-    return JOB_SPEC_GPU_RESOURCE;
-}
-
 /* What a node was given of one flavor. */
 struct grant {
     int64_t gpus;
@@ -332,7 +326,7 @@ static void give(const struct kueue_quota *quota, int64_t *left,
     if (!grant->gpus) {
         size_t i = 0;
         while (i < quota->flavor_count &&
-               (left[i] <= 0 || strcmp(quota->flavors[i].resource, gpu_resource(node)) ||
+               (left[i] <= 0 || strcmp(quota->flavors[i].resource, node->resource) ||
                 !node_selector_matches_labels(quota->flavors[i].node_labels, object)))
             i++;
         if (i == quota->flavor_count)

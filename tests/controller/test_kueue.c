@@ -199,7 +199,7 @@ END_TEST
 static struct capacity_node node(const char *name, int64_t free)
 {
     return (struct capacity_node){
-        .name = name, .type = A100, .allocatable = 8, .free = free
+        .name = name, .type = A100, .resource = GPU, .allocatable = 8, .free = free
     };
 }
 
@@ -218,6 +218,25 @@ START_TEST(kept_nodes_come_first_then_those_with_most_gpus)
     static const int64_t expected[] = { 0, 8, 3, 0, 0 };
     for (size_t i = 0; i < 5; i++)
         ck_assert_int_eq(nodes[i].free, expected[i]);
+}
+END_TEST
+
+/* The node's GPUs are amd.com/gpu, of which the queue has 3. */
+START_TEST(quota_of_a_node_is_that_of_the_resource_its_gpus_are_asked_for_by)
+{
+    world_job(world, QUEUE_JOB);
+    world_node(world, "a", "NVIDIA-" A100, 8);
+    world_node(world, "b", "MI300X", 8);
+    struct kueue_flavor flavors[] = {
+        { .name = "f", .resource = GPU, .available = 5 },
+        { .name = "f", .resource = "amd.com/gpu", .available = 3 },
+    };
+    struct kueue_quota quota = { .queue = "lq", .flavors = flavors, .flavor_count = 2 };
+    struct capacity_node nodes[] = { node("a", 8), node("b", 8) };
+    nodes[1].resource = "amd.com/gpu";
+    kueue_limit_nodes(arena, world->store, &quota, NULL, 0, nodes, 2);
+    ck_assert_int_eq(nodes[0].free, 5);
+    ck_assert_int_eq(nodes[1].free, 3);
 }
 END_TEST
 
@@ -379,6 +398,8 @@ Suite *test_kueue_suite(void)
     tcase_add_test(cases, own_workload_counts_as_available_until_it_is_evicted);
     tcase_add_test(cases, queue_that_cannot_admit_says_why);
     tcase_add_test(cases, kept_nodes_come_first_then_those_with_most_gpus);
+    tcase_add_test(cases,
+                   quota_of_a_node_is_that_of_the_resource_its_gpus_are_asked_for_by);
     tcase_add_loop_test(cases, limited_nodes_never_have_more_than_the_quota, 0, 10);
     tcase_add_test(cases, pods_of_a_queue_are_one_group_with_a_role_for_each_shape);
     tcase_add_test(cases, longest_role_is_a_name_that_kueue_takes);
