@@ -244,6 +244,11 @@ void capacity_free(struct capacity *capacity)
     free(capacity);
 }
 
+const struct het_hardware *capacity_hardware(const struct capacity *capacity)
+{
+    return capacity->hardware;
+}
+
 /* ---- finding nodes, jobs, shares ---- */
 
 /* Where `name` is, or belongs, in nodes[]. */
@@ -644,9 +649,7 @@ static void shape_init(struct shape *shape, const struct capacity *capacity,
     shape->rules = xcalloc(shape->rule_count, sizeof *shape->rules);
     for (size_t i = 0; i < shape->rule_count; i++) {
         const struct job_gpu_type *rule = &spec->gpu_types[i];
-        const struct het_gpu_type *part =
-            het_hardware_find(capacity->hardware, rule->name);
-        shape->rules[i].type = xstrdup(part ? part->name : rule->name);
+        shape->rules[i].type = xstrdup(rule->name);
         shape->rules[i].resource =
             rule->resource ? find_resource(capacity, rule->resource) : NO_RESOURCE;
     }
@@ -689,6 +692,7 @@ bool capacity_set_job(struct capacity *capacity, const char *job_key,
         struct het_error err;
         /* Of a spec that is refused nothing new is made. */
         if (!job_spec_parse(arena, object, &parsed, &reason, &err)) {
+            job_spec_name_types(&parsed, capacity->hardware);
             name_resources(capacity, &parsed);
             shape_fini(&job->shape);
             shape_init(&job->shape, capacity, &parsed);
@@ -1128,8 +1132,7 @@ static bool is_selected(const struct viewer *viewer, const json_t *node)
 
 static bool names_type(const struct viewer *viewer, size_t rule, const char *type)
 {
-    return type && (!strcmp(viewer->spec->gpu_types[rule].name, type) ||
-                    !strcmp(viewer->shape.rules[rule].type, type));
+    return type && !strcmp(viewer->spec->gpu_types[rule].name, type);
 }
 
 /* The offer by which the job sees the node. */

@@ -41,6 +41,8 @@ void capacity_set_hardware(struct capacity *capacity, const struct het_hardware 
                            int64_t now_ms);
 void capacity_set_settings(struct capacity *capacity, const struct settings *settings,
                            int64_t now_ms);
+/* The GPU table that holds now. */
+const struct het_hardware *capacity_hardware(const struct capacity *capacity);
 
 /* Each takes an object after (or NULL for removed) under its name or uid. They return
  * true if what a planner may use may have changed: some node's type, usability, labels,
@@ -82,8 +84,9 @@ struct capacity_node {
 };
 
 /* All GPU nodes in the order of their names, as the job of `spec` sees them, which is
- * accounted for under `job_key`. A node is seen by one resource: that of the first entry
- * of gpuTypes whose type and resource it offers; without gpuTypes nvidia.com/gpu, or else
+ * accounted for under `job_key`; the spec calls GPU types by their names in the table
+ * (job_spec_name_types). A node is seen by one resource: that of the first entry of
+ * gpuTypes whose type and resource it offers; without gpuTypes nvidia.com/gpu, or else
  * amd.com/gpu. It is usable if its own state is (ready, schedulable, not leaving, ...),
  * the template tolerates its taints (those of the GPU resources always), it matches the
  * job's and the template's selectors and affinity, and the job's policies admit it.

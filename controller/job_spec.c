@@ -273,6 +273,16 @@ const char *job_spec_owner(const json_t *object)
     return NULL;
 }
 
+void job_spec_name_types(struct job_spec *spec, const struct het_hardware *hardware)
+{
+    for (size_t i = 0; i < spec->gpu_type_count; i++) {
+        const struct het_gpu_type *part =
+            het_hardware_find(hardware, spec->gpu_types[i].name);
+        if (part)
+            spec->gpu_types[i].name = part->name;
+    }
+}
+
 const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
                                                   const char *type)
 {

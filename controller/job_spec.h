@@ -169,6 +169,9 @@ bool job_spec_is_ours(const json_t *job);
 void job_spec_read_identity(const json_t *job, struct job_spec *ret);
 /* The uid of the HeteroTrainingJob that is the controller of `object`, or NULL. */
 const char *job_spec_owner(const json_t *object);
+/* Calls the types of gpuTypes as nodes and plans do, by their names in `hardware`, where
+ * the job gives an alias. `hardware` must outlive `spec`. */
+void job_spec_name_types(struct job_spec *spec, const struct het_hardware *hardware);
 /* The entry of spec.resources.gpuTypes for `type`; NULL if there is none. */
 const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
                                                   const char *type);

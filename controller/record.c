@@ -900,7 +900,12 @@ static int read_struct(struct het_arena *arena, const struct het_view *view,
 static int derive(struct het_arena *arena, const struct het_view *view,
                   struct snapshot *snapshot, struct het_error *err)
 {
-    snapshot_read_spec(arena, snapshot);
+    struct het_view hardware = het_view_get(view, "hardware");
+    const struct het_hardware *table = het_hardware_builtin();
+    if (snapshot->hardware &&
+        het_codec_hardware(arena, snapshot->hardware, table, &table, err) < 0)
+        return het_view_wrap(&hardware, err);
+    snapshot_read_spec(arena, table, snapshot);
     struct het_view plans = het_view_get(view, "plans");
     struct snapshot_plan *list = (struct snapshot_plan *)(uintptr_t)snapshot->plans;
     for (size_t i = 0; i < snapshot->plan_count; i++) {

@@ -526,12 +526,15 @@ static void take_others(struct het_arena *arena, const struct snapshot_sources *
     snapshot->peers = peers;
 }
 
-bool snapshot_read_spec(struct het_arena *arena, struct snapshot *snapshot)
+bool snapshot_read_spec(struct het_arena *arena, const struct het_hardware *table,
+                        struct snapshot *snapshot)
 {
     struct het_error err;
     if (job_spec_parse(arena, snapshot->job, &snapshot->spec, &snapshot->refused_reason,
-                       &err) == 0)
+                       &err) == 0) {
+        job_spec_name_types(&snapshot->spec, table);
         return true;
+    }
     snapshot->refused = het_arena_strdup(arena, err.message);
     job_spec_read_identity(snapshot->job, &snapshot->spec);
     return false;
@@ -555,7 +558,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
     };
     if (memory)
         snapshot.memory = *memory;
-    if (snapshot_read_spec(arena, &snapshot))
+    if (snapshot_read_spec(arena, capacity_hardware(sources->capacity), &snapshot))
         snapshot.pod_digest = digest_pods(&snapshot.spec);
 
     const struct job_spec *spec = &snapshot.spec;

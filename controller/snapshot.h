@@ -188,8 +188,10 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
                    const char *ns, const char *name, const struct job_memory *memory,
                    struct snapshot *ret);
 
-/* Reads `spec` out of the job, or what is wrong with it. True if it can be acted on. */
-bool snapshot_read_spec(struct het_arena *arena, struct snapshot *snapshot);
+/* Reads `spec` out of the job, its GPU types by their names in `table`, or what is wrong
+ * with it. True if it can be acted on. */
+bool snapshot_read_spec(struct het_arena *arena, const struct het_hardware *table,
+                        struct snapshot *snapshot);
 /* Reads `plan`, and where its ranks are, out of its ConfigMap; `plan->plan` stays NULL if
  * that cannot be read. */
 void snapshot_read_plan(struct het_arena *arena, struct snapshot_plan *plan);

@@ -42,6 +42,7 @@ static struct capacity_node see_as(const char *job_key, const char *node,
     const char *reason;
     struct het_error err;
     ck_assert_msg(!job_spec_parse(arena, job, &spec, &reason, &err), "%s", err.message);
+    job_spec_name_types(&spec, capacity_hardware(world->capacity));
     struct capacity_node *nodes;
     size_t count = capacity_view(world->capacity, arena, job_key, &spec, &nodes);
     for (size_t i = 0; i < count; i++)
@@ -450,6 +451,11 @@ START_TEST(resource_name_decides_what_is_seen_of_a_node)
     /* The same type by a resource that the node does not have. */
     ck_assert_str_eq(see_as("ns/j", "a",
                             "{'resources': {'gpuTypes': [{'name': 'A100-SXM4-40GB', "
+                            "'resourceName': 'x.io/gpu'}]}}")
+                         .unusable,
+                     "OtherResource");
+    ck_assert_str_eq(see_as("ns/j", "a",
+                            "{'resources': {'gpuTypes': [{'name': 'A100', "
                             "'resourceName': 'x.io/gpu'}]}}")
                          .unusable,
                      "OtherResource");

@@ -684,6 +684,20 @@ START_TEST(plan_on_a_type_that_the_spec_no_longer_names_is_replaced)
 }
 END_TEST
 
+START_TEST(type_may_be_named_by_an_alias)
+{
+    run_job("{'resources': {'gpuTypes': [{'name': 'A100', 'maxGPUs': 8}]}}");
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "UpToDate");
+    ck_assert_int_eq(world->plans_asked, 1);
+    json_t *job = json_deep_copy(world_get_job(world));
+    json_object_set_new(json_object_get(json_object_get(job, "spec"), "resources"),
+                        "gpuTypes", world_json("[{'name': 'A100', 'maxGPUs': 4}]"));
+    world_put(world, &kube_job, job);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "SpecChanged");
+}
+END_TEST
+
 START_TEST(forged_generation_is_no_generation)
 {
     run_job("{}");
@@ -733,6 +747,7 @@ Suite *test_reconcile_suite(void)
     tcase_add_test(cases, refused_pods_are_told_and_hold_no_gpus);
     tcase_add_test(cases, running_job_with_a_spec_that_is_refused_still_completes);
     tcase_add_test(cases, plan_on_a_type_that_the_spec_no_longer_names_is_replaced);
+    tcase_add_test(cases, type_may_be_named_by_an_alias);
     tcase_add_test(cases, forged_generation_is_no_generation);
     tcase_add_test(cases, rejected_change_leaves_the_running_job_as_it_was);
     suite_add_tcase(suite, cases);
