@@ -1,5 +1,6 @@
 #include "controller/capacity.h"
 
+#include "controller/kube.h"
 #include "controller/node_selector.h"
 #include "controller/node_state.h"
 #include "controller/plan_object.h"
@@ -842,10 +843,9 @@ static const char *text_of(const json_t *object, const char *key)
 /* Key of the job that controls `object`, to be freed; NULL if none does. */
 static char *owner_key(const json_t *object)
 {
-    const char *uid = job_spec_owner(object);
-    return uid ? xasprintf("%s/%s",
-                           text_of(json_object_get(object, "metadata"), "namespace"), uid)
-               : NULL;
+    const json_t *owner = job_spec_find_owner(object);
+    return owner ? xasprintf("%s/%s", kube_namespace(object), text_of(owner, "uid"))
+                 : NULL;
 }
 
 static int64_t generation_of(const json_t *object)

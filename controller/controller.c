@@ -473,17 +473,9 @@ static void add_event(void *context, const struct kube_resource *resource, json_
 /* The job that controls `object`, as a key; NULL if none does. */
 static char *owner_key(const json_t *object)
 {
-    const json_t *owners =
-        json_object_get(json_object_get(object, "metadata"), "ownerReferences");
-    for (size_t i = 0; i < json_array_size(owners); i++) {
-        const json_t *owner = json_array_get(owners, i);
-        const char *kind = json_string_value(json_object_get(owner, "kind"));
-        const char *name = json_string_value(json_object_get(owner, "name"));
-        if (json_is_true(json_object_get(owner, "controller")) && kind && name &&
-            !strcmp(kind, kube_job.kind))
-            return xasprintf("%s/%s", kube_namespace(object), name);
-    }
-    return NULL;
+    const char *name =
+        json_string_value(json_object_get(job_spec_find_owner(object), "name"));
+    return name ? xasprintf("%s/%s", kube_namespace(object), name) : NULL;
 }
 
 static void enqueue_owner(struct controller *controller, const json_t *object)

@@ -1,5 +1,6 @@
 #include "controller/job_spec.h"
 
+#include "controller/kube.h"
 #include "controller/node_selector.h"
 #include "controller/timestamp.h"
 
@@ -261,16 +262,11 @@ static void read_microbatch_sizes(struct reader *reader, struct job_spec *spec)
     spec->microbatch_sizes = list;
 }
 
-const char *job_spec_owner(const json_t *object)
+const json_t *job_spec_find_owner(const json_t *object)
 {
-    const json_t *owners = find(object, "metadata.ownerReferences");
-    for (size_t i = 0; i < json_array_size(owners); i++) {
-        const json_t *owner = json_array_get(owners, i);
-        if (json_is_true(json_object_get(owner, "controller")) &&
-            !strcmp(text_or_empty(json_object_get(owner, "kind")), "HeteroTrainingJob"))
-            return text_or_empty(json_object_get(owner, "uid"));
-    }
-    return NULL;
+    const json_t *owner = kube_controller(object);
+    const char *kind = text_or_empty(json_object_get(owner, "kind"));
+    return strcmp(kind, kube_job.kind) ? NULL : owner;
 }
 
 void job_spec_name_types(struct job_spec *spec, const struct het_hardware *hardware)

@@ -167,8 +167,9 @@ bool job_spec_is_ours(const json_t *job);
  * created_wall_ms, is_suspended, and what it takes to end it by default; the strings are
  * borrowed from `job`. */
 void job_spec_read_identity(const json_t *job, struct job_spec *ret);
-/* The uid of the HeteroTrainingJob that is the controller of `object`, or NULL. */
-const char *job_spec_owner(const json_t *object);
+/* The ownerReference of the HeteroTrainingJob that is the controller of `object`; NULL if
+ * none is. */
+const json_t *job_spec_find_owner(const json_t *object);
 /* Calls the types of gpuTypes as nodes and plans do, by their names in `hardware`, where
  * the job gives an alias. `hardware` must outlive `spec`. */
 void job_spec_name_types(struct job_spec *spec, const struct het_hardware *hardware);

@@ -96,7 +96,7 @@ const char *kube_annotation(const json_t *object, const char *key)
     return metadata_entry(object, "annotations", key);
 }
 
-const char *kube_controller_uid(const json_t *object)
+const json_t *kube_controller(const json_t *object)
 {
     const json_t *metadata = json_object_get(object, "metadata");
     const json_t *owners = json_object_get(metadata, "ownerReferences");
@@ -104,8 +104,13 @@ const char *kube_controller_uid(const json_t *object)
     const json_t *owner;
     json_array_foreach (owners, i, owner)
         if (json_is_true(json_object_get(owner, "controller")))
-            return text_of(json_object_get(owner, "uid"));
-    return "";
+            return owner;
+    return NULL;
+}
+
+const char *kube_controller_uid(const json_t *object)
+{
+    return text_of(json_object_get(kube_controller(object), "uid"));
 }
 
 bool kube_is_deleting(const json_t *object)

@@ -194,7 +194,8 @@ const char *kube_uid(const json_t *object);
 const char *kube_resource_version(const json_t *object);
 const char *kube_label(const json_t *object, const char *key);
 const char *kube_annotation(const json_t *object, const char *key);
-/* uid of the ownerReference with controller=true; "" when there is none. */
+/* The ownerReference with controller=true, NULL when there is none; its uid, or "". */
+const json_t *kube_controller(const json_t *object);
 const char *kube_controller_uid(const json_t *object);
 bool kube_is_deleting(const json_t *object);
 

@@ -122,7 +122,7 @@ json_t *trim_pod(json_t *object)
                                             NULL };
     static const char *const spec[] = { "nodeName", NULL };
     static const char *const status[] = { "phase", "nominatedNodeName", NULL };
-    if (job_spec_owner(object))
+    if (job_spec_find_owner(object))
         return trim_our_pod(object);
     json_t *kept = pick(json_object_get(object, "spec"), spec);
     json_object_set_new(kept, "resources",
