@@ -848,15 +848,6 @@ static char *owner_key(const json_t *object)
                  : NULL;
 }
 
-static int64_t generation_of(const json_t *object)
-{
-    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
-    const char *text = text_of(labels, LABEL_PLAN_GENERATION);
-    char *end;
-    long long generation = strtoll(text, &end, 10);
-    return *text && !*end && generation >= 0 && generation <= INT32_MAX ? generation : 0;
-}
-
 /* The node that our own affinity pins the pod to; NULL if it has no such pin. */
 static const char *pinned_node(const json_t *pod)
 {
@@ -906,7 +897,7 @@ static struct pod *read_pod(struct capacity *capacity, const json_t *object,
     struct pod *pod =
         xcalloc(1, sizeof *pod + (json_object_size(names) + 1) * sizeof *pod->amounts);
     pod->node = get_node(capacity, place);
-    pod->generation = generation_of(object);
+    pod->generation = plan_object_number(kube_label(object, LABEL_PLAN_GENERATION));
     pod->amounts[pod->amount_count++] = (struct amount){ PODS, 1 };
     const char *name;
     json_t *unused;
@@ -1005,9 +996,7 @@ bool capacity_set_pod(struct capacity *capacity, const char *uid, json_t *object
 
 static bool is_retired(const json_t *config_map)
 {
-    const json_t *annotations =
-        json_object_get(json_object_get(config_map, "metadata"), "annotations");
-    return *text_of(annotations, ANNOTATION_RETIRED);
+    return *kube_annotation(config_map, ANNOTATION_RETIRED);
 }
 
 static struct plan *read_plan(struct capacity *capacity, const json_t *config_map,
@@ -1017,9 +1006,7 @@ static struct plan *read_plan(struct capacity *capacity, const json_t *config_ma
     result->job = job;
     result->generation = plan_object_generation(config_map);
     result->is_retired = is_retired(config_map);
-    result->is_claim =
-        *text_of(json_object_get(json_object_get(config_map, "metadata"), "annotations"),
-                 ANNOTATION_PREEMPTS);
+    result->is_claim = *kube_annotation(config_map, ANNOTATION_PREEMPTS);
     struct het_arena *arena = het_arena_new();
     const struct het_plan *plan = plan_object_read(arena, config_map);
     if (plan) {

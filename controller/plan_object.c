@@ -6,13 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+int64_t plan_object_number(const char *text)
+{
+    char *end;
+    long long number = strtoll(text, &end, 10);
+    return *text && !*end && number >= 0 && number <= INT32_MAX ? number : 0;
+}
+
 int64_t plan_object_generation(const json_t *config_map)
 {
-    const char *text = kube_label(config_map, LABEL_PLAN_GENERATION);
-    char *end;
-    int64_t generation = strtoll(text, &end, 10);
-    if (*end || generation < 1 || generation > INT32_MAX ||
-        !json_is_true(json_object_get(config_map, "immutable")))
+    int64_t generation =
+        plan_object_number(kube_label(config_map, LABEL_PLAN_GENERATION));
+    if (!generation || !json_is_true(json_object_get(config_map, "immutable")))
         return 0;
     auto_free char *name =
         xasprintf("%s-plan-%" PRId64, kube_label(config_map, LABEL_JOB_NAME), generation);

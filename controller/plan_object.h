@@ -10,6 +10,9 @@
 
 #include "controller/job_spec.h"
 
+/* A count or generation as we write it into a label or annotation, up to INT32_MAX; 0 if
+ * `text` is none: anybody may have edited it. */
+int64_t plan_object_number(const char *text);
 /* The generation of the plan, up to INT32_MAX; 0 if `config_map` is no plan: mutable, or
  * not named <job>-plan-<generation> as its labels say. */
 int64_t plan_object_generation(const json_t *config_map);

@@ -34,15 +34,6 @@ bool snapshot_job_is_finished(const json_t *job)
            object_condition_is_true(job, "Failed");
 }
 
-/* A count or generation out of a label or annotation, which anybody may have edited; 0 if
- * it is none that we would write. */
-static int64_t number_of(const char *text)
-{
-    char *end;
-    long long number = strtoll(text, &end, 10);
-    return *text && !*end && number >= 0 && number <= INT32_MAX ? number : 0;
-}
-
 /* ---- pods ---- */
 
 /* Why a failed pod is the infrastructure's doing (kubernetes-api.md 6.5, Pod side). */
@@ -93,8 +84,8 @@ static void read_pod(const json_t *object, const struct capacity *capacity,
         .name = kube_name(object),
         .uid = kube_uid(object),
         .node = node,
-        .generation = number_of(kube_label(object, LABEL_PLAN_GENERATION)),
-        .index = number_of(kube_label(object, LABEL_POD_INDEX)),
+        .generation = plan_object_number(kube_label(object, LABEL_PLAN_GENERATION)),
+        .index = plan_object_number(kube_label(object, LABEL_POD_INDEX)),
         .phase = POD_PENDING,
         .is_ready = object_condition_is_true(object, "Ready"),
         .is_scheduled = *node != '\0',
@@ -222,10 +213,12 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
             .generation = plan_object_generation(objects[i]),
             .input_parts = kube_annotation(objects[i], ANNOTATION_INPUT_PARTS),
             .replan_times = kube_annotation(objects[i], ANNOTATION_REPLAN_TIMES),
-            .restarts = number_of(kube_annotation(objects[i], ANNOTATION_RESTARTS)),
+            .restarts =
+                plan_object_number(kube_annotation(objects[i], ANNOTATION_RESTARTS)),
             .gang_timeouts =
-                number_of(kube_annotation(objects[i], ANNOTATION_GANG_TIMEOUTS)),
-            .replans = number_of(kube_annotation(objects[i], ANNOTATION_REPLANS)),
+                plan_object_number(kube_annotation(objects[i], ANNOTATION_GANG_TIMEOUTS)),
+            .replans =
+                plan_object_number(kube_annotation(objects[i], ANNOTATION_REPLANS)),
             .input_digest =
                 strtoull(kube_annotation(objects[i], ANNOTATION_INPUT_DIGEST), NULL, 16),
             .pod_digest =
