@@ -21,11 +21,12 @@ static uint64_t digest_text(uint64_t digest, const char *text)
     return snapshot_digest(digest, text, strlen(text) + 1);
 }
 
-static uint64_t digest_json(uint64_t digest, const json_t *json)
+/* To be freed; "-" for NULL. */
+static char *json_text(const json_t *json)
 {
-    auto_free char *text =
-        json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
-    return digest_text(digest, text ? text : "-");
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY)
+                      : NULL;
+    return text ? text : xstrdup("-");
 }
 
 bool snapshot_job_is_finished(const json_t *job)
@@ -347,34 +348,30 @@ static void take_quota(struct het_arena *arena, const struct snapshot_sources *s
 static const char *const planning_parts[] = { "model", "training", "resources", "planner",
                                               "perGPUResources" };
 
-static uint64_t digest_spec(const struct snapshot *snapshot, uint64_t hardware_digest)
+/* What the planner's answer depends on besides the nodes: all of it, and by parts, so
+ * that it can be said what changed. */
+static void digest_input(struct snapshot *snapshot, uint64_t hardware_digest)
 {
-    uint64_t digest = snapshot_digest(0, &hardware_digest, sizeof hardware_digest);
+    uint64_t start = snapshot_digest(0, &hardware_digest, sizeof hardware_digest);
+    uint64_t whole = start;
+    struct change_input parts = { .profile = start };
     const json_t *spec = json_object_get(snapshot->job, "spec");
-    for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
-        digest = digest_json(digest, json_object_get(spec, planning_parts[i]));
+    for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++) {
+        auto_free char *part = json_text(json_object_get(spec, planning_parts[i]));
+        whole = digest_text(whole, part);
+        parts.spec = digest_text(parts.spec, part);
+    }
     for (size_t i = 0; i < snapshot->level_count; i++)
-        digest = digest_text(digest, snapshot->levels[i]);
-    return digest_json(digest, json_object_get(snapshot->profile, "spec"));
-}
-
-/* The same, so that it can be said what changed. */
-static struct change_input read_parts(const struct snapshot *snapshot,
-                                      uint64_t hardware_digest)
-{
-    struct change_input parts = { 0 };
-    const json_t *spec = json_object_get(snapshot->job, "spec");
-    for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
-        parts.spec = digest_json(parts.spec, json_object_get(spec, planning_parts[i]));
-    parts.profile = snapshot_digest(0, &hardware_digest, sizeof hardware_digest);
-    parts.profile =
-        digest_json(parts.profile, json_object_get(snapshot->profile, "spec"));
+        whole = digest_text(whole, snapshot->levels[i]);
+    auto_free char *profile = json_text(json_object_get(snapshot->profile, "spec"));
+    snapshot->spec_digest = digest_text(whole, profile);
+    parts.profile = digest_text(parts.profile, profile);
     for (size_t i = 0; i < snapshot->node_count; i++) {
         const struct capacity_node *node = &snapshot->nodes[i];
         change_add_node(&parts, node->name, node->unusable, node->allocatable,
                         node->free);
     }
-    return parts;
+    snapshot->input_parts = parts;
 }
 
 /* Adds the level of that label, if the hardware settings give it a bandwidth. */
@@ -450,8 +447,9 @@ static uint64_t digest_pods(const struct job_spec *spec)
     uint64_t digest = snapshot_digest(0, &spec->master_port, sizeof spec->master_port);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         digest = digest_text(digest, texts[i] ? texts[i] : "");
-    digest = digest_json(digest, spec->per_gpu_resources);
-    return digest_json(digest, spec->pod_template);
+    auto_free char *per_gpu = json_text(spec->per_gpu_resources);
+    auto_free char *template = json_text(spec->pod_template);
+    return digest_text(digest_text(digest, per_gpu), template);
 }
 
 /* ---- other jobs ---- */
@@ -572,8 +570,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
     take_quota(arena, sources, &snapshot, nodes);
     snapshot.nodes = nodes;
     take_levels(&snapshot);
-    snapshot.spec_digest = digest_spec(&snapshot, sources->hardware_digest);
-    snapshot.input_parts = read_parts(&snapshot, sources->hardware_digest);
+    digest_input(&snapshot, sources->hardware_digest);
     snapshot.input_digest = digest_nodes(&snapshot, snapshot.spec_digest);
     if (snapshot.plan_count)
         take_own_claim(arena, sources->capacity, &snapshot,
