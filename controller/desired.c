@@ -463,21 +463,12 @@ static void pin(json_t *pod_spec, const struct job_spec *spec, const char *node)
                                            spec->node_selector, node));
 }
 
-static int compare_node_name(const void *name, const void *node)
-{
-    return strcmp(name, ((const struct capacity_node *)node)->name);
-}
-
 /* By which the GPUs of a place are asked for: what the job sees of the node, or where
  * that is of another type by now, what the job says for the type. */
 static const char *gpu_resource(const struct snapshot *snapshot,
                                 const struct het_rank_node *place)
 {
-    const struct capacity_node *node =
-        snapshot->node_count
-            ? bsearch(place->node_name, snapshot->nodes, snapshot->node_count,
-                      sizeof *snapshot->nodes, compare_node_name)
-            : NULL;
+    const struct capacity_node *node = snapshot_find_node(snapshot, place->node_name);
     if (node && !strcmp(node->type, place->type_name))
         return node->resource;
     const struct job_gpu_type *rule =
@@ -595,10 +586,9 @@ static json_t *pod_metadata(const struct snapshot *snapshot,
 
 static const json_t *find_node_object(const struct snapshot *snapshot, const char *name)
 {
-    for (size_t i = 0; snapshot->quota.nodes && i < snapshot->node_count; i++)
-        if (!strcmp(snapshot->nodes[i].name, name))
-            return snapshot->quota.nodes[i];
-    return NULL;
+    const struct capacity_node *node = snapshot_find_node(snapshot, name);
+    return node && snapshot->quota.nodes ? snapshot->quota.nodes[node - snapshot->nodes]
+                                         : NULL;
 }
 
 bool desired_has_gates(const struct snapshot *snapshot)
