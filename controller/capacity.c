@@ -725,7 +725,7 @@ static bool same_json(const json_t *a, const json_t *b)
     return a_empty || b_empty ? a_empty == b_empty : json_equal(a, b);
 }
 
-/* Labels that change without meaning anything (kubernetes-api.md 6.1, 6.6). */
+/* GPU Feature Discovery writes its label anew each time that it looks. */
 static bool same_labels(const json_t *a, const json_t *b)
 {
     if (json_equal(a, b))

@@ -37,7 +37,8 @@ bool snapshot_job_is_finished(const json_t *job)
 
 /* ---- pods ---- */
 
-/* Why a failed pod is the infrastructure's doing (kubernetes-api.md 6.5, Pod side). */
+/* Whether a pod failed by the infrastructure's doing: status.reason as the kubelet
+ * (admission, eviction, preemption, shutdown) and the node controller write it. */
 static bool has_infrastructure_reason(const char *reason)
 {
     static const char *const reasons[] = { "NodeLost",   "NodeShutdown",

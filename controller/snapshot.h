@@ -87,8 +87,8 @@ struct snapshot_pod {
     bool is_ready, is_scheduled, is_deleting;
     bool is_gated;        /* has our scheduling gate */
     bool has_other_gates; /* has one of somebody else (quota) */
-    bool is_gone; /* can neither hold a GPU nor run a rank (kubernetes-api.md, Gone) */
-    bool is_disrupted; /* failed or lost by infrastructure: not counted as a restart */
+    bool is_gone;         /* can neither hold a GPU nor run a rank */
+    bool is_disrupted;    /* failed or lost by infrastructure: not counted as a restart */
     bool is_on_lost_node;
     int64_t exit_code; /* of a failed pod's main container; -1 unknown */
 };
