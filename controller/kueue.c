@@ -2,6 +2,7 @@
 
 #include "controller/node_selector.h"
 #include "controller/quantity.h"
+#include "controller/trim.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -528,17 +529,6 @@ const char *kueue_eviction_message(const json_t *workload, const json_t *pod)
 
 /* ---- what the store keeps ---- */
 
-static json_t *pick(const json_t *object, const char *const *names)
-{
-    json_t *picked = json_object();
-    for (; *names; names++) {
-        json_t *value = json_object_get(object, *names);
-        if (value)
-            json_object_set(picked, *names, value);
-    }
-    return picked;
-}
-
 static json_t *trim(const json_t *object, const char *const *spec,
                     const char *const *status)
 {
@@ -547,9 +537,9 @@ static json_t *trim(const json_t *object, const char *const *spec,
     };
     json_t *trimmed = json_object();
     json_object_set_new(trimmed, "metadata",
-                        pick(json_object_get(object, "metadata"), metadata));
-    json_object_set_new(trimmed, "spec", pick(spec_of(object), spec));
-    json_object_set_new(trimmed, "status", pick(status_of(object), status));
+                        trim_pick(json_object_get(object, "metadata"), metadata));
+    json_object_set_new(trimmed, "spec", trim_pick(spec_of(object), spec));
+    json_object_set_new(trimmed, "status", trim_pick(status_of(object), status));
     return trimmed;
 }
 

@@ -5,8 +5,7 @@
 
 #include <inttypes.h>
 
-/* Copies the named members of `from` into a new object. */
-static json_t *pick(const json_t *from, const char *const *names)
+json_t *trim_pick(const json_t *from, const char *const *names)
 {
     json_t *result = json_object();
     for (; *names; names++) {
@@ -38,17 +37,18 @@ json_t *trim_node(json_t *object)
     static const char *const status[] = { "allocatable", NULL };
     json_t *trimmed = json_object();
     const json_t *its_metadata = json_object_get(object, "metadata");
-    json_t *metadata = pick(its_metadata, names);
+    json_t *metadata = trim_pick(its_metadata, names);
     keep_short_annotations(metadata, json_object_get(its_metadata, "annotations"));
     json_object_set_new(trimmed, "metadata", metadata);
-    json_object_set_new(trimmed, "spec", pick(json_object_get(object, "spec"), spec));
+    json_object_set_new(trimmed, "spec",
+                        trim_pick(json_object_get(object, "spec"), spec));
 
-    json_t *kept = pick(json_object_get(object, "status"), status);
+    json_t *kept = trim_pick(json_object_get(object, "status"), status);
     json_t *conditions = json_array();
     const json_t *all = json_object_get(json_object_get(object, "status"), "conditions");
     for (size_t i = 0; i < json_array_size(all); i++) {
         static const char *const fields[] = { "type", "status", NULL };
-        json_array_append_new(conditions, pick(json_array_get(all, i), fields));
+        json_array_append_new(conditions, trim_pick(json_array_get(all, i), fields));
     }
     json_object_set_new(kept, "conditions", conditions);
     json_object_set_new(trimmed, "status", kept);
@@ -62,7 +62,7 @@ static json_t *trim_containers(const json_t *containers)
     static const char *const fields[] = { "name", "resources", "restartPolicy", NULL };
     json_t *trimmed = json_array();
     for (size_t i = 0; i < json_array_size(containers); i++)
-        json_array_append_new(trimmed, pick(json_array_get(containers, i), fields));
+        json_array_append_new(trimmed, trim_pick(json_array_get(containers, i), fields));
     return trimmed;
 }
 
@@ -86,15 +86,16 @@ static json_t *trim_our_pod(json_t *object)
                                           "conditions", "containerStatuses",
                                           "podIP",      NULL };
     const json_t *spec = json_object_get(object, "spec");
-    json_t *kept = pick(spec, spec_names);
+    json_t *kept = trim_pick(spec, spec_names);
     json_object_set_new(kept, "containers",
                         trim_containers(json_object_get(spec, "containers")));
     if (json_array_size(json_object_get(spec, "initContainers")))
         json_object_set_new(kept, "initContainers",
                             trim_containers(json_object_get(spec, "initContainers")));
     return json_pack("{s:o, s:o, s:o}", "metadata",
-                     pick(json_object_get(object, "metadata"), metadata), "spec", kept,
-                     "status", pick(json_object_get(object, "status"), status));
+                     trim_pick(json_object_get(object, "metadata"), metadata), "spec",
+                     kept, "status",
+                     trim_pick(json_object_get(object, "status"), status));
 }
 
 /* { RESOURCE: quantity } of what the pod asks for in all. */
@@ -124,10 +125,11 @@ json_t *trim_pod(json_t *object)
     static const char *const status[] = { "phase", "nominatedNodeName", NULL };
     if (job_spec_find_owner(object))
         return trim_our_pod(object);
-    json_t *kept = pick(json_object_get(object, "spec"), spec);
+    json_t *kept = trim_pick(json_object_get(object, "spec"), spec);
     json_object_set_new(kept, "resources",
                         json_pack("{s:o}", "requests", effective_requests(object)));
     return json_pack("{s:o, s:o, s:o}", "metadata",
-                     pick(json_object_get(object, "metadata"), metadata), "spec", kept,
-                     "status", pick(json_object_get(object, "status"), status));
+                     trim_pick(json_object_get(object, "metadata"), metadata), "spec",
+                     kept, "status",
+                     trim_pick(json_object_get(object, "status"), status));
 }

@@ -9,6 +9,8 @@
 /* Node annotations with longer values are not kept. */
 #define TRIM_MAX_ANNOTATION ((size_t)256)
 
+/* A new object with those members of `from` that `names`, which end with NULL, call. */
+json_t *trim_pick(const json_t *from, const char *const *names);
 /* New references. Of pods that no HeteroTrainingJob controls that is the place and the
  * effective request, as pod-level resources. */
 json_t *trim_node(json_t *node);
