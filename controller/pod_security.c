@@ -176,6 +176,10 @@ static const char *const volume_types[] = {
 
 enum owner { POD = 1, CONTAINER = 2, BOTH = POD | CONTAINER };
 
+/* A handler asks its own pod, and nobody else. */
+#define NO_HOST(handler)                                                                 \
+    POD_SECURITY_BASELINE, CONTAINER, handler ".host", must_be_absent, NULL
+
 /* What is absent is allowed; what must be there comes below. */
 static const struct rule {
     enum pod_security_level loosest; /* level that the rule holds for, and all stricter */
@@ -210,26 +214,16 @@ static const struct rule {
     { POD_SECURITY_BASELINE, CONTAINER, "securityContext.capabilities.add",
       must_all_be_of, baseline_capabilities },
     { POD_SECURITY_BASELINE, CONTAINER, "ports[].hostPort", must_be_zero, NULL },
-    { POD_SECURITY_BASELINE, CONTAINER, "livenessProbe.httpGet.host", must_be_absent,
-      NULL },
-    { POD_SECURITY_BASELINE, CONTAINER, "livenessProbe.tcpSocket.host", must_be_absent,
-      NULL },
-    { POD_SECURITY_BASELINE, CONTAINER, "readinessProbe.httpGet.host", must_be_absent,
-      NULL },
-    { POD_SECURITY_BASELINE, CONTAINER, "readinessProbe.tcpSocket.host", must_be_absent,
-      NULL },
-    { POD_SECURITY_BASELINE, CONTAINER, "startupProbe.httpGet.host", must_be_absent,
-      NULL },
-    { POD_SECURITY_BASELINE, CONTAINER, "startupProbe.tcpSocket.host", must_be_absent,
-      NULL },
-    { POD_SECURITY_BASELINE, CONTAINER, "lifecycle.postStart.httpGet.host",
-      must_be_absent, NULL },
-    { POD_SECURITY_BASELINE, CONTAINER, "lifecycle.postStart.tcpSocket.host",
-      must_be_absent, NULL },
-    { POD_SECURITY_BASELINE, CONTAINER, "lifecycle.preStop.httpGet.host", must_be_absent,
-      NULL },
-    { POD_SECURITY_BASELINE, CONTAINER, "lifecycle.preStop.tcpSocket.host",
-      must_be_absent, NULL },
+    { NO_HOST("livenessProbe.httpGet") },
+    { NO_HOST("livenessProbe.tcpSocket") },
+    { NO_HOST("readinessProbe.httpGet") },
+    { NO_HOST("readinessProbe.tcpSocket") },
+    { NO_HOST("startupProbe.httpGet") },
+    { NO_HOST("startupProbe.tcpSocket") },
+    { NO_HOST("lifecycle.postStart.httpGet") },
+    { NO_HOST("lifecycle.postStart.tcpSocket") },
+    { NO_HOST("lifecycle.preStop.httpGet") },
+    { NO_HOST("lifecycle.preStop.tcpSocket") },
     { POD_SECURITY_RESTRICTED, POD, "volumes[]", must_only_have, volume_types },
     { POD_SECURITY_RESTRICTED, BOTH, "securityContext.runAsUser", must_not_be_zero,
       NULL },
