@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define API_VERSION   "heterotrain.io/v1alpha1"
-#define KIND          "HeteroTrainingJob"
 #define PLAN_VOLUME   "heterotrain-plan"
 #define BYTES_PER_GIB 1073741824.0
 
@@ -192,9 +190,9 @@ const char *desired_pod_name(struct het_arena *arena, const char *job, int64_t g
 
 static json_t *owner_references(const struct job_spec *spec)
 {
-    return PACK("[{s:s, s:s, s:s, s:s, s:b, s:b}]", "apiVersion", API_VERSION, "kind",
-                KIND, "name", spec->name, "uid", spec->uid, "controller", 1,
-                "blockOwnerDeletion", 1);
+    return PACK("[{s:s, s:s, s:s, s:s, s:b, s:b}]", "apiVersion", kube_job.group_version,
+                "kind", kube_job.kind, "name", spec->name, "uid", spec->uid, "controller",
+                1, "blockOwnerDeletion", 1);
 }
 
 /* Labels of all children; `generation` 0: of none. */
