@@ -41,6 +41,8 @@ struct node {
     struct node_state state;
     struct stock *stocks;
     size_t stock_count, stock_capacity;
+    struct share **shares; /* of all jobs, in any order */
+    size_t share_count, share_capacity;
     bool has_gpus;
     int64_t state_changed_ms; /* usable, taints or allocatable GPUs changed last */
     int64_t leaving_since_ms;
@@ -48,6 +50,7 @@ struct node {
 
 /* A job on one node: its pods there, and what its plan will put there. */
 struct share {
+    struct job *job;
     struct node *node;
     struct pod *pods;     /* linked by next */
     int64_t planned_gpus; /* 0: none */
@@ -195,6 +198,11 @@ static void shape_fini(struct shape *shape)
 
 static void free_share(struct share *share)
 {
+    struct node *node = share->node;
+    size_t at = 0;
+    while (node->shares[at] != share)
+        at++;
+    node->shares[at] = node->shares[--node->share_count];
     free(share->counted);
     free(share);
 }
@@ -218,6 +226,7 @@ static void free_node(struct node *node)
     node_state_fini(&node->state);
     json_decref(node->object);
     free(node->stocks);
+    free(node->shares);
     free(node->name);
     free(node);
 }
@@ -226,15 +235,15 @@ void capacity_free(struct capacity *capacity)
 {
     if (!capacity)
         return;
-    for (size_t i = 0; i < capacity->node_count; i++)
-        free_node(capacity->nodes[i]);
-    free(capacity->nodes);
     for (size_t i = 0; i < capacity->pods.capacity; i++)
         free(capacity->pods.slots[i].value);
     for (size_t i = 0; i < capacity->plans.capacity; i++)
         free_plan(capacity->plans.slots[i].value);
     for (size_t i = 0; i < capacity->jobs.capacity; i++)
         free_job(capacity->jobs.slots[i].value);
+    for (size_t i = 0; i < capacity->node_count; i++)
+        free_node(capacity->nodes[i]);
+    free(capacity->nodes);
     for (size_t i = 0; i < capacity->resource_count; i++)
         free(capacity->resource_names[i]);
     free(capacity->resource_names);
@@ -316,45 +325,29 @@ static void forget_job_if_empty(struct capacity *capacity, struct job *job)
     free_job(job);
 }
 
-static size_t share_position(const struct job *job, const struct node *node, bool *found)
-{
-    size_t low = 0, high = job->share_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(job->shares[middle]->node->name, node->name);
-        if (!order) {
-            *found = true;
-            return middle;
-        }
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *found = false;
-    return low;
-}
-
 static struct share *find_share(const struct job *job, const struct node *node)
 {
-    bool found = false;
-    size_t position = job ? share_position(job, node, &found) : 0;
-    return found ? job->shares[position] : NULL;
+    for (size_t i = 0; i < node->share_count; i++)
+        if (node->shares[i]->job == job)
+            return node->shares[i];
+    return NULL;
 }
 
 static struct share *get_share(struct job *job, struct node *node)
 {
-    bool found;
-    size_t position = share_position(job, node, &found);
-    if (found)
-        return job->shares[position];
-    struct share *share = xcalloc(1, sizeof *share);
+    struct share *share = find_share(job, node);
+    if (share)
+        return share;
+    share = xcalloc(1, sizeof *share);
+    share->job = job;
     share->node = node;
+    ARRAY_RESERVE(node->shares, &node->share_capacity, node->share_count + 1);
+    node->shares[node->share_count++] = share;
     ARRAY_RESERVE(job->shares, &job->share_capacity, job->share_count + 1);
-    memmove(job->shares + position + 1, job->shares + position,
-            (job->share_count - position) * sizeof *job->shares);
-    job->shares[position] = share;
-    job->share_count++;
+    size_t at = job->share_count++;
+    for (; at && strcmp(job->shares[at - 1]->node->name, node->name) > 0; at--)
+        job->shares[at] = job->shares[at - 1];
+    job->shares[at] = share;
     return share;
 }
 
@@ -373,18 +366,6 @@ static void drop_empty_shares(struct job *job)
             job->shares[kept++] = job->shares[i];
     }
     job->share_count = kept;
-}
-
-static void drop_empty_share(struct job *job, struct share *share)
-{
-    bool found;
-    size_t position = share_position(job, share->node, &found);
-    if (!is_empty(share))
-        return;
-    job->share_count--;
-    memmove(job->shares + position, job->shares + position + 1,
-            (job->share_count - position) * sizeof *job->shares);
-    free_share(share);
 }
 
 /* ---- what fits ---- */
@@ -443,12 +424,9 @@ static uint64_t fit_digest(const struct capacity *capacity, const struct node *n
         const struct job *job = capacity->jobs.slots[i].value;
         if (!job || !job->spec)
             continue;
-        uint64_t hash = 14695981039346656037u; /* FNV-1a, so that the order is none */
-        for (const char *c = job->key; *c; c++)
-            hash = (hash ^ (unsigned char)*c) * 1099511628211u;
         uint32_t limit;
         int64_t fit = fit_needs(node, find_share(job, node), &job->shape, most, &limit);
-        digest += hash * (uint64_t)(fit + 1);
+        digest = (digest ^ (uint64_t)fit) * 1099511628211u; /* FNV-1a */
     }
     return digest;
 }
@@ -495,10 +473,10 @@ static const struct plan *newest_plan(const struct job *job)
 }
 
 /* By which the GPUs are asked for that a plan puts on a node. */
-static uint32_t planned_resource(const struct capacity *capacity, const struct job *job,
+static uint32_t planned_resource(const struct capacity *capacity,
                                  const struct share *share)
 {
-    const struct shape *shape = &job->shape;
+    const struct shape *shape = &share->job->shape;
     for (size_t i = 0; i < shape->rule_count; i++)
         if (shape->rules[i].resource != NO_RESOURCE &&
             !strcmp(shape->rules[i].type, share->planned_type))
@@ -508,9 +486,10 @@ static uint32_t planned_resource(const struct capacity *capacity, const struct j
 }
 
 /* `sums` is to be freed by the caller. */
-static void sum_share(const struct capacity *capacity, const struct job *job,
-                      const struct share *share, struct sums *sums)
+static void sum_share(const struct capacity *capacity, const struct share *share,
+                      struct sums *sums)
 {
+    const struct job *job = share->job;
     const struct plan *newest = newest_plan(job);
     int64_t generation = newest ? newest->generation : -1;
     for (const struct pod *pod = share->pods; pod; pod = pod->next)
@@ -521,7 +500,7 @@ static void sum_share(const struct capacity *capacity, const struct job *job,
         }
     if (!share->planned_gpus)
         return;
-    uint32_t resource = planned_resource(capacity, job, share);
+    uint32_t resource = planned_resource(capacity, share);
     if (resource != NO_RESOURCE)
         get_sum(sums, resource)->planned = share->planned_gpus;
     for (size_t i = 0; i < job->shape.need_count; i++)
@@ -581,11 +560,10 @@ static void add_reserved(struct node *node, const struct amount *amounts, size_t
 
 /* Puts what the job holds of the node now in place of what it held before. True if that
  * changes what others can have. */
-static bool recount_share(const struct capacity *capacity, const struct job *job,
-                          struct share *share)
+static bool recount_share(const struct capacity *capacity, struct share *share)
 {
     struct sums sums = { 0 };
-    sum_share(capacity, job, share, &sums);
+    sum_share(capacity, share, &sums);
     struct amount *amounts = xcalloc(sums.count, sizeof *amounts);
     size_t count = 0;
     for (size_t i = 0; i < sums.count; i++) {
@@ -603,13 +581,14 @@ static bool recount_share(const struct capacity *capacity, const struct job *job
     }
     struct node *node = share->node;
     bool changed = differs_in_gpus(capacity, share, amounts, count);
-    uint64_t before = node->has_gpus ? fit_digest(capacity, node) : 0;
+    bool may_change = !changed && node->has_gpus;
+    uint64_t before = may_change ? fit_digest(capacity, node) : 0;
     add_reserved(node, share->counted, share->counted_count, -1);
     add_reserved(node, amounts, count, 1);
     free(share->counted);
     share->counted = amounts;
     share->counted_count = count;
-    return changed || (node->has_gpus && fit_digest(capacity, node) != before);
+    return changed || (may_change && fit_digest(capacity, node) != before);
 }
 
 /* The same for all nodes of the job, and its plan read again. */
@@ -626,7 +605,7 @@ static bool recount_job(const struct capacity *capacity, struct job *job)
     }
     bool changed = false;
     for (size_t i = 0; i < job->share_count; i++)
-        changed = recount_share(capacity, job, job->shares[i]) || changed;
+        changed = recount_share(capacity, job->shares[i]) || changed;
     drop_empty_shares(job);
     return changed;
 }
@@ -769,12 +748,9 @@ static bool read_stocks(struct capacity *capacity, struct node *node,
 /* Plans of jobs that name no resource ask for the node's own. */
 static void recount_node(struct capacity *capacity, const struct node *node)
 {
-    for (size_t i = 0; i < capacity->jobs.capacity; i++) {
-        const struct job *job = capacity->jobs.slots[i].value;
-        struct share *share = find_share(job, node);
-        if (share && share->planned_gpus)
-            recount_share(capacity, job, share);
-    }
+    for (size_t i = 0; i < node->share_count; i++)
+        if (node->shares[i]->planned_gpus)
+            recount_share(capacity, node->shares[i]);
 }
 
 bool capacity_set_node(struct capacity *capacity, const char *name, json_t *object,
@@ -916,14 +892,15 @@ static struct pod *read_pod(struct capacity *capacity, const json_t *object,
 static bool add_foreign(const struct capacity *capacity, const struct pod *pod, int sign)
 {
     struct node *node = pod->node;
-    uint64_t before = node->has_gpus ? fit_digest(capacity, node) : 0;
     bool changed = false;
-    for (uint32_t i = 0; i < pod->amount_count; i++) {
-        uint32_t resource = pod->amounts[i].resource;
-        get_stock(node, resource)->foreign += sign * pod->amounts[i].amount;
-        changed = changed || is_gpu_resource(capacity, node, resource);
-    }
-    return changed || (node->has_gpus && fit_digest(capacity, node) != before);
+    for (uint32_t i = 0; i < pod->amount_count && !changed; i++)
+        changed = is_gpu_resource(capacity, node, pod->amounts[i].resource);
+    bool may_change = !changed && node->has_gpus;
+    uint64_t before = may_change ? fit_digest(capacity, node) : 0;
+    for (uint32_t i = 0; i < pod->amount_count; i++)
+        get_stock(node, pod->amounts[i].resource)->foreign += sign *
+                                                              pod->amounts[i].amount;
+    return changed || (may_change && fit_digest(capacity, node) != before);
 }
 
 static bool unlink_pod(struct capacity *capacity, struct pod *pod)
@@ -935,8 +912,8 @@ static bool unlink_pod(struct capacity *capacity, struct pod *pod)
         link = &(*link)->next;
     *link = pod->next;
     job->pod_count--;
-    bool changed = recount_share(capacity, job, share);
-    drop_empty_share(job, share);
+    bool changed = recount_share(capacity, share);
+    drop_empty_shares(job);
     forget_job_if_empty(capacity, job);
     return changed;
 }
@@ -963,7 +940,7 @@ static bool add_pod(struct capacity *capacity, const char *uid, struct pod *pod,
     pod->next = share->pods;
     share->pods = pod;
     pod->job->pod_count++;
-    return recount_share(capacity, pod->job, share);
+    return recount_share(capacity, share);
 }
 
 static bool same_pod(const struct pod *held, const struct pod *pod, const char *key)
@@ -1307,17 +1284,13 @@ static bool is_overcommitted(const struct capacity *capacity, const struct node 
 {
     const struct stock *stock = find_stock(node, resource);
     int64_t held = 0, wanted = 0;
-    for (size_t i = 0; i < capacity->jobs.capacity; i++) {
-        const struct job *job = capacity->jobs.slots[i].value;
-        const struct share *share = find_share(job, node);
+    for (size_t i = 0; i < node->share_count; i++) {
         struct sums sums = { 0 };
-        if (!share)
-            continue;
-        sum_share(capacity, job, share, &sums);
+        sum_share(capacity, node->shares[i], &sums);
         const struct sum *sum = get_sum(&sums, resource);
         held += sum->older + sum->newest;
         /* A claim waits until its GPUs are free: its pods come then. */
-        const struct plan *plan = newest_plan(job);
+        const struct plan *plan = newest_plan(node->shares[i]->job);
         wanted += plan && plan->is_claim ? sum->newest
                                          : larger(sum->newest, sum->planned);
         free(sums.items);
