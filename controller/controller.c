@@ -34,6 +34,7 @@ struct job {
     bool is_failing;          /* its writes fail: it does not hold up others */
     bool was_blocked;         /* by another job, when it was looked at last */
     int64_t blocked_since_ms; /* it waits for its turn since then; 0: it does not */
+    bool is_called;           /* its turn to ask the planner has come */
     struct bid bid;           /* for GPUs that are free */
     int64_t bid_since_ms;     /* of its state */
     /* A plan of it is being written, or may have been, until then: nobody else may decide
@@ -45,8 +46,7 @@ struct job {
     char *refusal;                        /* what memory.refusal points at */
     char *hook_message;                   /* what memory.hook points at */
     bool run_creates_pods;                /* the run of writes that is under way */
-    json_t *question; /* waits for a planner that is free; NULL: none does */
-    int64_t question_timeout_ms;
+    struct snapshot_memo memo;
 };
 
 /* Something happened to an object; told to capacity and queue by the next step, which
@@ -77,7 +77,10 @@ struct controller {
     struct queues *queues; /* of Kueue */
     enum kueue_presence kueue;
     struct workqueue *queue;
-    struct workqueue *questions; /* jobs whose question waits for a planner */
+    /* Jobs that want to ask the planner: those that cannot run without an answer, and
+     * those that can. */
+    struct workqueue *urgent, *wishes;
+    size_t called; /* jobs whose turn has come, and that have not been looked at yet */
     const struct settings *settings;
     struct capacity *capacity;
     struct apply *apply;
@@ -174,7 +177,7 @@ static void free_job(struct job *job)
     free(job->what_if_message);
     free(job->refusal);
     free(job->hook_message);
-    json_decref(job->question);
+    snapshot_memo_fini(&job->memo);
     free(job);
 }
 
@@ -200,6 +203,7 @@ static void forget_job(struct controller *controller, struct job *job)
     planner_cancel(controller->planner, job->key);
     hooks_cancel(controller->hooks, job->key);
     workqueue_forget(controller->queue, job->key);
+    controller->called -= job->is_called;
     free_job(job);
     enqueue_blocked(controller);
 }
@@ -775,36 +779,58 @@ static void on_answer(void *context, const char *key, uint64_t digest,
     workqueue_add(controller->queue, key);
 }
 
-static void start_planner(struct controller *controller, struct job *job)
+/* Children that may be started for questions of this kind: one is kept for jobs that
+ * cannot run without an answer. */
+static size_t planners_for(const struct controller *controller, bool is_urgent)
 {
-    struct het_error err = { 0 };
-    json_auto_t *question = TAKE(job->question);
-    controller->statistics.plans++;
-    if (planner_start(controller->planner, job->key, job->memory.planning_digest,
-                      question, job->question_timeout_ms, controller->now_ms, &err) == 0)
-        return;
-    log_event(LOG_ERROR, "planner", "cannot start", LOG_STR("job", job->key),
-              LOG_STR("error", err.message));
-    set_answer(job, ANSWER_FAILED, job->memory.planning_digest, "", err.message, 0);
-    count_failure(controller, job);
-    workqueue_add(controller->queue, job->key);
+    return is_urgent || controller->planners == 1 ? controller->planners
+                                                  : controller->planners - 1;
 }
 
-/* Namespaces take turns, so that one with a thousand jobs delays the next question of
- * another by one search; within a namespace the first to ask is the first to be answered.
- */
-static void start_planners(struct controller *controller)
+static bool has_room(const struct controller *controller, bool is_urgent)
 {
-    while (planner_running(controller->planner) < controller->planners &&
-           planner_has_room(controller->planner)) {
-        const char *taken = workqueue_take(controller->questions, controller->now_ms);
-        if (!taken)
-            return;
-        auto_free char *key = xstrdup(taken);
-        workqueue_done(controller->questions, key);
+    return planner_has_room(controller->planner) &&
+           planner_running(controller->planner) + controller->called <
+               planners_for(controller, is_urgent);
+}
+
+/* Nobody asks before those whose turn has not come yet. */
+static enum planner_load load_for(const struct controller *controller,
+                                  const struct job *job)
+{
+    if (job->is_called)
+        return PLANNER_FREE;
+    if (!has_room(controller, true) || workqueue_length(controller->urgent))
+        return PLANNER_FULL;
+    return has_room(controller, false) && !workqueue_length(controller->wishes)
+               ? PLANNER_FREE
+               : PLANNER_BUSY;
+}
+
+/* The queue whose next job can be called; NULL: there is none. */
+static struct workqueue *find_waiting(const struct controller *controller)
+{
+    if (workqueue_length(controller->urgent))
+        return has_room(controller, true) ? controller->urgent : NULL;
+    return workqueue_length(controller->wishes) && has_room(controller, false)
+               ? controller->wishes
+               : NULL;
+}
+
+/* Calls jobs that wait for a planner, as many as there are planners free. Namespaces take
+ * turns, so that one with a thousand jobs delays the next question of another by one
+ * search; within a namespace the first to ask is the first to be answered. */
+static void call_waiting(struct controller *controller)
+{
+    for (struct workqueue *queue; (queue = find_waiting(controller));) {
+        auto_free char *key = xstrdup(workqueue_take(queue, controller->now_ms));
+        workqueue_done(queue, key);
         struct job *job = find_job(controller, key);
-        if (job && job->question)
-            start_planner(controller, job);
+        if (!job || job->is_called)
+            continue;
+        job->is_called = true;
+        controller->called++;
+        workqueue_add(controller->queue, key);
     }
 }
 
@@ -915,35 +941,40 @@ static void keep_hook(struct controller *controller, const struct job *job,
 
 /* ---- one job ---- */
 
+static void ask_planner(struct controller *controller, struct job *job,
+                        const struct action *action)
+{
+    struct het_error err = { 0 };
+    job->memory.is_planning = true;
+    job->memory.is_what_if = action->is_what_if;
+    job->memory.planning_digest = action->digest;
+    job->memory.planning_spec_digest = action->spec_digest;
+    job->memory.planning_parts = action->parts;
+    job->memory.planning_asked_ms = controller->now_ms;
+    controller->statistics.plans++;
+    if (planner_start(controller->planner, job->key, action->digest, action->object,
+                      action->timeout_ms, controller->now_ms, &err) == 0)
+        return;
+    log_event(LOG_ERROR, "planner", "cannot start", LOG_STR("job", job->key),
+              LOG_STR("error", err.message));
+    set_answer(job, ANSWER_FAILED, action->digest, "", err.message, 0);
+    count_failure(controller, job);
+    workqueue_add(controller->queue, job->key);
+}
+
+/* Asks what was decided to be asked, or notes that the job wants to. */
 static void keep_question(struct controller *controller, struct job *job,
                           const struct decision *decision)
 {
-    for (size_t i = 0; i < decision->action_count; i++) {
-        const struct action *action = &decision->actions[i];
-        if (action->kind != ACTION_PLAN)
-            continue;
-        json_decref(job->question);
-        job->question = json_incref(action->object);
-        job->question_timeout_ms = action->timeout_ms;
-        job->memory.is_planning = true;
-        job->memory.is_what_if = action->is_what_if;
-        job->memory.planning_input_digest = decision->memory.input_digest;
-        job->memory.planning_digest = action->digest;
-        job->memory.planning_spec_digest = action->spec_digest;
-        job->memory.planning_parts = action->parts;
-        job->memory.planning_asked_ms = controller->now_ms;
-        workqueue_add(controller->questions, job->key);
-    }
-}
-
-/* A question that no planner has taken up yet and that is not the question any more. */
-static void drop_stale_question(struct job *job, const struct snapshot *snapshot)
-{
-    if (!job->question || job->memory.planning_input_digest == snapshot->input_digest)
-        return;
-    json_decref(job->question);
-    job->question = NULL;
-    job->memory.is_planning = false;
+    controller->called -= job->is_called;
+    job->is_called = false;
+    for (size_t i = 0; i < decision->action_count; i++)
+        if (decision->actions[i].kind == ACTION_PLAN)
+            ask_planner(controller, job, &decision->actions[i]);
+    if (decision->planner_wish != WISH_NONE)
+        workqueue_add(decision->planner_wish == WISH_NOW ? controller->urgent
+                                                         : controller->wishes,
+                      job->key);
 }
 
 static bool creates(const struct decision *decision, const struct kube_resource *resource)
@@ -1009,14 +1040,14 @@ static bool decide(struct controller *controller, const char *key)
         .server_has_gates = controller->server_has_gates,
         .now_ms = controller->now_ms,
         .wall_ms = controller->wall_ms,
+        .memo = &job->memo,
     };
     const char *slash = strchr(key, '/');
     const char *ns = het_arena_printf(arena, "%.*s", (int)(slash - key), key);
     struct snapshot snapshot;
     bool found = snapshot_take(arena, &sources, ns, slash + 1, &job->memory, &snapshot);
     if (found) {
-        drop_stale_question(job, &snapshot);
-        snapshot.memory.is_planning = job->memory.is_planning;
+        snapshot.planner_load = load_for(controller, job);
         int64_t blocked_until_ms;
         const struct job *blocker = find_blocker(controller, job, &blocked_until_ms);
         snapshot.blocked_by = blocker ? blocker->key : NULL;
@@ -1106,7 +1137,8 @@ struct controller *controller_new(struct transport *transport,
     }
     controller->store = store_new();
     controller->queue = workqueue_new();
-    controller->questions = workqueue_new();
+    controller->urgent = workqueue_new();
+    controller->wishes = workqueue_new();
     controller->settings = config->settings ? config->settings : settings_default();
     controller->on_decision = config->on_decision;
     controller->decision_context = config->decision_context;
@@ -1169,7 +1201,8 @@ void controller_free(struct controller *controller)
     free(controller->jobs);
     strmap_fini(&controller->jobs_by_key);
     capacity_free(controller->capacity);
-    workqueue_free(controller->questions);
+    workqueue_free(controller->wishes);
+    workqueue_free(controller->urgent);
     workqueue_free(controller->queue);
     store_free(controller->hardware_store);
     store_free(controller->store);
@@ -1216,8 +1249,9 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     take_events(controller);
     take_outcomes(controller);
     planner_step(controller->planner, now_ms);
+    if (may_decide(controller))
+        call_waiting(controller);
     decide_due(controller);
-    start_planners(controller);
     if (may_decide(controller))
         hooks_step(controller->hooks, now_ms);
 }
@@ -1240,6 +1274,8 @@ int64_t controller_next_ms(const struct controller *controller)
     if (!controller->is_version_known && !controller->is_version_asked)
         next_ms = least(next_ms, controller->version_due_ms);
     if (may_decide(controller)) {
+        if (find_waiting(controller))
+            return controller->now_ms;
         next_ms = least(next_ms, workqueue_next_ms(controller->queue));
         next_ms = least(next_ms, hooks_next_ms(controller->hooks));
     }

@@ -25,7 +25,7 @@
 
 enum {
     CONTROLLER_PLANNERS = 2,        /* children that plan at the same time */
-    CONTROLLER_KEYS_A_STEP = 64,    /* jobs decided between two looks at the network */
+    CONTROLLER_KEYS_A_STEP = 8,     /* jobs decided between two looks at the network */
     CONTROLLER_RESYNC_MS = 600000,  /* every job is looked at again after 10 min + 10 % */
     CONTROLLER_MAX_POLL_MS = 30000, /* one wait */
     CONTROLLER_DOUBT_MS = 10000,    /* a plan whose writing failed may yet appear */

@@ -56,6 +56,13 @@ struct bid {
         value; /* rise of the logarithm of its throughput, for each GPU that it takes */
 };
 
+/* A question that was not asked, as no planner is free for it. */
+enum planner_wish {
+    WISH_NONE,
+    WISH_LATER, /* the job runs meanwhile */
+    WISH_NOW,
+};
+
 struct decision {
     struct action *actions;
     size_t action_count, action_capacity;
@@ -64,6 +71,7 @@ struct decision {
     /* The job wants GPUs and has not been told yet whether it gets them: younger jobs
      * wait. */
     bool is_unanswered;
+    enum planner_wish planner_wish; /* the job is looked at again when one is free */
     struct bid bid;
     struct job_memory
         memory;          /* to remember; the answer is borrowed from the snapshot's */

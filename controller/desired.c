@@ -153,11 +153,19 @@ static json_t *migration_part(const struct job_spec *spec)
                     : (json_int_t)1000000);
 }
 
+bool desired_can_ask(const struct snapshot *snapshot)
+{
+    for (size_t i = 0; i < snapshot->node_count; i++)
+        if (snapshot->nodes[i].free > 0)
+            return true;
+    return false;
+}
+
 json_t *desired_question(const struct snapshot *snapshot)
 {
-    json_auto_t *nodes = cluster_nodes(snapshot);
-    if (!json_array_size(nodes))
+    if (!desired_can_ask(snapshot))
         return NULL;
+    json_auto_t *nodes = cluster_nodes(snapshot);
     json_t *question = PACK("{s:{s:O}, s:o, s:o}", "cluster", "nodes", nodes, "profile",
                             profile_part(snapshot), "job", job_part(&snapshot->spec));
     json_t *levels = cluster_levels(snapshot);

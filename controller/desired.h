@@ -19,8 +19,10 @@ struct desired_generation {
     const char *claim; /* ANNOTATION_PREEMPTS; NULL: none */
 };
 
+/* Whether a node is usable that has a free GPU: without one there is nothing to ask. */
+bool desired_can_ask(const struct snapshot *snapshot);
 /* The document for `hetplan plan -`: cluster (usable nodes with free GPUs), profile,
- * hardware, job. A new reference; NULL when no node is usable. */
+ * hardware, job. A new reference; NULL if nothing can be asked. */
 json_t *desired_question(const struct snapshot *snapshot);
 
 /* <job>-plan-<generation>; in `arena`. */

@@ -117,7 +117,6 @@ static const struct field memory_fields[] = {
     FIELD(MEMBER, what_if, .table = &answer_table),
     FIELD(FLAG, is_planning),
     FIELD(FLAG, is_what_if),
-    FIELD(HASH, planning_input_digest),
     FIELD(HASH, planning_digest),
     FIELD(HASH, planning_spec_digest),
     FIELD(MEMBER, planning_parts, .table = &change_table),
@@ -384,6 +383,7 @@ static const struct field snapshot_fields[] = {
     FIELD(MEMBER, input_parts, .table = &change_table),
     FIELD(MEMBER, memory, .table = &memory_table),
     FIELD(TEXT, blocked_by),
+    FIELD(CHOICE, planner_load, .last = PLANNER_FULL),
 };
 static const struct table snapshot_table = TABLE("struct snapshot", snapshot_fields);
 #undef STRUCT
@@ -426,6 +426,7 @@ static const struct field decision_fields[] = {
     FIELD(DERIVED, action_capacity),
     FIELD(WHOLE, requeue_ms),
     FIELD(FLAG, is_unanswered),
+    FIELD(CHOICE, planner_wish, .last = WISH_NOW),
     FIELD(MEMBER, bid, .table = &bid_table),
     FIELD(MEMBER, memory, .table = &memory_table),
     FIELD(TEXT, summary),

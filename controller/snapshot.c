@@ -21,12 +21,11 @@ static uint64_t digest_text(uint64_t digest, const char *text)
     return snapshot_digest(digest, text, strlen(text) + 1);
 }
 
-/* To be freed; "-" for NULL. */
-static char *json_text(const json_t *json)
+static uint64_t digest_json(uint64_t digest, const json_t *json)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY)
-                      : NULL;
-    return text ? text : xstrdup("-");
+    auto_free char *text =
+        json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+    return digest_text(digest, text ? text : "-");
 }
 
 bool snapshot_job_is_finished(const json_t *job)
@@ -172,6 +171,29 @@ void snapshot_read_plan(struct het_arena *arena, struct snapshot_plan *plan)
         plan->rank_node_count = het_plan_rank_nodes(arena, plan->plan, &plan->rank_nodes);
 }
 
+/* The newest plan, which is long, out of the memo if it is still that one. */
+static void read_newest(struct het_arena *arena, struct snapshot_memo *memo,
+                        struct snapshot_plan *plan)
+{
+    if (!memo) {
+        snapshot_read_plan(arena, plan);
+        return;
+    }
+    if (memo->config_map != plan->config_map) {
+        json_decref(memo->config_map);
+        het_arena_free(memo->arena);
+        memo->config_map = json_incref((json_t *)(uintptr_t)plan->config_map);
+        memo->arena = het_arena_new();
+        snapshot_read_plan(memo->arena, plan);
+        memo->plan = plan->plan;
+        memo->rank_nodes = plan->rank_nodes;
+        memo->rank_node_count = plan->rank_node_count;
+    }
+    plan->plan = memo->plan;
+    plan->rank_nodes = memo->rank_nodes;
+    plan->rank_node_count = memo->rank_node_count;
+}
+
 /* The hostfile has a line for each pod; older plans are not decoded for that. */
 static size_t count_pods(const json_t *config_map)
 {
@@ -239,7 +261,7 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
     }
     qsort(plans, kept, sizeof *plans, compare_plans);
     if (kept)
-        snapshot_read_plan(arena, &plans[0]);
+        read_newest(arena, sources->memo, &plans[0]);
     snapshot->plans = plans;
     snapshot->plan_count = kept;
 }
@@ -345,28 +367,47 @@ static void take_quota(struct het_arena *arena, const struct snapshot_sources *s
 
 /* ---- the whole ---- */
 
+void snapshot_memo_fini(struct snapshot_memo *memo)
+{
+    json_decref(memo->profile);
+    json_decref(memo->config_map);
+    het_arena_free(memo->arena);
+}
+
+/* Profiles are long. */
+static uint64_t digest_profile(const json_t *profile, struct snapshot_memo *memo)
+{
+    const json_t *spec = json_object_get(profile, "spec");
+    if (!memo || !profile)
+        return digest_json(0, spec);
+    if (memo->profile != profile) {
+        json_decref(memo->profile);
+        memo->profile = json_incref((json_t *)(uintptr_t)profile);
+        memo->profile_digest = digest_json(0, spec);
+    }
+    return memo->profile_digest;
+}
+
 /* Parts of the spec that the planner's answer depends on. */
 static const char *const planning_parts[] = { "model", "training", "resources", "planner",
                                               "perGPUResources" };
 
 /* What the planner's answer depends on besides the nodes: all of it, and by parts, so
  * that it can be said what changed. */
-static void digest_input(struct snapshot *snapshot, uint64_t hardware_digest)
+static void digest_input(struct snapshot *snapshot,
+                         const struct snapshot_sources *sources)
 {
-    uint64_t start = snapshot_digest(0, &hardware_digest, sizeof hardware_digest);
-    uint64_t whole = start;
-    struct change_input parts = { .profile = start };
+    struct change_input parts = { 0 };
     const json_t *spec = json_object_get(snapshot->job, "spec");
-    for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++) {
-        auto_free char *part = json_text(json_object_get(spec, planning_parts[i]));
-        whole = digest_text(whole, part);
-        parts.spec = digest_text(parts.spec, part);
-    }
+    for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
+        parts.spec = digest_json(parts.spec, json_object_get(spec, planning_parts[i]));
+    const uint64_t profile[] = { sources->hardware_digest,
+                                 digest_profile(snapshot->profile, sources->memo) };
+    parts.profile = snapshot_digest(0, profile, sizeof profile);
+    const uint64_t both[] = { parts.spec, parts.profile };
+    snapshot->spec_digest = snapshot_digest(0, both, sizeof both);
     for (size_t i = 0; i < snapshot->level_count; i++)
-        whole = digest_text(whole, snapshot->levels[i]);
-    auto_free char *profile = json_text(json_object_get(snapshot->profile, "spec"));
-    snapshot->spec_digest = digest_text(whole, profile);
-    parts.profile = digest_text(parts.profile, profile);
+        snapshot->spec_digest = digest_text(snapshot->spec_digest, snapshot->levels[i]);
     for (size_t i = 0; i < snapshot->node_count; i++) {
         const struct capacity_node *node = &snapshot->nodes[i];
         change_add_node(&parts, node->name, node->unusable, node->allocatable,
@@ -448,9 +489,8 @@ static uint64_t digest_pods(const struct job_spec *spec)
     uint64_t digest = snapshot_digest(0, &spec->master_port, sizeof spec->master_port);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         digest = digest_text(digest, texts[i] ? texts[i] : "");
-    auto_free char *per_gpu = json_text(spec->per_gpu_resources);
-    auto_free char *template = json_text(spec->pod_template);
-    return digest_text(digest_text(digest, per_gpu), template);
+    digest = digest_json(digest, spec->per_gpu_resources);
+    return digest_json(digest, spec->pod_template);
 }
 
 /* ---- other jobs ---- */
@@ -571,7 +611,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
     take_quota(arena, sources, &snapshot, nodes);
     snapshot.nodes = nodes;
     take_levels(&snapshot);
-    digest_input(&snapshot, sources->hardware_digest);
+    digest_input(&snapshot, sources);
     snapshot.input_digest = digest_nodes(&snapshot, snapshot.spec_digest);
     if (snapshot.plan_count)
         take_own_claim(arena, sources->capacity, &snapshot,

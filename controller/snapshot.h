@@ -63,9 +63,8 @@ struct job_memory {
     int64_t searched_generation, searched_ms;
     /* To a question about GPUs that are not free (reconcile/claim.h). */
     struct planner_answer what_if;
-    bool is_planning;               /* a child works on planning_digest */
-    bool is_what_if;                /* and it is a question of that kind */
-    uint64_t planning_input_digest; /* the input when it was asked */
+    bool is_planning; /* a child works on planning_digest */
+    bool is_what_if;  /* and it is a question of that kind */
     uint64_t planning_digest, planning_spec_digest;
     struct change_input planning_parts;
     int64_t planning_asked_ms;
@@ -77,6 +76,13 @@ struct job_memory {
     int refusals;
     int64_t refused_ms, refused_generation;
     const char *refusal;
+};
+
+/* Whether there is a planner for a question now. */
+enum planner_load {
+    PLANNER_FREE,
+    PLANNER_BUSY, /* only for a job that cannot run without an answer */
+    PLANNER_FULL, /* for nobody */
 };
 
 struct snapshot_pod {
@@ -165,7 +171,21 @@ struct snapshot {
     struct job_memory memory;
     const char
         *blocked_by; /* older job that has not been answered yet ("ns/name"), NULL */
+    enum planner_load planner_load;
 };
+
+/* What need not be read again of one job's objects as long as they are the same; zero:
+ * nothing is known. */
+struct snapshot_memo {
+    json_t *profile;
+    uint64_t profile_digest;
+    json_t *config_map; /* of the newest plan */
+    struct het_arena *arena;
+    const struct het_plan *plan;
+    struct het_rank_node *rank_nodes;
+    size_t rank_node_count;
+};
+void snapshot_memo_fini(struct snapshot_memo *memo);
 
 /* What the controller knows besides the store. */
 struct snapshot_sources {
@@ -178,12 +198,14 @@ struct snapshot_sources {
     enum kueue_presence kueue;
     bool server_has_gates;
     int64_t now_ms, wall_ms;
+    struct snapshot_memo
+        *memo; /* of this job; NULL: all is read. Outlives the snapshot */
 };
 
 /* Builds the snapshot of the job with `ns` and `name`; false if the store has no such
  * job. `memory` may be NULL (nothing remembered yet). Everything is in `arena` or
- * borrowed from the store. `blocked_by` is filled by the caller (it concerns other jobs).
- */
+ * borrowed from the store or the memo. What concerns other jobs (rivals, blocked_by,
+ * planner_load) is filled by the caller. */
 bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sources,
                    const char *ns, const char *name, const struct job_memory *memory,
                    struct snapshot *ret);

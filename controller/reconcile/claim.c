@@ -215,7 +215,7 @@ enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t resta
         next = is_broken ? i : i + 1;
     }
     if (next < rung_count) {
-        what_if_ask(pass, &rungs[next].question);
+        what_if_ask(pass, &rungs[next].question, true);
         return CLAIM_ASKING;
     }
     demand_seek(pass, all);

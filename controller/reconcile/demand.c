@@ -183,7 +183,7 @@ void demand_seek(struct pass *pass, uint64_t asked)
     if (is_restless(pass))
         return;
     add_nodes(pass, shapes, shape_count, &questions[next]);
-    what_if_ask(pass, &questions[next]);
+    what_if_ask(pass, &questions[next], false);
 }
 
 bool demand_is_sought(const struct pass *pass, uint64_t asked)

@@ -108,6 +108,17 @@ struct action *pass_ask_planner(struct pass *pass, json_t *question, uint64_t di
     return action;
 }
 
+bool pass_may_ask(struct pass *pass, bool is_urgent)
+{
+    enum planner_load load = pass->snapshot->planner_load;
+    enum planner_wish *wish = &pass->decision->planner_wish;
+    if (load == PLANNER_FREE || (load == PLANNER_BUSY && is_urgent))
+        return true;
+    if (*wish != WISH_NOW)
+        *wish = is_urgent ? WISH_NOW : WISH_LATER;
+    return false;
+}
+
 void pass_requeue_at(struct pass *pass, int64_t at_ms)
 {
     if (at_ms < pass->decision->requeue_ms)

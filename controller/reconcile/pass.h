@@ -58,6 +58,9 @@ void pass_delete(struct pass *pass, int phase, const struct kube_resource *resou
  * first. */
 void pass_annotate(struct pass *pass, int phase, const struct kube_resource *resource,
                    const json_t *object, const char *key, const char *value);
+/* Whether the planner may be asked now; if not, the job's turn will come. It `is_urgent`
+ * if the job cannot run without the answer. */
+bool pass_may_ask(struct pass *pass, bool is_urgent);
 /* `question` is taken. */
 struct action *pass_ask_planner(struct pass *pass, json_t *question, uint64_t digest);
 /* The job is looked at again at `at_ms` at the latest. */

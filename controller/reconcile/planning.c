@@ -61,9 +61,7 @@ static const char *no_gpus_message(struct pass *pass)
     return pass_text(pass, "no GPU can be used now (%s)", list);
 }
 
-/* Asks for a plan for the present input, unless it is asked for, answered, or just broke.
- * Returns true when nothing can be asked because there is no GPU at all. */
-bool planning_ask(struct pass *pass)
+bool planning_ask(struct pass *pass, bool is_urgent)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const struct job_memory *memory = &snapshot->memory;
@@ -72,10 +70,11 @@ bool planning_ask(struct pass *pass)
     if (memory->answer.kind == ANSWER_FAILED && planning_is_answered(pass) &&
         !pass_has_come(pass, planner_retry_ms(memory)))
         return false;
-    json_t *question = desired_question(snapshot);
-    if (!question)
+    if (!desired_can_ask(snapshot))
         return true;
-    pass_ask_planner(pass, question, snapshot->input_digest)->parts =
+    if (!pass_may_ask(pass, is_urgent))
+        return false;
+    pass_ask_planner(pass, desired_question(snapshot), snapshot->input_digest)->parts =
         snapshot->input_parts;
     pass->decision->memory.input_unsettled_ms = 0;
     return false;
@@ -156,6 +155,15 @@ void planning_wait_for_planner(struct pass *pass, const char *message)
     pass->decision->summary = pass_text(pass, "%s", message);
 }
 
+/* Which jobs is only logged: a status would be written again with each that is planned.
+ */
+void planning_wait_for_turn(struct pass *pass)
+{
+    planning_wait_for_planner(pass, "jobs that come before it are planned first");
+    pass->decision->summary =
+        pass_text(pass, "waits for job %s", pass->snapshot->blocked_by);
+}
+
 /* The planner could not use what it was given; mostly that is the profile. */
 void planning_report_refusal(struct pass *pass)
 {
@@ -225,7 +233,7 @@ static void explain_no_plan(struct pass *pass)
     bool is_told = planning_is_answered(pass);
     const char *message = pass_text(pass, "%s", answer->message);
     if (!is_told || answer->kind == ANSWER_FAILED) {
-        if (!is_settling(pass) && planning_ask(pass)) {
+        if (!is_settling(pass) && planning_ask(pass, true)) {
             pass->decision->is_unanswered = false;
             planning_wait(pass, claim_has_stopped(pass) ? "Preempted" : "NoUsableGPUs",
                           no_gpus_message(pass));
@@ -353,8 +361,7 @@ bool planning_seek(struct pass *pass, const char *trigger, int64_t restarts,
     /* Nobody waits for a job whose planner broke. */
     pass->decision->is_unanswered = !snapshot->memory.planner_failures;
     if (snapshot->blocked_by) {
-        planning_wait_for_planner(
-            pass, pass_text(pass, "older job %s is planned first", snapshot->blocked_by));
+        planning_wait_for_turn(pass);
         return false;
     }
     uint64_t digest;

@@ -15,9 +15,10 @@
 int64_t planning_quiet_ms(const struct job_spec *spec);
 /* Whether the planner's last answer is to the present input. */
 bool planning_is_answered(const struct pass *pass);
-/* Asks for a plan for the present input, unless it is asked for, answered, or just broke.
- * Returns true when nothing can be asked because there is no GPU at all. */
-bool planning_ask(struct pass *pass);
+/* Asks for a plan for the present input, unless it is asked for, answered, or just broke,
+ * or the planner is at work for others (pass_may_ask). Returns true when nothing can be
+ * asked because there is no GPU at all. */
+bool planning_ask(struct pass *pass, bool is_urgent);
 /* A plan of the last answer, and what it takes to get there. */
 struct planning_offer {
     const struct het_plan *plan;
@@ -32,6 +33,8 @@ size_t planning_offers(struct pass *pass, struct planning_offer ret[2]);
 /* Conditions of a job that has no plan, or whose planner is at work. */
 void planning_wait(struct pass *pass, const char *reason, const char *message);
 void planning_wait_for_planner(struct pass *pass, const char *message);
+/* Other jobs are planned before it. */
+void planning_wait_for_turn(struct pass *pass);
 /* The planner could not use what it was given; mostly that is the profile. */
 void planning_report_refusal(struct pass *pass);
 /* The API server refused our objects (invalid pod, quota, admission): the job says so,

@@ -192,7 +192,7 @@ static void explain_no_better_plan(struct pass *pass)
 {
     const struct planner_answer *answer = &pass->snapshot->memory.answer;
     if (!planning_is_answered(pass) || answer->kind == ANSWER_FAILED) {
-        planning_ask(pass);
+        planning_ask(pass, false);
         pass->decision->bid.state = BID_ASKING;
     } else if (answer->kind == ANSWER_REFUSED) {
         planning_report_refusal(pass);

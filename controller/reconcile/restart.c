@@ -116,8 +116,7 @@ void restart_generation(struct pass *pass, const char *trigger, const char *mess
     if (fits && *current->retired && pass->snapshot->blocked_by) {
         /* A retired plan holds no GPUs: to take them again is to take them anew. */
         pass->decision->is_unanswered = true;
-        planning_wait_for_planner(
-            pass, pass_text(pass, "job %s is planned first", pass->snapshot->blocked_by));
+        planning_wait_for_turn(pass);
         generation_stop(pass, trigger);
         return;
     }

@@ -12,14 +12,13 @@ static struct snapshot view_of(const struct pass *pass, const struct what_if *qu
     return view;
 }
 
-void what_if_ask(struct pass *pass, const struct what_if *question)
+void what_if_ask(struct pass *pass, const struct what_if *question, bool is_urgent)
 {
-    if (pass->snapshot->memory.is_planning)
-        return;
     struct snapshot view = view_of(pass, question);
-    json_t *object = desired_question(&view);
-    if (object)
-        pass_ask_planner(pass, object, question->digest)->is_what_if = true;
+    if (!view.memory.is_planning && desired_can_ask(&view) &&
+        pass_may_ask(pass, is_urgent))
+        pass_ask_planner(pass, desired_question(&view), question->digest)->is_what_if =
+            true;
 }
 
 bool what_if_is_answered(const struct pass *pass, const struct what_if *question)

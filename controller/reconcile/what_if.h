@@ -13,8 +13,9 @@ struct what_if {
     uint64_t digest;  /* of all this, and of the input */
 };
 
-/* Asks, unless the planner is at work for the job. */
-void what_if_ask(struct pass *pass, const struct what_if *question);
+/* Asks, unless the planner is at work for the job; or says that it wants to, if the
+ * planner is at work for others (pass_may_ask). */
+void what_if_ask(struct pass *pass, const struct what_if *question, bool is_urgent);
 /* Whether the last answer is to this question. */
 bool what_if_is_answered(const struct pass *pass, const struct what_if *question);
 /* The plan that it was answered with; NULL: with none, or with one that does not keep to

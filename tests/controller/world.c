@@ -294,7 +294,6 @@ static void perform(struct world *world, const struct action *action)
         world->plans_asked++;
         world->memory.is_planning = true;
         world->memory.is_what_if = action->is_what_if;
-        world->memory.planning_input_digest = world->memory.input_digest;
         world->memory.planning_digest = action->digest;
         world->memory.planning_spec_digest = action->spec_digest;
         world->memory.planning_parts = action->parts;
