@@ -35,9 +35,9 @@ static uint64_t rung_digest(const struct snapshot *snapshot,
     return digest;
 }
 
-/* The questions, in order, until one is answered with a plan: the fewest victims that
- * could do, for no more GPUs than are needed; the same without that limit; then twice as
- * many victims each time, up to all. */
+/* The questions, without their nodes, in order, until one is answered with a plan: the
+ * fewest victims that could do, for no more GPUs than are needed; the same without that
+ * limit; then twice as many victims each time, up to all. */
 static size_t list_rungs(const struct pass *pass, const struct sharing_offer *offers,
                          size_t count, struct rung ret[MAX_RUNGS])
 {
@@ -59,13 +59,17 @@ static size_t list_rungs(const struct pass *pass, const struct sharing_offer *of
         if (taken >= count)
             break;
     }
-    for (size_t i = 0; i < rungs; i++) {
-        ret[i].question.nodes =
-            sharing_view(pass->arena, snapshot, offers, ret[i].offers);
-        ret[i].question.node_count = snapshot->node_count;
+    for (size_t i = 0; i < rungs; i++)
         ret[i].question.digest = rung_digest(snapshot, offers, &ret[i]);
-    }
     return rungs;
+}
+
+static void add_nodes(const struct pass *pass, const struct sharing_offer *offers,
+                      struct rung *rung)
+{
+    rung->question.nodes =
+        sharing_view(pass->arena, pass->snapshot, offers, rung->offers);
+    rung->question.node_count = pass->snapshot->node_count;
 }
 
 static bool is_given_up(const struct pass *pass)
@@ -202,6 +206,7 @@ enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t resta
     for (size_t i = 0; i < rung_count; i++) {
         if (!what_if_is_answered(pass, &rungs[i].question))
             continue;
+        add_nodes(pass, offers, &rungs[i]);
         const struct het_plan *plan = what_if_plan(pass, &rungs[i].question);
         if (plan)
             return make_claim(pass, offers, &rungs[i], plan, trigger, restarts, replans)
@@ -215,6 +220,7 @@ enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t resta
         next = is_broken ? i : i + 1;
     }
     if (next < rung_count) {
+        add_nodes(pass, offers, &rungs[next]);
         what_if_ask(pass, &rungs[next].question, true);
         return CLAIM_ASKING;
     }
