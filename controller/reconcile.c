@@ -23,7 +23,6 @@ static void keep_generation(struct pass *pass)
     pass_set(pass, "PlanFeasible", "True", "PlanComputed",
              current->plan ? het_render_summary(pass->arena, current->plan)
                            : current->name);
-    pass->facts.holds_gpus = true;
     demand_growth(pass);
     if (!gang_form(pass))
         return;

@@ -228,16 +228,22 @@ enum claim_step claim_seek(struct pass *pass, const char *trigger, int64_t resta
     return CLAIM_NOTHING;
 }
 
+/* Whether a node has not all GPUs for place `index` of the current plan. */
+static bool is_short(const struct pass *pass, size_t index)
+{
+    const struct het_rank_node *place = &pass->current->rank_nodes[index];
+    const struct capacity_node *node =
+        snapshot_find_node(pass->snapshot, place->node_name);
+    return node && node->free < place->gpu_count;
+}
+
 /* ---- the claim that is laid ---- */
 
 static bool lacks_gpus(const struct pass *pass)
 {
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
-        const struct het_rank_node *place = &pass->current->rank_nodes[i];
-        const struct capacity_node *node =
-            snapshot_find_node(pass->snapshot, place->node_name);
         bool is_out = pass->pods[i] && !pass->pods[i]->is_gated;
-        if (!is_out && node && node->free < place->gpu_count)
+        if (!is_out && is_short(pass, i))
             return true;
     }
     return false;
@@ -272,13 +278,9 @@ bool claim_has_stopped(const struct pass *pass)
 /* Whether a node that the current plan uses has not all of its GPUs any more. */
 static bool is_taken_from(const struct pass *pass)
 {
-    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
-        const struct het_rank_node *place = &pass->current->rank_nodes[i];
-        const struct capacity_node *node =
-            snapshot_find_node(pass->snapshot, place->node_name);
-        if (!pass->has_succeeded[i] && node && node->free < place->gpu_count)
+    for (size_t i = 0; i < pass->current->rank_node_count; i++)
+        if (!pass->has_succeeded[i] && is_short(pass, i))
             return true;
-    }
     return false;
 }
 

@@ -64,14 +64,21 @@ static void annotate(struct pass *pass, const struct snapshot_plan *plan, const 
     pass_annotate(pass, PHASE_RETIRE, &kube_config_map, plan->config_map, key, value);
 }
 
+/* Notes a request that nobody has answered; none for NULL. */
+static void note_request(struct pass *pass, const struct snapshot_plan *plan,
+                         const char *when, const char *what)
+{
+    annotate(pass, plan, ANNOTATION_CHECKPOINT_REQUESTED, when);
+    annotate(pass, plan, ANNOTATION_CHECKPOINT_FOR, what);
+    annotate(pass, plan, ANNOTATION_CHECKPOINT_ACKNOWLEDGED, NULL);
+    annotate(pass, plan, ANNOTATION_CHECKPOINT_FAILED, NULL);
+}
+
 static void request(struct pass *pass, const struct snapshot_plan *plan, const char *what)
 {
     char now[TIMESTAMP_SIZE];
     timestamp_format_micro(pass->snapshot->wall_ms, now);
-    annotate(pass, plan, ANNOTATION_CHECKPOINT_REQUESTED, now);
-    annotate(pass, plan, ANNOTATION_CHECKPOINT_FOR, what);
-    annotate(pass, plan, ANNOTATION_CHECKPOINT_ACKNOWLEDGED, NULL);
-    annotate(pass, plan, ANNOTATION_CHECKPOINT_FAILED, NULL);
+    note_request(pass, plan, now, what);
     if (pass->snapshot->spec.hook_method == HOOK_HTTP)
         pass_event(pass, PHASE_EVENTS, false, "CheckpointRequested", "Checkpoint",
                    pass_text(pass,
@@ -204,10 +211,6 @@ void drain_before_loss(struct pass *pass)
 void drain_forget_notice(struct pass *pass)
 {
     const struct snapshot_plan *plan = pass->current;
-    if (!plan->checkpoint_is_for_notice || !plan->checkpoint_requested_wall_ms)
-        return;
-    annotate(pass, plan, ANNOTATION_CHECKPOINT_REQUESTED, NULL);
-    annotate(pass, plan, ANNOTATION_CHECKPOINT_FOR, NULL);
-    annotate(pass, plan, ANNOTATION_CHECKPOINT_ACKNOWLEDGED, NULL);
-    annotate(pass, plan, ANNOTATION_CHECKPOINT_FAILED, NULL);
+    if (plan->checkpoint_is_for_notice && plan->checkpoint_requested_wall_ms)
+        note_request(pass, plan, NULL, NULL);
 }

@@ -86,12 +86,6 @@ bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t 
     return true;
 }
 
-/* Ended pods stay while their plan stays, for people to read. */
-static bool is_record(const struct snapshot_pod *pod)
-{
-    return pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
-}
-
 static void delete_pod(struct pass *pass, const struct snapshot_pod *pod, int64_t grace_s)
 {
     const struct capacity_node *node = snapshot_find_node(pass->snapshot, pod->node);
@@ -135,7 +129,8 @@ static size_t end_pods(struct pass *pass, const struct snapshot_pod *pods, size_
         return alive;
     int64_t grace_s = plan && alive ? drain_grace_s(pass, plan) : -1;
     for (size_t i = 0; i < count; i++)
-        if (!is_record(&pods[i]) || pods[i].generation < oldest_kept ||
+        /* Ended ones stay while their plan stays, for people to read. */
+        if (!pod_has_ended(&pods[i]) || pods[i].generation < oldest_kept ||
             pods[i].is_on_lost_node)
             delete_pod(pass, &pods[i], grace_s);
     return alive;
@@ -193,7 +188,7 @@ void generation_delete_pods(struct pass *pass)
     int64_t grace_s = drain_grace_s(pass, pass->current);
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
         const struct snapshot_pod *pod = pass->pods[i];
-        if (pod && !is_record(pod))
+        if (pod && !pod_has_ended(pod))
             delete_pod(pass, pod, grace_s);
     }
 }

@@ -302,6 +302,11 @@ int64_t pass_count_gpus(const struct pass *pass, const char *type)
     return gpus;
 }
 
+bool pod_has_ended(const struct snapshot_pod *pod)
+{
+    return pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+}
+
 bool pod_has_succeeded(const struct snapshot_pod *pod)
 {
     return pod->phase == POD_SUCCEEDED;
@@ -310,7 +315,7 @@ bool pod_has_succeeded(const struct snapshot_pod *pod)
 bool pod_is_ready(const struct snapshot_pod *pod)
 {
     return (pod->phase == POD_RUNNING && pod->is_ready && !pod->is_deleting) ||
-           pod->phase == POD_SUCCEEDED;
+           pod_has_succeeded(pod);
 }
 
 bool pod_is_placed(const struct snapshot_pod *pod)

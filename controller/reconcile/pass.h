@@ -102,6 +102,7 @@ size_t pass_missing_pods(const struct pass *pass);
 bool pass_was_retired_for(const struct pass *pass, const char *why);
 /* GPUs of one type in the current plan; of all types for NULL. */
 int64_t pass_count_gpus(const struct pass *pass, const char *type);
+bool pod_has_ended(const struct snapshot_pod *pod); /* it succeeded or failed */
 bool pod_has_succeeded(const struct snapshot_pod *pod);
 bool pod_is_ready(const struct snapshot_pod *pod); /* runs and is ready, or succeeded */
 bool pod_is_placed(const struct snapshot_pod *pod);

@@ -152,7 +152,7 @@ void planning_wait_for_planner(struct pass *pass, const char *message)
         pass_set(pass, "PlanFeasible", "Unknown", "Planning", message);
     set_no_plan(pass);
     pass->facts.demands_stand = true;
-    pass->decision->summary = pass_text(pass, "%s", message);
+    pass->decision->summary = message;
 }
 
 /* Which jobs is only logged: a status would be written again with each that is planned.

@@ -91,8 +91,7 @@ static bool is_stuck(const struct snapshot *snapshot, int64_t generation)
     size_t stuck = 0;
     for (size_t i = 0; i < snapshot->pod_count; i++) {
         const struct snapshot_pod *pod = &snapshot->pods[i];
-        if (pod->generation != generation || pod->phase == POD_SUCCEEDED ||
-            pod->phase == POD_FAILED)
+        if (pod->generation != generation || pod_has_ended(pod))
             continue;
         if (!kueue_pod_is_stuck(pod->object))
             return false;
