@@ -97,34 +97,21 @@ void gang_report(struct pass *pass)
 
 /* ---- the fit check ---- */
 
-static void refresh(struct pass *pass, const char *query)
-{
-    struct action *action = pass_add(pass, ACTION_REFRESH, PHASE_PODS);
-    action->resource = &kube_pod;
-    action->ns = "";
-    action->name = "";
-    action->query = query;
-}
-
 /* Whether what we know of the plan's nodes is fresh; if not, asks for it, and the next
  * pass sees whether the plan still fits (places_check). */
 static bool is_fit_fresh(struct pass *pass)
 {
     const struct snapshot_plan *current = pass->current;
     struct job_memory *memory = &pass->decision->memory;
-    int64_t now_ms = pass->snapshot->now_ms;
-    if (memory->checked_generation == current->generation &&
-        now_ms - memory->checked_ms <= GANG_FRESH_MS)
+    if (pass_is_fresh(pass, &memory->checked_generation, &memory->checked_ms))
         return true;
-    memory->checked_generation = current->generation;
-    memory->checked_ms = now_ms;
-    pass_requeue_at(pass, now_ms);
     if (current->rank_node_count > GANG_NODE_READS)
-        refresh(pass, "fieldSelector=spec.nodeName%21%3D");
+        pass_refresh_pods(pass, "", "fieldSelector=spec.nodeName%21%3D");
     else
         for (size_t i = 0; i < current->rank_node_count; i++)
-            refresh(pass, pass_text(pass, "fieldSelector=spec.nodeName%%3D%s",
-                                    current->rank_nodes[i].node_name));
+            pass_refresh_pods(pass, "",
+                              pass_text(pass, "fieldSelector=spec.nodeName%%3D%s",
+                                        current->rank_nodes[i].node_name));
     return false;
 }
 

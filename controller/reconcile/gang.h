@@ -19,8 +19,6 @@ bool gang_form(struct pass *pass);
 /* Conditions Placed and Running from the pods there are. */
 void gang_report(struct pass *pass);
 
-/* What was read of a node is fresh for so long. */
-#define GANG_FRESH_MS        ((int64_t)10000)
 #define GANG_AVOID_MS        ((int64_t)600000)
 #define GANG_AVOID_DOUBLINGS 6
 /* Nodes of a plan that are read one by one; with more, all bound pods are read at once.

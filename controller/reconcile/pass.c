@@ -125,6 +125,26 @@ void pass_requeue_at(struct pass *pass, int64_t at_ms)
         pass->decision->requeue_ms = at_ms;
 }
 
+bool pass_is_fresh(struct pass *pass, int64_t *generation, int64_t *read_ms)
+{
+    int64_t now_ms = pass->snapshot->now_ms;
+    if (*generation == pass->current->generation && now_ms - *read_ms <= PASS_FRESH_MS)
+        return true;
+    *generation = pass->current->generation;
+    *read_ms = now_ms;
+    pass_requeue_at(pass, now_ms);
+    return false;
+}
+
+void pass_refresh_pods(struct pass *pass, const char *ns, const char *query)
+{
+    struct action *action = pass_add(pass, ACTION_REFRESH, PHASE_PODS);
+    action->resource = &kube_pod;
+    action->ns = ns;
+    action->name = "";
+    action->query = query;
+}
+
 bool pass_has_come(struct pass *pass, int64_t at_ms)
 {
     if (pass->snapshot->now_ms >= at_ms)

@@ -63,6 +63,13 @@ void pass_annotate(struct pass *pass, int phase, const struct kube_resource *res
 bool pass_may_ask(struct pass *pass, bool is_urgent);
 /* `question` is taken. */
 struct action *pass_ask_planner(struct pass *pass, json_t *question, uint64_t digest);
+/* Whether what belongs to the current generation was read anew in the last PASS_FRESH_MS,
+ * which `generation` and `read_ms` remember. If not, it is to be read by actions of this
+ * pass, and the job is looked at again at once. */
+bool pass_is_fresh(struct pass *pass, int64_t *generation, int64_t *read_ms);
+#define PASS_FRESH_MS ((int64_t)10000)
+/* Reads pods of namespace `ns` ("": of all) anew. */
+void pass_refresh_pods(struct pass *pass, const char *ns, const char *query);
 /* The job is looked at again at `at_ms` at the latest. */
 void pass_requeue_at(struct pass *pass, int64_t at_ms);
 /* Whether a time has come, monotonic or since 1970; else the job is looked at again when

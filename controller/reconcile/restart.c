@@ -220,19 +220,13 @@ static void restart_failed(struct pass *pass, const struct snapshot_pod *pod)
  * that, and the next pass sees what has come. */
 static bool was_searched(struct pass *pass)
 {
-    const struct snapshot *snapshot = pass->snapshot;
+    const struct job_spec *spec = &pass->snapshot->spec;
     struct job_memory *memory = &pass->decision->memory;
-    if (memory->searched_generation == pass->current->generation &&
-        snapshot->now_ms - memory->searched_ms <= RESTART_FRESH_MS)
+    if (pass_is_fresh(pass, &memory->searched_generation, &memory->searched_ms))
         return true;
-    memory->searched_generation = pass->current->generation;
-    memory->searched_ms = snapshot->now_ms;
-    pass_requeue_at(pass, snapshot->now_ms);
-    struct action *action = pass_add(pass, ACTION_REFRESH, PHASE_PODS);
-    action->resource = &kube_pod;
-    action->name = "";
-    action->query = pass_text(pass, "labelSelector=heterotrain.io%%2Fjob-uid%%3D%s",
-                              snapshot->spec.uid);
+    pass_refresh_pods(
+        pass, spec->ns,
+        pass_text(pass, "labelSelector=heterotrain.io%%2Fjob-uid%%3D%s", spec->uid));
     pass->decision->summary = "pods are missing; they are read anew";
     return false;
 }

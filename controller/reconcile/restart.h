@@ -4,9 +4,6 @@
 
 #include "controller/reconcile/pass.h"
 
-/* Pods that are missing are believed lost if a reading of so long ago has them not. */
-#define RESTART_FRESH_MS ((int64_t)10000)
-
 /* Replaces a generation that cannot go on: with the same plan if that still fits, else
  * with a new one. */
 void restart_generation(struct pass *pass, const char *trigger, const char *message,
