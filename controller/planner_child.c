@@ -12,7 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STDERR_KEPT 1024 /* the tail of what the child says on standard error */
+#define STDERR_KEPT 1024      /* the tail of what the child says on standard error */
+#define PIPE_BYTES  (1 << 20) /* what the system lets everybody have */
 
 struct child {
     pid_t pid; /* 0: free */
@@ -217,6 +218,23 @@ static int open_pipes(int pipes[3][2], struct het_error *err)
     return 0;
 }
 
+/* A child that ends early must not end us: SIGPIPE is ignored by main, EPIPE closes. */
+static void write_question(struct child *child)
+{
+    while (child->in >= 0) {
+        ssize_t written = write(child->in, child->question + child->question_written,
+                                child->question_length - child->question_written);
+        if (written < 0) {
+            if (errno != EAGAIN && errno != EINTR)
+                close_end(&child->in);
+            return;
+        }
+        child->question_written += (size_t)written;
+        if (child->question_written == child->question_length)
+            close_end(&child->in);
+    }
+}
+
 static int start_child(const char *program, struct child *child, const char *key,
                        uint64_t digest, const json_t *question, int64_t timeout_ms,
                        int64_t now_ms, struct het_error *err)
@@ -258,6 +276,10 @@ static int start_child(const char *program, struct child *child, const char *key
     set_our_end(child->in);
     set_our_end(child->out);
     set_our_end(child->err);
+    /* Most questions and answers then need not wait for us in between. */
+    fcntl(child->in, F_SETPIPE_SZ, PIPE_BYTES);
+    fcntl(child->out, F_SETPIPE_SZ, PIPE_BYTES);
+    write_question(child);
     return 0;
 }
 
@@ -304,23 +326,6 @@ size_t planner_poll_list(const struct planner *planner, struct pollfd *fds,
                 fds[count++] = ends[k];
     }
     return count;
-}
-
-/* A child that ends early must not end us: SIGPIPE is ignored by main, EPIPE closes. */
-static void write_question(struct child *child)
-{
-    while (child->in >= 0) {
-        ssize_t written = write(child->in, child->question + child->question_written,
-                                child->question_length - child->question_written);
-        if (written < 0) {
-            if (errno != EAGAIN && errno != EINTR)
-                close_end(&child->in);
-            return;
-        }
-        child->question_written += (size_t)written;
-        if (child->question_written == child->question_length)
-            close_end(&child->in);
-    }
 }
 
 static void read_output(struct child *child)
