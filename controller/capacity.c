@@ -3,6 +3,7 @@
 #include "controller/kube.h"
 #include "controller/node_selector.h"
 #include "controller/node_state.h"
+#include "controller/object.h"
 #include "controller/plan_object.h"
 #include "controller/pod_need.h"
 #include "controller/quantity.h"
@@ -720,8 +721,7 @@ static bool same_labels(const json_t *a, const json_t *b)
 static bool read_stocks(struct capacity *capacity, struct node *node,
                         const json_t *object)
 {
-    const json_t *allocatable =
-        json_object_get(json_object_get(object, "status"), "allocatable");
+    const json_t *allocatable = object_at(object, "status.allocatable");
     bool changed = false;
     const char *name;
     json_t *value;
@@ -810,33 +810,25 @@ void capacity_set_settings(struct capacity *capacity, const struct settings *set
 
 /* ---- pods ---- */
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* Key of the job that controls `object`, to be freed; NULL if none does. */
 static char *owner_key(const json_t *object)
 {
     const json_t *owner = job_spec_find_owner(object);
-    return owner ? xasprintf("%s/%s", kube_namespace(object), text_of(owner, "uid"))
+    return owner ? xasprintf("%s/%s", kube_namespace(object), object_text(owner, "uid"))
                  : NULL;
 }
 
 /* The node that our own affinity pins the pod to; NULL if it has no such pin. */
 static const char *pinned_node(const json_t *pod)
 {
-    const json_t *affinity = json_object_get(json_object_get(pod, "spec"), "affinity");
-    const json_t *required =
-        json_object_get(json_object_get(affinity, "nodeAffinity"),
-                        "requiredDuringSchedulingIgnoredDuringExecution");
-    const json_t *term =
-        json_array_get(json_object_get(required, "nodeSelectorTerms"), 0);
+    const json_t *terms = object_at(
+        pod, "spec.affinity.nodeAffinity."
+             "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
+    const json_t *term = json_array_get(terms, 0);
     const json_t *fields = json_object_get(term, "matchFields");
     for (size_t i = 0; i < json_array_size(fields); i++) {
         const json_t *field = json_array_get(fields, i);
-        if (!strcmp(text_of(field, "key"), "metadata.name"))
+        if (!strcmp(object_text(field, "key"), "metadata.name"))
             return json_string_value(json_array_get(json_object_get(field, "values"), 0));
     }
     return NULL;
@@ -845,22 +837,21 @@ static const char *pinned_node(const json_t *pod)
 /* Where a pod is counted: bound, nominated, or pinned by us; NULL: nowhere yet. */
 static const char *place_of(const json_t *pod, bool is_ours)
 {
-    const char *bound = text_of(json_object_get(pod, "spec"), "nodeName");
+    const char *bound = object_text(pod, "spec.nodeName");
     if (*bound)
         return bound;
-    const char *nominated = text_of(json_object_get(pod, "status"), "nominatedNodeName");
+    const char *nominated = object_text(pod, "status.nominatedNodeName");
     if (*nominated)
         return nominated;
     /* A gated pod holds nothing: its plan does. */
-    bool is_gated =
-        json_array_size(json_object_get(json_object_get(pod, "spec"), "schedulingGates"));
+    bool is_gated = json_array_size(object_at(pod, "spec.schedulingGates"));
     const char *pinned = is_ours && !is_gated ? pinned_node(pod) : NULL;
     return pinned && *pinned ? pinned : NULL;
 }
 
 static bool is_over(const json_t *pod)
 {
-    const char *phase = text_of(json_object_get(pod, "status"), "phase");
+    const char *phase = object_text(pod, "status.phase");
     return !strcmp(phase, "Succeeded") || !strcmp(phase, "Failed");
 }
 
@@ -1053,15 +1044,16 @@ struct viewer {
 
 static bool tolerates(const json_t *toleration, const json_t *taint)
 {
-    const char *effect = text_of(toleration, "effect");
-    if (*effect && strcmp(effect, text_of(taint, "effect")))
+    const char *effect = object_text(toleration, "effect");
+    if (*effect && strcmp(effect, object_text(taint, "effect")))
         return false;
-    const char *key = text_of(toleration, "key");
-    bool exists = !strcmp(text_of(toleration, "operator"), "Exists");
+    const char *key = object_text(toleration, "key");
+    bool exists = !strcmp(object_text(toleration, "operator"), "Exists");
     if (!*key)
         return exists;
-    return !strcmp(key, text_of(taint, "key")) &&
-           (exists || !strcmp(text_of(toleration, "value"), text_of(taint, "value")));
+    return !strcmp(key, object_text(taint, "key")) &&
+           (exists ||
+            !strcmp(object_text(toleration, "value"), object_text(taint, "value")));
 }
 
 /* The first taint that keeps the job's pods away; NULL if none does. */
@@ -1071,7 +1063,8 @@ static const char *untolerated_taint(const struct viewer *viewer, const json_t *
     const json_t *taints = taints_of(node);
     for (size_t i = 0; i < json_array_size(taints); i++) {
         const json_t *taint = json_array_get(taints, i);
-        const char *effect = text_of(taint, "effect"), *key = text_of(taint, "key");
+        const char *effect = object_text(taint, "effect"),
+                   *key = object_text(taint, "key");
         if (strcmp(effect, "NoSchedule") && strcmp(effect, "NoExecute"))
             continue;
         /* Every pod of ours tolerates these (desired_pod). */
@@ -1270,7 +1263,7 @@ bool capacity_is_out_of_service(const struct capacity *capacity, const char *nam
     const struct node *node = find_node(capacity, name);
     const json_t *taints = node ? taints_of(node->object) : NULL;
     for (size_t i = 0; i < json_array_size(taints); i++)
-        if (!strcmp(text_of(json_array_get(taints, i), "key"),
+        if (!strcmp(object_text(json_array_get(taints, i), "key"),
                     "node.kubernetes.io/out-of-service"))
             return true;
     return false;

@@ -1,6 +1,7 @@
 #include "controller/desired.h"
 
 #include "controller/node_selector.h"
+#include "controller/object.h"
 #include "controller/quantity.h"
 #include "controller/tenancy.h"
 #include "controller/timestamp.h"
@@ -324,33 +325,6 @@ json_t *desired_service(const struct snapshot *snapshot, int64_t generation)
 
 /* ---- pods ---- */
 
-/* Sets `object`[key] to an empty object or array if it is not there; returns it. */
-static json_t *child_object(json_t *object, const char *key)
-{
-    json_t *child = json_object_get(object, key);
-    if (!json_is_object(child)) {
-        json_object_set_new(object, key, json_object());
-        child = json_object_get(object, key);
-    }
-    return child;
-}
-
-static json_t *child_array(json_t *object, const char *key)
-{
-    json_t *child = json_object_get(object, key);
-    if (!json_is_array(child)) {
-        json_object_set_new(object, key, json_array());
-        child = json_object_get(object, key);
-    }
-    return child;
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 static const json_t *template_spec(const struct job_spec *spec)
 {
     return json_object_get(spec->pod_template, "spec");
@@ -363,7 +337,8 @@ static int trainer_index(const struct job_spec *spec)
     if (!spec->container_name)
         return json_array_size(containers) ? 0 : -1;
     for (size_t i = 0; i < json_array_size(containers); i++)
-        if (!strcmp(text_of(json_array_get(containers, i), "name"), spec->container_name))
+        if (!strcmp(object_text(json_array_get(containers, i), "name"),
+                    spec->container_name))
             return (int)i;
     return -1;
 }
@@ -372,9 +347,8 @@ static int trainer_index(const struct job_spec *spec)
  * NULL: none. */
 static const char *find_gpu_resource(const struct job_spec *spec, const json_t *container)
 {
-    const json_t *resources = json_object_get(container, "resources");
-    const json_t *limits = json_object_get(resources, "limits");
-    const json_t *requests = json_object_get(resources, "requests");
+    const json_t *limits = object_at(container, "resources.limits");
+    const json_t *requests = object_at(container, "resources.requests");
     const char *names[JOB_SPEC_MAX_GPU_TYPES + 2] = { JOB_SPEC_GPU_RESOURCE,
                                                       JOB_SPEC_AMD_RESOURCE };
     size_t count = 2;
@@ -390,12 +364,12 @@ static const char *find_gpu_resource(const struct job_spec *spec, const json_t *
 static int check_container(const struct job_spec *spec, const json_t *container,
                            const char *field, size_t index, struct het_error *err)
 {
-    if (!json_is_object(container) || !*text_of(container, "name"))
+    if (!json_is_object(container) || !*object_text(container, "name"))
         return het_fail(err, HET_BAD_INPUT,
                         "spec.podTemplate.spec.%s[%zu].name: is missing", field, index);
     const json_t *environment = json_object_get(container, "env");
     for (size_t i = 0; i < json_array_size(environment); i++) {
-        const char *name = text_of(json_array_get(environment, i), "name");
+        const char *name = object_text(json_array_get(environment, i), "name");
         if (het_render_is_reserved(name))
             return het_fail(
                 err, HET_BAD_INPUT,
@@ -427,7 +401,7 @@ int desired_check_template(const struct job_spec *spec, struct het_error *err)
                 "spec.podTemplate.spec.%s: is decided by the operator; remove "
                 "it",
                 operator_fields[i]);
-    const char *restart = text_of(template, "restartPolicy");
+    const char *restart = object_text(template, "restartPolicy");
     if (*restart && strcmp(restart, "Never"))
         return het_fail(
             err, HET_BAD_INPUT,
@@ -443,7 +417,7 @@ int desired_check_template(const struct job_spec *spec, struct het_error *err)
     }
     const json_t *volumes = json_object_get(template, "volumes");
     for (size_t i = 0; i < json_array_size(volumes); i++)
-        if (!strcmp(text_of(json_array_get(volumes, i), "name"), PLAN_VOLUME))
+        if (!strcmp(object_text(json_array_get(volumes, i), "name"), PLAN_VOLUME))
             return het_fail(
                 err, HET_BAD_INPUT,
                 "spec.podTemplate.spec.volumes[%zu].name: %s is the operator's; "
@@ -462,7 +436,7 @@ int desired_check_template(const struct job_spec *spec, struct het_error *err)
  */
 static void pin(json_t *pod_spec, const struct job_spec *spec, const char *node)
 {
-    json_t *affinity = child_object(child_object(pod_spec, "affinity"), "nodeAffinity");
+    json_t *affinity = object_map(pod_spec, "affinity.nodeAffinity");
     json_object_set_new(affinity, "requiredDuringSchedulingIgnoredDuringExecution",
                         node_selector_join(spec->node_affinity,
                                            job_spec_template_affinity(spec),
@@ -484,7 +458,7 @@ static const char *gpu_resource(const struct snapshot *snapshot,
 
 static void tolerate(json_t *pod_spec, const char *taint)
 {
-    json_array_append_new(child_array(pod_spec, "tolerations"),
+    json_array_append_new(object_list(pod_spec, "tolerations"),
                           PACK("{s:s, s:s, s:s}", "key", taint, "operator", "Exists",
                                "effect", "NoSchedule"));
 }
@@ -504,7 +478,7 @@ static void add_environment(struct het_arena *arena, json_t *container,
     struct het_render_job job = render_job(snapshot, arena, plan->generation, plan->hash);
     struct het_env *variables;
     size_t count = het_render_torchrun(arena, plan->plan, &job, index, &variables);
-    json_t *environment = child_array(container, "env");
+    json_t *environment = object_list(container, "env");
     for (size_t i = 0; i < count; i++)
         json_array_append_new(environment, PACK("{s:s, s:s}", "name", variables[i].name,
                                                 "value", variables[i].value));
@@ -514,9 +488,9 @@ static void mount_plan(json_t *pod_spec, json_t *container,
                        const struct snapshot *snapshot, const struct snapshot_plan *plan)
 {
     json_array_append_new(
-        child_array(pod_spec, "volumes"),
+        object_list(pod_spec, "volumes"),
         PACK("{s:s, s:{s:s}}", "name", PLAN_VOLUME, "configMap", "name", plan->name));
-    json_array_append_new(child_array(container, "volumeMounts"),
+    json_array_append_new(object_list(container, "volumeMounts"),
                           PACK("{s:s, s:s, s:b}", "name", PLAN_VOLUME, "mountPath",
                                snapshot->spec.plan_mount_path, "readOnly", 1));
 }
@@ -539,9 +513,8 @@ static bool needs_limit(const char *resource)
 static int add_resources(json_t *container, const struct job_spec *spec,
                          const char *resource, int64_t gpus, struct het_error *err)
 {
-    json_t *resources = child_object(container, "resources");
-    json_t *requests = child_object(resources, "requests");
-    json_t *limits = child_object(resources, "limits");
+    json_t *requests = object_map(container, "resources.requests");
+    json_t *limits = object_map(container, "resources.limits");
     const char *name;
     json_t *each;
     json_object_foreach ((json_t *)(uintptr_t)spec->per_gpu_resources, name, each) {

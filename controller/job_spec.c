@@ -2,6 +2,7 @@
 
 #include "controller/kube.h"
 #include "controller/node_selector.h"
+#include "controller/object.h"
 #include "controller/timestamp.h"
 
 #include <stdarg.h>
@@ -22,12 +23,8 @@ struct reader {
 /* The value at a dotted path below `object`; NULL if absent or null. */
 static const json_t *find(const json_t *object, const char *path)
 {
-    while (object && *path) {
-        size_t length = strcspn(path, ".");
-        object = json_object_getn(object, path, length);
-        path += length + (path[length] == '.');
-    }
-    return object && !json_is_null(object) ? object : NULL;
+    const json_t *value = object_at(object, path);
+    return json_is_null(value) ? NULL : value;
 }
 
 __attribute__((format(printf, 3, 4))) static void

@@ -1,6 +1,7 @@
 #include "controller/kueue.h"
 
 #include "controller/node_selector.h"
+#include "controller/object.h"
 #include "controller/quantity.h"
 #include "controller/trim.h"
 
@@ -13,43 +14,13 @@
  * number of GPUs and the digest. */
 #define ROLE_TYPE_LENGTH 40
 
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-static const json_t *spec_of(const json_t *object)
-{
-    return json_object_get(object, "spec");
-}
-
-static const json_t *status_of(const json_t *object)
-{
-    return json_object_get(object, "status");
-}
-
-/* The entry of a list of objects whose `key` is `value`; NULL: there is none. */
-static const json_t *find_entry(const json_t *list, const char *key, const char *value)
-{
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (!strcmp(text_at(json_array_get(list, i), key), value))
-            return json_array_get(list, i);
-    return NULL;
-}
-
-static const json_t *find_condition(const json_t *object, const char *type)
-{
-    return find_entry(json_object_get(status_of(object), "conditions"), "type", type);
-}
-
 const char *kueue_queue_of(const json_t *job)
 {
     const char *own = kube_label(job, KUEUE_LABEL_QUEUE);
     if (*own)
         return own;
     const char *template =
-        kube_label(json_object_get(spec_of(job), "podTemplate"), KUEUE_LABEL_QUEUE);
+        kube_label(object_at(job, "spec.podTemplate"), KUEUE_LABEL_QUEUE);
     return *template ? template : NULL;
 }
 
@@ -64,17 +35,17 @@ struct share {
 
 static const json_t *find_resource(const json_t *flavor, const char *resource)
 {
-    return find_entry(json_object_get(flavor, "resources"), "name", resource);
+    return object_find(json_object_get(flavor, "resources"), "name", resource);
 }
 
 static const json_t *find_quota(const json_t *cluster_queue, const char *flavor,
                                 const char *resource)
 {
-    const json_t *groups = json_object_get(spec_of(cluster_queue), "resourceGroups");
+    const json_t *groups = object_at(cluster_queue, "spec.resourceGroups");
     for (size_t i = 0; i < json_array_size(groups); i++) {
         const json_t *flavors = json_object_get(json_array_get(groups, i), "flavors");
         const json_t *quota =
-            find_resource(find_entry(flavors, "name", flavor), resource);
+            find_resource(object_find(flavors, "name", flavor), resource);
         if (quota)
             return quota;
     }
@@ -85,10 +56,10 @@ static struct share read_share(const json_t *cluster_queue, const char *flavor,
                                const char *resource)
 {
     const json_t *quota = find_quota(cluster_queue, flavor, resource);
-    const json_t *reserved = find_resource(
-        find_entry(json_object_get(status_of(cluster_queue), "flavorsReservation"),
-                   "name", flavor),
-        resource);
+    const json_t *reserved =
+        find_resource(object_find(object_at(cluster_queue, "status.flavorsReservation"),
+                                  "name", flavor),
+                      resource);
     struct share share = {
         .nominal = quantity_of(json_object_get(quota, "nominalQuota"), 0),
         .used = quantity_of(json_object_get(reserved, "total"), 0),
@@ -118,7 +89,7 @@ static int64_t taken_of(const struct share *share)
 
 static const char *cohort_of(const json_t *cluster_queue)
 {
-    return text_at(spec_of(cluster_queue), "cohortName");
+    return object_text(cluster_queue, "spec.cohortName");
 }
 
 /* What is left in the cohort of `cluster_queue`, whose own share is `share`. A Cohort
@@ -156,19 +127,14 @@ static int64_t available(const struct store *store, const json_t *cluster_queue,
     return larger(0, larger(0, share.guaranteed - share.used) + left);
 }
 
-static bool is_true(const json_t *object, const char *condition)
-{
-    return !strcmp(text_at(find_condition(object, condition), "status"), "True");
-}
-
 bool kueue_workload_is_finished(const json_t *workload)
 {
-    return is_true(workload, "Finished");
+    return object_condition_is_true(workload, "Finished");
 }
 
 bool kueue_workload_has_quota(const json_t *workload)
 {
-    return is_true(workload, "QuotaReserved");
+    return object_condition_is_true(workload, "QuotaReserved");
 }
 
 /* What the job's own Workloads hold of one resource in one flavor. What is evicted goes
@@ -179,14 +145,16 @@ static int64_t held(const struct kueue_quota *quota, const char *flavor,
     int64_t sum = 0;
     for (size_t i = 0; i < quota->workload_count; i++) {
         const json_t *workload = quota->workloads[i];
-        if (!kueue_workload_has_quota(workload) || is_true(workload, "Evicted") ||
+        if (!kueue_workload_has_quota(workload) ||
+            object_condition_is_true(workload, "Evicted") ||
             kueue_workload_is_finished(workload))
             continue;
-        const json_t *admission = json_object_get(status_of(workload), "admission");
-        const json_t *sets = json_object_get(admission, "podSetAssignments");
+        const json_t *sets = object_at(workload, "status.admission.podSetAssignments");
         for (size_t k = 0; k < json_array_size(sets); k++) {
             const json_t *set = json_array_get(sets, k);
-            if (!strcmp(text_at(json_object_get(set, "flavors"), resource), flavor))
+            const char *its = json_string_value(
+                json_object_get(json_object_get(set, "flavors"), resource));
+            if (its && !strcmp(its, flavor))
                 sum = quantity_add(
                     sum, quantity_of(json_object_get(
                                          json_object_get(set, "resourceUsage"), resource),
@@ -200,8 +168,8 @@ static void add_flavor(const struct store *store, const json_t *cluster_queue,
                        const json_t *flavor, const json_t *resource,
                        struct kueue_quota *quota)
 {
-    const char *name = text_at(flavor, "name");
-    const char *resource_name = text_at(resource, "name");
+    const char *name = object_text(flavor, "name");
+    const char *resource_name = object_text(resource, "name");
     const json_t *object = store_find(store, &kube_resource_flavor, "", name);
     if (!object)
         return; /* nothing is admitted to a flavor that is not there */
@@ -209,7 +177,7 @@ static void add_flavor(const struct store *store, const json_t *cluster_queue,
     quota->flavors[quota->flavor_count++] = (struct kueue_flavor){
         .name = name,
         .resource = resource_name,
-        .node_labels = json_object_get(spec_of(object), "nodeLabels"),
+        .node_labels = object_at(object, "spec.nodeLabels"),
         .available = quota->reason
                          ? own / 1000
                          : available(store, cluster_queue, name, resource_name, own) /
@@ -232,7 +200,7 @@ static size_t count_flavors(const json_t *groups)
 static void read_flavors(struct het_arena *arena, const struct store *store,
                          const json_t *cluster_queue, struct kueue_quota *quota)
 {
-    const json_t *groups = json_object_get(spec_of(cluster_queue), "resourceGroups");
+    const json_t *groups = object_at(cluster_queue, "spec.resourceGroups");
     quota->flavors =
         HET_ARENA_ARRAY(arena, struct kueue_flavor, count_flavors(groups) + 1);
     for (size_t i = 0; i < json_array_size(groups); i++) {
@@ -251,15 +219,15 @@ static void read_flavors(struct het_arena *arena, const struct store *store,
 static void check_active(struct het_arena *arena, const json_t *queue, const char *kind,
                          struct kueue_quota *quota)
 {
-    const json_t *active = find_condition(queue, "Active");
-    const char *policy = text_at(spec_of(queue), "stopPolicy");
+    const json_t *active = object_find_condition(queue, "Active");
+    const char *policy = object_text(queue, "spec.stopPolicy");
     bool is_stopped = *policy && strcmp(policy, "None") != 0;
-    if (!is_stopped && strcmp(text_at(active, "status"), "False") != 0)
+    if (!is_stopped && strcmp(object_text(active, "status"), "False") != 0)
         return;
     quota->reason = "QueueInactive";
     quota->message =
         het_arena_printf(arena, "%s %s admits nothing: %s", kind, kube_name(queue),
-                         is_stopped ? "it is stopped" : text_at(active, "message"));
+                         is_stopped ? "it is stopped" : object_text(active, "message"));
 }
 
 void kueue_read_quota(struct het_arena *arena, const struct store *store,
@@ -281,7 +249,7 @@ void kueue_read_quota(struct het_arena *arena, const struct store *store,
     }
     const json_t *local =
         store_find(store, &kube_local_queue, kube_namespace(job), queue);
-    ret->cluster_queue = text_at(spec_of(local), "clusterQueue");
+    ret->cluster_queue = object_text(local, "spec.clusterQueue");
     const json_t *cluster =
         store_find(store, &kube_cluster_queue, "", ret->cluster_queue);
     if (!local || !cluster) {
@@ -396,21 +364,11 @@ const char *kueue_group(struct het_arena *arena, const char *job, int64_t genera
     return het_arena_printf(arena, "%s-%" PRId64, job, generation);
 }
 
-static json_t *child_object(json_t *object, const char *key)
-{
-    json_t *child = json_object_get(object, key);
-    if (!json_is_object(child)) {
-        child = json_object();
-        json_object_set_new(object, key, child);
-    }
-    return child;
-}
-
 /* Makes the pod select its node's values of all labels by which the flavors differ. */
 static void select_flavor(const struct kueue_quota *quota, const json_t *node,
                           json_t *selector)
 {
-    const json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels");
+    const json_t *labels = object_at(node, "metadata.labels");
     for (size_t i = 0; i < quota->flavor_count; i++) {
         const char *key;
         json_t *wanted;
@@ -455,9 +413,9 @@ void kueue_decorate_pod(const struct kueue_quota *quota, const json_t *job,
 {
     if (!quota->queue)
         return;
-    json_t *labels = child_object(child_object(pod, "metadata"), "labels");
-    json_t *annotations = child_object(child_object(pod, "metadata"), "annotations");
-    json_t *selector = child_object(child_object(pod, "spec"), "nodeSelector");
+    json_t *labels = object_map(pod, "metadata.labels");
+    json_t *annotations = object_map(pod, "metadata.annotations");
+    json_t *selector = object_map(pod, "spec.nodeSelector");
     select_flavor(quota, node, selector);
     auto_free char *role = role_name(gpu_type, gpus, selector);
     if (!json_object_size(selector))
@@ -476,9 +434,9 @@ enum kueue_admission kueue_pod_admission(const json_t *pod)
 {
     if (strcmp(kube_label(pod, KUEUE_LABEL_MANAGED), "true"))
         return KUEUE_UNMANAGED;
-    const json_t *gates = json_object_get(spec_of(pod), "schedulingGates");
+    const json_t *gates = object_at(pod, "spec.schedulingGates");
     for (size_t i = 0; i < json_array_size(gates); i++)
-        if (!strncmp(text_at(json_array_get(gates, i), "name"), KUEUE_GATE_PREFIX,
+        if (!strncmp(object_text(json_array_get(gates, i), "name"), KUEUE_GATE_PREFIX,
                      strlen(KUEUE_GATE_PREFIX)))
             return KUEUE_WAITING;
     return KUEUE_ADMITTED;
@@ -487,14 +445,13 @@ enum kueue_admission kueue_pod_admission(const json_t *pod)
 bool kueue_pod_is_evicted(const json_t *pod)
 {
     return kueue_pod_admission(pod) != KUEUE_UNMANAGED &&
-           is_true(pod, "TerminationTarget");
+           object_condition_is_true(pod, "TerminationTarget");
 }
 
 bool kueue_pod_is_stuck(const json_t *pod)
 {
-    const json_t *grace =
-        json_object_get(json_object_get(pod, "metadata"), "deletionGracePeriodSeconds");
-    const char *phase = text_at(status_of(pod), "phase");
+    const json_t *grace = object_at(pod, "metadata.deletionGracePeriodSeconds");
+    const char *phase = object_text(pod, "status.phase");
     return kube_is_deleting(pod) && !json_integer_value(grace) &&
            strcmp(phase, "Succeeded") != 0 && strcmp(phase, "Failed") != 0;
 }
@@ -511,20 +468,23 @@ const json_t *kueue_find_workload(const struct kueue_quota *quota, const char *g
 
 const char *kueue_pending_message(const json_t *workload)
 {
-    return text_at(find_condition(workload, "QuotaReserved"), "message");
+    return object_text(object_find_condition(workload, "QuotaReserved"), "message");
 }
 
 const char *kueue_eviction_reason(const json_t *workload)
 {
-    const char *reason = text_at(find_condition(workload, "Evicted"), "reason");
-    return is_true(workload, "Evicted") && *reason ? reason : "Evicted";
+    const char *reason =
+        object_text(object_find_condition(workload, "Evicted"), "reason");
+    return object_condition_is_true(workload, "Evicted") && *reason ? reason : "Evicted";
 }
 
 const char *kueue_eviction_message(const json_t *workload, const json_t *pod)
 {
-    const char *message = text_at(find_condition(workload, "Evicted"), "message");
-    return *message ? message
-                    : text_at(find_condition(pod, "TerminationTarget"), "message");
+    const char *message =
+        object_text(object_find_condition(workload, "Evicted"), "message");
+    return *message
+               ? message
+               : object_text(object_find_condition(pod, "TerminationTarget"), "message");
 }
 
 /* ---- what the store keeps ---- */
@@ -538,8 +498,10 @@ static json_t *trim(const json_t *object, const char *const *spec,
     json_t *trimmed = json_object();
     json_object_set_new(trimmed, "metadata",
                         trim_pick(json_object_get(object, "metadata"), metadata));
-    json_object_set_new(trimmed, "spec", trim_pick(spec_of(object), spec));
-    json_object_set_new(trimmed, "status", trim_pick(status_of(object), status));
+    json_object_set_new(trimmed, "spec",
+                        trim_pick(json_object_get(object, "spec"), spec));
+    json_object_set_new(trimmed, "status",
+                        trim_pick(json_object_get(object, "status"), status));
     return trimmed;
 }
 
@@ -548,10 +510,9 @@ json_t *kueue_trim_workload(json_t *workload)
     static const char *const spec[] = { "queueName", NULL };
     static const char *const status[] = { "admission", "conditions", NULL };
     json_t *trimmed = trim(workload, spec, status);
-    json_t *owners =
-        json_object_get(json_object_get(workload, "metadata"), "ownerReferences");
+    json_t *owners = object_at(workload, "metadata.ownerReferences");
     if (owners)
-        json_object_set(json_object_get(trimmed, "metadata"), "ownerReferences", owners);
+        object_set(trimmed, "metadata.ownerReferences", json_incref(owners));
     return trimmed;
 }
 

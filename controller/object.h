@@ -1,7 +1,7 @@
-/* object.h - reads Kubernetes objects as JSON. Pure.
+/* object.h - reads and builds Kubernetes objects as JSON. Pure.
  *
- * A path is keys joined by dots: "metadata.name". A key that itself holds a dot (labels,
- * resource names) is read from its map with json_object_get. */
+ * A path is keys of at most 63 bytes joined by dots: "metadata.name". A key that itself
+ * holds a dot (labels, resource names) is read from its map with json_object_get. */
 #ifndef CONTROLLER_OBJECT_H
 #define CONTROLLER_OBJECT_H
 
@@ -9,10 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { OBJECT_LONGEST_KEY = 64 }; /* in a path, with its NUL */
-
-/* Copies the first key of `path` into `key`; returns the rest, NULL at the end. */
-const char *object_first_key(const char *path, char key[OBJECT_LONGEST_KEY]);
 /* The value at `path`, borrowed; NULL if there is none. */
 json_t *object_at(const json_t *object, const char *path);
 /* The text at `path`, "" if there is none. */
@@ -29,5 +25,14 @@ json_t *object_find_condition(const json_t *object, const char *type);
 /* Its status ("True", "False", "Unknown"); "" if there is none. */
 const char *object_condition(const json_t *object, const char *type);
 bool object_condition_is_true(const json_t *object, const char *type);
+
+/* Puts `value` (a reference that is taken) at `path`, with the maps on the way. */
+void object_set(json_t *object, const char *path, json_t *value);
+void object_remove(json_t *object, const char *path);
+/* As object_set, only if nothing is there. */
+void object_default(json_t *object, const char *path, json_t *value);
+/* The map or list at `path`, made empty if there is none. */
+json_t *object_map(json_t *object, const char *path);
+json_t *object_list(json_t *object, const char *path);
 
 #endif
