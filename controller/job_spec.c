@@ -111,93 +111,99 @@ static void check_boolean(struct reader *reader, const char *path)
 }
 
 struct choice {
-    const char *name, *value; /* value NULL: known, but not acted on in this release */
+    const char *name;
+    const char *value; /* as hetplan calls it; NULL where the position says all */
+    int64_t number;
+    bool is_unsupported; /* known, but not acted on in this release */
 };
 
-static const char *read_choice(struct reader *reader, const char *path,
-                               const struct choice *choices, size_t count)
+/* Position in `choices`; 0, the default, if nothing is said, or nothing that is known. */
+static size_t read_choice(struct reader *reader, const char *path,
+                          const struct choice *choices, size_t count)
 {
     const char *text = read_text(reader, path, choices[0].name, 63);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(choices[i].name, text))
             continue;
-        if (!choices[i].value)
+        if (choices[i].is_unsupported)
             refuse(reader, "Unsupported",
                    "spec.%s: %s is not supported by this release; use %s", path, text,
                    choices[0].name);
-        return choices[i].value;
+        return i;
     }
     refuse(reader, "InvalidSpec", "spec.%s: %s is not one of the values it can take",
            path, text);
-    return choices[0].value;
+    return 0;
 }
 #define READ_CHOICE(reader, path, choices)                                               \
     read_choice(reader, path, choices, sizeof(choices) / sizeof *(choices))
 
 static const struct choice algorithms[] = {
-    { "Auto", "auto" },
-    { "Metis", "metis" },
-    { "Megatron", "megatron" },
-    { "Optimal", "optimal" },
-    { "OOMFirst", NULL },
-    { "AMP", "amp" },
-    { "AMPAnnealing", "amp-sa" },
-    { "Ditto", "ditto" },
-    { "DittoGreedy", "ditto-greedy" },
-    { "AutoHet", "autohet" },
-    { "Exhaustive", NULL },
+    { "Auto", .value = "auto" },
+    { "Metis", .value = "metis" },
+    { "Megatron", .value = "megatron" },
+    { "Optimal", .value = "optimal" },
+    { "OOMFirst", .is_unsupported = true },
+    { "AMP", .value = "amp" },
+    { "AMPAnnealing", .value = "amp-sa" },
+    { "Ditto", .value = "ditto" },
+    { "DittoGreedy", .value = "ditto-greedy" },
+    { "AutoHet", .value = "autohet" },
+    { "Exhaustive", .is_unsupported = true },
 };
-static const struct choice recomputations[] = { { "Auto", "Auto" }, { "None", "None" } };
-static const struct choice model_types[] = { { "Transformer", "transformer" } };
-static const struct choice precisions[] = { { "BF16", "bf16" },
-                                            { "FP16", "fp16" },
-                                            { "FP32", "fp32" } };
+static const struct choice precisions[] = { { "BF16", .value = "bf16" },
+                                            { "FP16", .value = "fp16" },
+                                            { "FP32", .value = "fp32" } };
 static const struct choice runtimes[] = {
-    { "Torchrun", "torchrun" }, { "Custom", "custom" }, { "Megatron", NULL },
-    { "FlagScale", NULL },      { "Hetu", NULL },       { "Sailor", NULL },
-    { "DeepSpeed", NULL },      { "TorchTitan", NULL },
-};
-static const struct choice replan_modes[] = {
-    { "Automatic", "Automatic" },
-    { "Manual", "Manual" },
-    { "Never", "Never" },
-};
-static const struct choice reshardings[] = {
-    { "Reshardable", "Reshardable" },
-    { "SamePipeline", "SamePipeline" },
-    { "SamePlan", "SamePlan" },
+    { "Torchrun", .value = "torchrun" },     { "Custom", .value = "custom" },
+    { "Megatron", .is_unsupported = true },  { "FlagScale", .is_unsupported = true },
+    { "Hetu", .is_unsupported = true },      { "Sailor", .is_unsupported = true },
+    { "DeepSpeed", .is_unsupported = true }, { "TorchTitan", .is_unsupported = true },
 };
 /* Work budgets of the search (hetplan --effort). */
 static const struct choice efforts[] = {
-    { "Normal", "1000000" },
-    { "Low", "100000" },
-    { "High", "10000000" },
+    { "Normal", .number = 1000000 },
+    { "Low", .number = 100000 },
+    { "High", .number = 10000000 },
 };
-static const struct choice success_policies[] = {
-    { "AllPods", "AllPods" },
-    { "RankZero", "RankZero" },
+static const struct choice recomputations[] = { { .name = "Auto" }, { .name = "None" } };
+static const struct choice model_types[] = { { .name = "Transformer" } };
+static const struct choice replan_modes[] = {
+    [REPLAN_AUTOMATIC] = { .name = "Automatic" },
+    [REPLAN_MANUAL] = { .name = "Manual" },
+    [REPLAN_NEVER] = { .name = "Never" },
 };
-static const struct choice gangs[] = {
-    { "Gate", "gate" },
-    { "None", "none" },
+static const struct choice reshardings[] = {
+    [RESHARDING_ANY] = { .name = "Reshardable" },
+    [RESHARDING_SAME_PIPELINE] = { .name = "SamePipeline" },
+    [RESHARDING_SAME_PLAN] = { .name = "SamePlan" },
 };
 static const struct choice hook_methods[] = {
-    { "Signal", "Signal" },
-    { "HTTP", "HTTP" },
-    { "None", "None" },
+    [HOOK_SIGNAL] = { .name = "Signal" },
+    [HOOK_HTTP] = { .name = "HTTP" },
+    [HOOK_NONE] = { .name = "None" },
 };
 static const struct choice spot_policies[] = {
-    { "Allow", "Allow" },
-    { "Forbid", "Forbid" },
-    { "PreferOnDemand", "PreferOnDemand" },
+    [SPOT_ALLOW] = { .name = "Allow" },
+    [SPOT_FORBID] = { .name = "Forbid" },
+    [SPOT_PREFER_ON_DEMAND] = { .name = "PreferOnDemand" },
+};
+static const struct choice success_policies[] = {
+    [false] = { .name = "AllPods" },
+    [true] = { .name = "RankZero" },
 };
 static const struct choice shared_policies[] = {
-    { "Forbid", "Forbid" },
-    { "Allow", "Allow" },
+    [false] = { .name = "Forbid" },
+    [true] = { .name = "Allow" },
 };
 static const struct choice profile_kinds[] = {
-    { "ModelProfile", "namespaced" },
-    { "ClusterModelProfile", "cluster" },
+    [false] = { .name = "ModelProfile" },
+    [true] = { .name = "ClusterModelProfile" },
+};
+enum { GANG_GATE, GANG_NONE };
+static const struct choice gangs[] = {
+    [GANG_GATE] = { .name = "Gate" },
+    [GANG_NONE] = { .name = "None" },
 };
 
 static void read_gpu_types(struct reader *reader, struct job_spec *spec)
@@ -337,7 +343,9 @@ static void read_architecture(struct reader *reader, struct job_architecture *re
         .ffn_hidden = need_size(reader, "model.architecture.ffnHiddenSize", 1 << 22),
         .vocabulary = need_size(reader, "model.architecture.vocabSize", most),
         .sequence_length = need_size(reader, "model.architecture.sequenceLength", most),
-        .precision = READ_CHOICE(reader, "model.architecture.precision", precisions),
+        .precision =
+            precisions[READ_CHOICE(reader, "model.architecture.precision", precisions)]
+                .value,
     };
     ret->kv_heads =
         read_integer(reader, "model.architecture.kvHeads", ret->heads, 1, 4096);
@@ -352,7 +360,7 @@ static void read_architecture(struct reader *reader, struct job_architecture *re
 static void read_model(struct reader *reader, struct job_spec *spec)
 {
     spec->profile_is_cluster =
-        !strcmp(READ_CHOICE(reader, "model.profileRef.kind", profile_kinds), "cluster");
+        READ_CHOICE(reader, "model.profileRef.kind", profile_kinds);
     spec->profile_name = read_text(reader, "model.profileRef.name", NULL, 253);
     spec->sequence_length =
         read_integer(reader, "training.sequenceLength", 0, 1, 1 << 24);
@@ -421,13 +429,10 @@ static void read_resources(struct reader *reader, struct job_spec *spec)
                (long long)spec->min_gpus, (long long)spec->max_gpus);
     spec->node_selector = read_object(reader, "resources.nodeSelector");
     read_affinity(reader, spec);
-    const char *spot = READ_CHOICE(reader, "resources.spotPolicy", spot_policies);
-    spec->spot_policy = !strcmp(spot, "Forbid")           ? SPOT_FORBID
-                        : !strcmp(spot, "PreferOnDemand") ? SPOT_PREFER_ON_DEMAND
-                                                          : SPOT_ALLOW;
-    const char *shared =
+    spec->spot_policy =
+        (enum spot_policy)READ_CHOICE(reader, "resources.spotPolicy", spot_policies);
+    spec->allows_shared_gpus =
         READ_CHOICE(reader, "resources.sharedGPUPolicy", shared_policies);
-    spec->allows_shared_gpus = !strcmp(shared, "Allow");
     read_gpu_types(reader, spec);
 }
 
@@ -451,10 +456,10 @@ static void read_topology_keys(struct reader *reader, struct job_spec *spec)
 static void read_planner(struct reader *reader, struct job_spec *spec)
 {
     const int64_t most = (int64_t)1 << 53;
-    spec->algorithm = READ_CHOICE(reader, "planner.algorithm", algorithms);
+    spec->algorithm =
+        algorithms[READ_CHOICE(reader, "planner.algorithm", algorithms)].value;
     spec->seed = read_integer(reader, "planner.seed", 1, 0, most);
-    const char *effort = READ_CHOICE(reader, "planner.effort", efforts);
-    spec->effort = effort ? strtoll(effort, NULL, 10) : 0;
+    spec->effort = efforts[READ_CHOICE(reader, "planner.effort", efforts)].number;
     spec->planner_timeout_ms =
         1000 * read_integer(reader, "planner.timeoutSeconds", 30, 1, 3600);
     spec->constraints = read_object(reader, "planner.constraints");
@@ -488,10 +493,8 @@ static unsigned read_triggers(struct reader *reader)
 
 static void read_replan_policy(struct reader *reader, struct job_spec *spec)
 {
-    const char *mode = READ_CHOICE(reader, "replanPolicy.mode", replan_modes);
-    spec->replan_mode = !strcmp(mode, "Manual")  ? REPLAN_MANUAL
-                        : !strcmp(mode, "Never") ? REPLAN_NEVER
-                                                 : REPLAN_AUTOMATIC;
+    spec->replan_mode =
+        (enum replan_mode)READ_CHOICE(reader, "replanPolicy.mode", replan_modes);
     spec->debounce_ms = 1000 *
                         read_integer(reader, "replanPolicy.debounceSeconds", 30, 0, 3600);
     spec->cooldown_ms =
@@ -510,14 +513,12 @@ static void read_replan_policy(struct reader *reader, struct job_spec *spec)
 
 static void read_runtime(struct reader *reader, struct job_spec *spec)
 {
-    const char *resharding = READ_CHOICE(reader, "checkpoint.resharding", reshardings);
-    spec->resharding = !strcmp(resharding, "SamePlan")       ? RESHARDING_SAME_PLAN
-                       : !strcmp(resharding, "SamePipeline") ? RESHARDING_SAME_PIPELINE
-                                                             : RESHARDING_ANY;
+    spec->resharding =
+        (enum resharding)READ_CHOICE(reader, "checkpoint.resharding", reshardings);
     spec->checkpoint_interval_ms =
         1000 * read_integer(reader, "checkpoint.intervalSeconds", 0, 1, 604800);
     spec->checkpoint_uri = read_text(reader, "checkpoint.storageURI", NULL, 1024);
-    spec->runtime = READ_CHOICE(reader, "runtime.type", runtimes);
+    spec->runtime = runtimes[READ_CHOICE(reader, "runtime.type", runtimes)].value;
     spec->container_name = read_text(reader, "runtime.containerName", NULL, 63);
     spec->master_port = read_integer(reader, "runtime.masterPort", 29500, 1024, 65535);
     spec->plan_mount_path =
@@ -531,7 +532,7 @@ static void read_runtime(struct reader *reader, struct job_spec *spec)
     spec->per_gpu_resources = read_object(reader, "perGPUResources");
     spec->priority_class = read_text(reader, "scheduling.priorityClassName", NULL, 253);
     spec->scheduler_name = read_text(reader, "scheduling.schedulerName", NULL, 253);
-    spec->gang_has_gates = !strcmp(READ_CHOICE(reader, "scheduling.gang", gangs), "gate");
+    spec->gang_has_gates = READ_CHOICE(reader, "scheduling.gang", gangs) == GANG_GATE;
     spec->gang_timeout_ms =
         1000 * read_integer(reader, "scheduling.gangTimeoutSeconds", 300, 10, 86400);
 }
@@ -562,11 +563,8 @@ static bool is_visible_ascii(const char *text)
 
 static void read_hook(struct reader *reader, struct job_spec *spec)
 {
-    const char *method =
-        READ_CHOICE(reader, "checkpoint.onDisruption.method", hook_methods);
-    spec->hook_method = !strcmp(method, "HTTP")   ? HOOK_HTTP
-                        : !strcmp(method, "None") ? HOOK_NONE
-                                                  : HOOK_SIGNAL;
+    spec->hook_method = (enum hook_method)READ_CHOICE(
+        reader, "checkpoint.onDisruption.method", hook_methods);
     spec->hook_timeout_ms = 1000 * read_integer(reader,
                                                 "checkpoint.onDisruption.timeoutSeconds",
                                                 120, 1, 86400);
@@ -610,8 +608,7 @@ static void read_failure_policy(struct reader *reader, struct job_spec *spec)
 static void read_life(struct reader *reader, struct job_spec *spec)
 {
     const int64_t ten_years = 315360000;
-    const char *policy = READ_CHOICE(reader, "successPolicy", success_policies);
-    spec->rank_zero_decides = !strcmp(policy, "RankZero");
+    spec->rank_zero_decides = READ_CHOICE(reader, "successPolicy", success_policies);
     spec->deadline_ms = 1000 *
                         read_integer(reader, "activeDeadlineSeconds", 0, 1, ten_years);
     int64_t ttl_s = read_integer(reader, "ttlSecondsAfterFinished", -1, 0, ten_years);
