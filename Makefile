@@ -28,7 +28,7 @@ CONTROLLER_PURE := timestamp quantity strmap object pod_security settings tenanc
 EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
             embedded/history embedded/registry embedded/route embedded/scheduler \
             embedded/script embedded embedded_cluster
-CONTROLLER      := timestamp log http auth json_scan kube store workqueue watch lease \
+CONTROLLER      := timestamp log metrics feed tls server endpoints http auth json_scan kube store workqueue watch lease \
                    $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
                    planner_child hook queues controller recorder replay $(EMBEDDED) wire simulation report simulate preview main
 
@@ -48,7 +48,7 @@ CFLAGS   ?= -g
 ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(HARDEN) $(shell pkg-config --cflags $(PKGS)) -I. $(CFLAGS)
 LDFLAGS_ALL = $(if $(SAN),-fsanitize=address$(comma)undefined) -pie -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed $(LDFLAGS)
 PLANNER_LIBS    = $(shell pkg-config --libs jansson libcrypto yaml-0.1) -lm
-CONTROLLER_LIBS = $(PLANNER_LIBS) $(shell pkg-config --libs libcurl) -lpthread
+CONTROLLER_LIBS = $(PLANNER_LIBS) $(shell pkg-config --libs libcurl libwebsockets libssl) -lpthread
 Q        := $(if $(V),,@)
 
 present = $(foreach m,$(2),$(if $(wildcard $(1)/$(m).c),$(1)/$(m).c))

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@ struct log_levels {
     size_t component_count;
 };
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
 static struct log_levels levels = { .others = LOG_INFO };
 static int64_t time_ms;
 static bool time_is_set;
@@ -27,15 +30,19 @@ static void *line_sink_context;
 
 void log_set_time(int64_t now_ms)
 {
+    pthread_mutex_lock(&lock);
     time_ms = now_ms;
     time_is_set = true;
+    pthread_mutex_unlock(&lock);
 }
 
 void log_set_sink(void (*sink)(void *context, const char *line, size_t length),
                   void *context)
 {
+    pthread_mutex_lock(&lock);
     line_sink = sink;
     line_sink_context = context;
+    pthread_mutex_unlock(&lock);
 }
 
 static enum log_level *find_level(struct log_levels *in, const char *name, size_t length)
@@ -49,8 +56,11 @@ static enum log_level *find_level(struct log_levels *in, const char *name, size_
 
 bool log_is_enabled(enum log_level level, const char *component)
 {
+    pthread_mutex_lock(&lock);
     const enum log_level *own = find_level(&levels, component, strlen(component));
-    return level >= (own ? *own : levels.others);
+    bool is_enabled = level >= (own ? *own : levels.others);
+    pthread_mutex_unlock(&lock);
+    return is_enabled;
 }
 
 static int parse_level(const char *text, size_t length, enum log_level *ret_level)
@@ -98,16 +108,34 @@ static int take_level(struct log_levels *into, const char *text, size_t length,
 
 int log_set_levels(const char *text, struct het_error *err)
 {
+    pthread_mutex_lock(&lock);
     struct log_levels changed = levels;
-    while (*text) {
+    int result = 0;
+    while (!result && *text) {
         size_t length = strcspn(text, ",");
-        if (take_level(&changed, text, length, err) < 0)
-            return -1;
+        result = take_level(&changed, text, length, err);
         text += length;
         text += *text == ',';
     }
-    levels = changed;
-    return 0;
+    if (!result)
+        levels = changed;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+char *log_get_levels(void)
+{
+    pthread_mutex_lock(&lock);
+    struct log_levels now = levels;
+    pthread_mutex_unlock(&lock);
+    char *text = xstrdup(level_names[now.others]);
+    for (size_t i = now.component_count; i-- > 0;) {
+        char *longer = xasprintf("%s=%s,%s", now.components[i].name,
+                                 level_names[now.components[i].level], text);
+        free(text);
+        text = longer;
+    }
+    return text;
 }
 
 struct line {
@@ -262,9 +290,15 @@ void log_write(enum log_level level, const char *component, const char *event,
     struct line line;
     line.length = 0;
     line.is_cut = false;
-    if (time_is_set) {
+    pthread_mutex_lock(&lock);
+    bool has_time = time_is_set;
+    int64_t now_ms = time_ms;
+    void (*sink)(void *, const char *, size_t) = line_sink;
+    void *sink_context = line_sink_context;
+    pthread_mutex_unlock(&lock);
+    if (has_time) {
         char text[TIMESTAMP_SIZE];
-        timestamp_format_micro(time_ms, text);
+        timestamp_format_micro(now_ms, text);
         put_text(&line, "time=");
         put_text(&line, text);
         put(&line, " ", 1);
@@ -279,9 +313,9 @@ void log_write(enum log_level level, const char *component, const char *event,
         memcpy(line.bytes + line.length, cut_mark, sizeof cut_mark - 1);
         line.length += sizeof cut_mark - 1;
     }
-    if (line_sink) {
+    if (sink) {
         line.bytes[line.length] = '\0';
-        line_sink(line_sink_context, line.bytes, line.length);
+        sink(sink_context, line.bytes, line.length);
         return;
     }
     line.bytes[line.length++] = '\n';

@@ -6,7 +6,8 @@
  * A value with anything but plain printable characters stands in double quotes, with
  * backslash escapes for quotes, control characters, bytes that are not UTF-8 and
  * characters that a terminal would act on: what comes from the cluster can neither end
- * the line nor forge a field. Only the shell logs; what decides returns values. */
+ * the line nor forge a field. Only the shell logs; what decides returns values. All
+ * threads may call everything. */
 #ifndef CONTROLLER_LOG_H
 #define CONTROLLER_LOG_H
 
@@ -67,6 +68,9 @@ void log_set_time(int64_t now_ms);
  * (left as it is if not named). Levels: debug, info, warning, error, off. On an error
  * nothing changes. At the start: info. */
 int log_set_levels(const char *text, struct het_error *err);
+/* What log_set_levels would take to bring the present levels about, components in the
+ * order in which they were named first; the caller frees. */
+char *log_get_levels(void);
 
 /* Where lines go, without the newline; NULL: standard error, one write(2) a line. */
 void log_set_sink(void (*sink)(void *context, const char *line, size_t length),

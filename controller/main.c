@@ -2,10 +2,12 @@
  * environment and signals. */
 #include "controller/auth.h"
 #include "controller/controller.h"
+#include "controller/endpoints.h"
 #include "controller/log.h"
 #include "controller/preview.h"
 #include "controller/recorder.h"
 #include "controller/replay.h"
+#include "controller/server.h"
 #include "controller/settings.h"
 #include "controller/simulate.h"
 
@@ -66,6 +68,8 @@ static const char help[] =
     "  --hetplan PATH         the planner (default: hetplan beside this program)\n"
     "  --requests-per-second N, --burst N\n"
     "                         limits of requests to the API server (default 20 and 30)\n"
+    "  --http ADDRESS:PORT    serve /healthz, /readyz, /metrics and /log-level there\n"
+    "                         (default: nothing is served)\n"
     "  --record FILE          write every decision, and all it was made from, as a line of\n"
     "                         JSON (docs/operations.md); \"replay FILE\" shows them\n"
     "  --record-max-bytes N   then FILE becomes FILE.1, and a new one is begun (256 MiB)\n"
@@ -88,7 +92,7 @@ static const char help[] =
 
 struct options {
     const char *kubeconfig, *context, *ns, *config, *hardware, *hardware_map, *hetplan,
-        *log, *lease_ns, *lease, *job;
+        *log, *lease_ns, *lease, *job, *http;
     const char *record;
     int64_t record_max_bytes;
     bool record_env;
@@ -132,6 +136,7 @@ enum {
     LEASE,
     RATE,
     BURST,
+    HTTP,
     RECORD,
     RECORD_MAX,
     RECORD_ENV,
@@ -154,6 +159,7 @@ static const struct option long_options[] = {
     { "lease-name", required_argument, NULL, LEASE },
     { "requests-per-second", required_argument, NULL, RATE },
     { "burst", required_argument, NULL, BURST },
+    { "http", required_argument, NULL, HTTP },
     { "record", required_argument, NULL, RECORD },
     { "record-max-bytes", required_argument, NULL, RECORD_MAX },
     { "record-env", no_argument, NULL, RECORD_ENV },
@@ -223,6 +229,9 @@ static int read_options(int argc, char **argv, struct options *options,
                 return -1;
             options->burst = (int)number;
             break;
+        case HTTP:
+            options->http = optarg;
+            break;
         case RECORD:
             options->record = optarg;
             break;
@@ -281,34 +290,79 @@ static void protect_memory(void)
     prctl(PR_SET_DUMPABLE, 0);
 }
 
+/* Everything that needs giving back, in the order of its making. */
+struct program {
+    struct het_arena *arena;
+    struct settings settings;
+    json_t *hardware;
+    char *hardware_ns, *hetplan, *identity;
+    struct lease_config lease;
+    struct metrics *metrics;
+    struct feed *feed;
+    struct endpoints *endpoints;
+    struct server_listener listeners[SERVER_LISTENERS];
+    struct server *server;
+    struct auth *auth;
+    struct transport *transport;
+    struct recorder *recorder;
+    struct controller *controller;
+};
+
+static void program_fini(struct program *program)
+{
+    controller_free(program->controller);
+    recorder_free(program->recorder);
+    if (program->transport)
+        transport_free(program->transport);
+    auth_free(program->auth);
+    server_free(program->server);
+    endpoints_free(program->endpoints);
+    feed_free(program->feed);
+    metrics_free(program->metrics);
+    free(program->hetplan);
+    free(program->identity);
+    free(program->hardware_ns);
+    json_decref(program->hardware);
+    het_arena_free(program->arena);
+}
+
 /* One turn of the loop, waiting at most `longest_ms`. Time goes on while the machine is
  * suspended: who wakes up must not believe that the lease is still its own. */
-static void turn(struct auth *auth, struct controller *controller, int64_t longest_ms)
+static void turn(struct program *program, int64_t longest_ms)
 {
+    struct controller *controller = program->controller;
     int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
-    auth_step(auth, now_ms);
+    double from_s = metrics_now(program->metrics);
+    feed_beat(program->feed, now_ms);
+    auth_step(program->auth, now_ms);
     controller_step(controller, now_ms, clock_ms(CLOCK_REALTIME));
-    int64_t next_ms = controller_next_ms(controller), auth_ms = auth_next_ms(auth);
+    metrics_observe(program->metrics, METRIC_LOOP_SECONDS,
+                    metrics_now(program->metrics) - from_s, NO_LABELS);
+    int64_t next_ms = controller_next_ms(controller);
+    int64_t auth_ms = auth_next_ms(program->auth);
     int64_t wait_ms = (next_ms < auth_ms ? next_ms : auth_ms) - now_ms;
     controller_poll(controller, wait_ms < longest_ms ? wait_ms : longest_ms);
 }
 
-static void stop(struct auth *auth, struct controller *controller)
+static void stop(struct program *program)
 {
     int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + STOP_MS;
-    controller_stop(controller);
-    while (!controller_has_stopped(controller) && clock_ms(CLOCK_BOOTTIME) < end_ms)
-        turn(auth, controller, STOP_MS / 10);
+    feed_set_ready(program->feed, false);
+    controller_stop(program->controller);
+    while (!controller_has_stopped(program->controller) &&
+           clock_ms(CLOCK_BOOTTIME) < end_ms)
+        turn(program, STOP_MS / 10);
 }
 
 /* Until a signal, or until another replica may have taken the lease: -1. */
-static int run(struct auth *auth, struct controller *controller)
+static int run(struct program *program)
 {
     bool was_synced = false;
-    while (!stop_signal && controller_lease(controller) != LEASE_LOST) {
-        turn(auth, controller, LONGEST_WAIT_MS);
-        if (!was_synced && controller_is_synced(controller)) {
+    while (!stop_signal && controller_lease(program->controller) != LEASE_LOST) {
+        turn(program, LONGEST_WAIT_MS);
+        if (!was_synced && controller_is_synced(program->controller)) {
             was_synced = true;
+            feed_set_ready(program->feed, true);
             log_event(LOG_INFO, "main", "synced");
         }
     }
@@ -316,8 +370,41 @@ static int run(struct auth *auth, struct controller *controller)
               LOG_STR("why", stop_signal ? strsignal(stop_signal) : "lost the lease"));
     if (!stop_signal)
         return -1;
-    stop(auth, controller);
+    stop(program);
     return 0;
+}
+
+/* ---- what it serves ---- */
+
+static int64_t boot_clock_ms(void *context)
+{
+    (void)context;
+    return clock_ms(CLOCK_BOOTTIME);
+}
+
+static double boot_clock_s(void *context)
+{
+    (void)context;
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static int serve(struct program *program, const struct options *options,
+                 struct het_error *err)
+{
+    program->endpoints =
+        endpoints_new(program->feed, program->metrics, boot_clock_ms, NULL);
+    struct server_listener listener = { .address = options->http,
+                                        .routes = endpoints_routes(program->endpoints),
+                                        .route_count = ENDPOINTS_ROUTES };
+    program->listeners[0] = listener;
+    struct server_config config = { .listeners = program->listeners,
+                                    .listener_count = 1,
+                                    .feed = program->feed,
+                                    .metrics = program->metrics };
+    program->server = server_new(&config, err);
+    return program->server ? 0 : het_wrap(err, "--http");
 }
 
 static int read_hardware(const struct options *options, struct controller_config *config,
@@ -352,39 +439,6 @@ static int read_config(const char *path, struct het_arena *arena,
                : 0;
 }
 
-/* Everything that needs giving back, in the order of its making. */
-struct program {
-    struct het_arena *arena;
-    struct settings settings;
-    json_t *hardware;
-    char *hardware_ns, *hetplan, *identity;
-    struct lease_config lease;
-    struct auth *auth;
-    struct transport *transport;
-    struct recorder *recorder;
-    struct controller *controller;
-};
-
-static void program_fini(struct program *program)
-{
-    controller_free(program->controller);
-    recorder_free(program->recorder);
-    if (program->transport)
-        transport_free(program->transport);
-    auth_free(program->auth);
-    free(program->hetplan);
-    free(program->identity);
-    free(program->hardware_ns);
-    json_decref(program->hardware);
-    het_arena_free(program->arena);
-}
-
-static int64_t lease_clock_ms(void *context)
-{
-    (void)context;
-    return clock_ms(CLOCK_BOOTTIME);
-}
-
 /* Of this process alone: a pod that is started again keeps the name of its host. */
 static char *make_identity(void)
 {
@@ -410,7 +464,7 @@ static void set_lease(struct program *program, const struct options *options,
         .name = options->lease ? options->lease : DEFAULT_LEASE,
         .identity = program->identity,
         .seed = config->seed,
-        .clock_ms = lease_clock_ms,
+        .clock_ms = boot_clock_ms,
     };
     config->lease = &program->lease;
 }
@@ -478,8 +532,12 @@ static int program_init(struct program *program, const struct options *options,
         config.on_decision = recorder_add;
         config.decision_context = program->recorder;
     }
+    program->feed = feed_new();
+    program->metrics = options->http ? metrics_new(boot_clock_s, NULL) : NULL;
     program->controller = controller_new(program->transport, &config, err);
-    return program->controller ? 0 : -1;
+    if (!program->controller)
+        return -1;
+    return options->http ? serve(program, options, err) : 0;
 }
 
 static int run_operator(const struct options *options)
@@ -500,7 +558,7 @@ static int run_operator(const struct options *options)
               LOG_STR("namespace", options->ns ? options->ns : "(all)"),
               LOG_STR("planner", program.hetplan),
               LOG_STR("identity", program.identity ? program.identity : ""));
-    int failed = run(program.auth, program.controller);
+    int failed = run(&program);
     program_fini(&program);
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
