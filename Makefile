@@ -30,7 +30,7 @@ EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge em
             embedded/script embedded embedded_cluster
 CONTROLLER      := timestamp log metrics feed tls server endpoints http auth json_scan kube store workqueue watch lease \
                    $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
-                   planner_child hook queues controller recorder replay $(EMBEDDED) wire simulation report simulate preview main
+                   planner_child hook queues census controller recorder replay $(EMBEDDED) wire simulation report simulate preview main
 
 # ---- tools and flags ----
 comma    := ,
@@ -38,6 +38,7 @@ CC       ?= gcc
 AR       ?= ar
 PKGS     := jansson libcurl libcrypto yaml-0.1
 B        := build$(if $(SAN),/san)
+VERSION  := 0.1.0
 CSTD     := -std=gnu17 -D_GNU_SOURCE
 WARN     := -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wvla -Wformat=2 -Wundef -Wcast-qual \
             -Wimplicit-fallthrough -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
@@ -81,6 +82,8 @@ $(B)/hetplan: $(call obj,$(HETPLAN_SRC)) $(B)/libhetplan.a
 $(B)/heterotrain-controller: $(call obj,controller/main.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+
+$(B)/controller/main.o: ALL_CFLAGS += -DHETEROTRAIN_VERSION='"$(VERSION)"'
 
 # ---- tests ----
 $(B)/tests/suites.inc: FORCE

@@ -1252,6 +1252,52 @@ size_t capacity_holdings(const struct capacity *capacity, struct het_arena *aren
     return count;
 }
 
+static struct capacity_total *get_total(struct capacity_total *totals, size_t *count,
+                                        const char *type)
+{
+    size_t at = 0;
+    while (at < *count && strcmp(totals[at].type, type) < 0)
+        at++;
+    if (at < *count && !strcmp(totals[at].type, type))
+        return &totals[at];
+    memmove(totals + at + 1, totals + at, ((*count)++ - at) * sizeof *totals);
+    totals[at] = (struct capacity_total){ .type = type };
+    return &totals[at];
+}
+
+static void add_to_total(struct capacity_total *total, const struct stock *stock,
+                         bool is_usable)
+{
+    int64_t left = stock->allocatable - stock->foreign - stock->reserved;
+    total->used += stock->foreign + stock->reserved;
+    if (is_usable)
+        total->free += left > 0 ? left : 0;
+    else
+        total->unusable += left > 0 ? left : 0;
+}
+
+size_t capacity_totals(const struct capacity *capacity, struct het_arena *arena,
+                       struct capacity_total **ret)
+{
+    size_t most = 0, count = 0;
+    for (size_t i = 0; i < capacity->node_count; i++)
+        most += capacity->nodes[i]->state.offer_count;
+    struct capacity_total *totals = HET_ARENA_ARRAY(arena, struct capacity_total, most);
+    for (size_t i = 0; i < capacity->node_count; i++) {
+        const struct node *node = capacity->nodes[i];
+        for (size_t k = 0; node->object && k < node->state.offer_count; k++) {
+            const struct node_offer *offer = &node->state.offers[k];
+            const struct stock *stock =
+                find_stock(node, find_resource(capacity, offer->resource));
+            if (offer->type && offer->allocatable > 0 && stock)
+                add_to_total(get_total(totals, &count, offer->type), stock,
+                             !node->state.unusable);
+        }
+    }
+    *ret = totals;
+    return count;
+}
+
 bool capacity_has_node(const struct capacity *capacity, const char *name)
 {
     const struct node *node = find_node(capacity, name);

@@ -102,6 +102,16 @@ struct capacity_share {
 };
 size_t capacity_holdings(const struct capacity *capacity, struct het_arena *arena,
                          const char *job_key, struct capacity_share **ret);
+/* GPUs of one type on all nodes, whoever looks: `used` are held or reserved by anybody,
+ * `unusable` are those of nodes that are not usable by their own state and hold
+ * nothing. */
+struct capacity_total {
+    const char *type;
+    int64_t used, free, unusable;
+};
+/* By the names of the types. Returns how many. */
+size_t capacity_totals(const struct capacity *capacity, struct het_arena *arena,
+                       struct capacity_total **ret);
 /* Whether a node object exists at all. */
 bool capacity_has_node(const struct capacity *capacity, const char *name);
 /* Whether the node has the out-of-service taint. */

@@ -1,6 +1,7 @@
 #include "controller/controller.h"
 
 #include "controller/apply.h"
+#include "controller/census.h"
 #include "controller/hook.h"
 #include "controller/log.h"
 #include "controller/planner_child.h"
@@ -117,6 +118,8 @@ struct controller {
                         const struct decision *decision);
     void *decision_context;
     struct controller_statistics statistics;
+    struct metrics *metrics; /* NULL: nothing is measured */
+    int64_t measure_due_ms;
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -578,6 +581,8 @@ static void take_event(struct controller *controller, const struct event *event)
     } else if (resource == &kube_config_map) {
         changed = capacity_set_plan(capacity, kube_uid(object), event->after);
     } else if (resource == &kube_job) {
+        if (controller_lease(controller) == LEASE_HOLDS)
+            census_note_job(controller->metrics, event->before, event->after);
         on_job(controller, event);
         return;
     } else if (resource == &kube_priority_class) {
@@ -739,12 +744,16 @@ static void count_failure(struct controller *controller, struct job *job)
     job->memory.planner_failed_ms = controller->now_ms;
 }
 
-/* Whether what the planner printed is a plan at all; says why not. */
-static bool is_plan(const char *text, struct het_error *err)
+/* Whether what the planner printed is a plan at all; says why not. Measures its gap. */
+static bool is_plan(struct metrics *metrics, const char *text, struct het_error *err)
 {
     struct het_arena *arena = het_arena_new();
     const struct het_plan *plan;
     bool result = het_codec_plan_text(arena, text, "plan", &plan, err) == 0;
+    if (result && plan->predicted.lower_bound_s > 0)
+        metrics_observe(metrics, METRIC_PLAN_GAP,
+                        plan->predicted.iteration_s / plan->predicted.lower_bound_s - 1,
+                        NO_LABELS);
     het_arena_free(arena);
     return result;
 }
@@ -756,6 +765,10 @@ static void on_answer(void *context, const char *key, uint64_t digest,
                                               [PLANNER_NO_PLAN] = ANSWER_NO_PLAN,
                                               [PLANNER_REFUSED] = ANSWER_REFUSED,
                                               [PLANNER_BROKE] = ANSWER_FAILED };
+    static const char *const outcomes[] = { [ANSWER_PLAN] = "plan",
+                                            [ANSWER_NO_PLAN] = "no-plan",
+                                            [ANSWER_REFUSED] = "refused",
+                                            [ANSWER_FAILED] = "failed" };
     struct controller *controller = context;
     struct job *job = find_job(controller, key);
     enum answer_kind kind = kinds[reply->outcome];
@@ -763,10 +776,12 @@ static void on_answer(void *context, const char *key, uint64_t digest,
         return;
     struct het_error err = { 0 };
     const char *message = reply->message;
-    if (kind == ANSWER_PLAN && !is_plan(reply->output, &err)) {
+    if (kind == ANSWER_PLAN && !is_plan(controller->metrics, reply->output, &err)) {
         kind = ANSWER_FAILED;
         message = err.message;
     }
+    metrics_observe(controller->metrics, METRIC_PLAN_SECONDS,
+                    (double)reply->took_ms / 1000, LABELS(outcomes[kind]));
     log_event(kind == ANSWER_FAILED ? LOG_WARNING : LOG_INFO, "planner", "answered",
               LOG_STR("job", key), LOG_INT("took_ms", reply->took_ms),
               LOG_BOOL("has_plan", kind == ANSWER_PLAN),
@@ -1028,6 +1043,7 @@ static bool decide(struct controller *controller, const char *key)
     struct job *job = find_job(controller, key);
     if (!job)
         return false;
+    double from_s = metrics_now(controller->metrics);
     struct het_arena *arena = het_arena_new();
     struct snapshot_sources sources = {
         .store = controller->store,
@@ -1066,6 +1082,8 @@ static bool decide(struct controller *controller, const char *key)
         decision_fini(&decision);
     }
     het_arena_free(arena);
+    metrics_observe(controller->metrics, METRIC_RECONCILE_SECONDS,
+                    metrics_now(controller->metrics) - from_s, NO_LABELS);
     return found;
 }
 
@@ -1127,11 +1145,14 @@ struct controller *controller_new(struct transport *transport,
     controller->transport = transport;
     controller->seed = config->seed;
     controller->planners = config->planners ? config->planners : CONTROLLER_PLANNERS;
+    controller->metrics = config->metrics;
     controller->kube = kube_new(transport, "heterotrain-controller");
+    kube_set_metrics(controller->kube, config->metrics);
     if (config->requests_per_s > 0)
         kube_set_rate(controller->kube, config->requests_per_s, config->burst);
     if (config->lease) {
         controller->lease_kube = kube_new(transport, "heterotrain-controller");
+        kube_set_metrics(controller->lease_kube, config->metrics);
         controller->lease = lease_new(controller->lease_kube, config->lease);
         kube_set_fence(controller->kube, lease_fence_is_open, controller->lease);
     }
@@ -1139,6 +1160,9 @@ struct controller *controller_new(struct transport *transport,
     controller->queue = workqueue_new();
     controller->urgent = workqueue_new();
     controller->wishes = workqueue_new();
+    workqueue_set_metrics(controller->queue, config->metrics, "jobs");
+    workqueue_set_metrics(controller->urgent, config->metrics, "urgent-questions");
+    workqueue_set_metrics(controller->wishes, config->metrics, "wishes");
     controller->settings = config->settings ? config->settings : settings_default();
     controller->on_decision = config->on_decision;
     controller->decision_context = config->decision_context;
@@ -1233,6 +1257,60 @@ static void step_queues(struct controller *controller)
     controller->kueue = presence;
 }
 
+/* ---- metrics ---- */
+
+static void measure_watch(void *context, const struct kube_resource *resource,
+                          const struct watch *watch)
+{
+    struct metrics *metrics = context;
+    struct watch_statistics counts = watch_statistics(watch);
+    struct metrics_labels labels = LABELS(resource->plural);
+    metrics_set(metrics, METRIC_WATCH_RESTARTS, (double)counts.watches, labels);
+    metrics_set(metrics, METRIC_WATCH_LISTS, (double)counts.lists, labels);
+    metrics_set(metrics, METRIC_WATCH_EVENTS, (double)counts.events, labels);
+    metrics_set(metrics, METRIC_WATCH_FAILURES, (double)counts.failures, labels);
+    metrics_set(metrics, METRIC_WATCH_QUARANTINED, (double)counts.quarantined, labels);
+}
+
+/* How far the work is. */
+static void measure_progress(const struct controller *controller)
+{
+    const struct controller_statistics *counts = &controller->statistics;
+    const struct {
+        enum metric metric;
+        double value;
+    } values[] = {
+        { METRIC_LEADER, controller_lease(controller) == LEASE_HOLDS },
+        { METRIC_SYNCED, controller_is_synced(controller) },
+        { METRIC_DECISIONS, (double)counts->passes },
+        { METRIC_ACTIONS, (double)counts->actions },
+        { METRIC_WRITE_FAILURES, (double)counts->failures },
+        { METRIC_REQUESTS_WAITING, (double)kube_in_flight(controller->kube) },
+        { METRIC_PLANNERS, (double)planner_running(controller->planner) },
+    };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        metrics_set(controller->metrics, values[i].metric, values[i].value, NO_LABELS);
+    metrics_set(controller->metrics, METRIC_QUEUE_DEPTH,
+                (double)workqueue_length(controller->queue), LABELS("jobs"));
+    metrics_set(controller->metrics, METRIC_QUEUE_DEPTH,
+                (double)workqueue_length(controller->urgent), LABELS("urgent-questions"));
+    metrics_set(controller->metrics, METRIC_QUEUE_DEPTH,
+                (double)workqueue_length(controller->wishes), LABELS("wishes"));
+}
+
+/* What is counted elsewhere, or is there. */
+static void measure(struct controller *controller)
+{
+    if (!controller->metrics || controller->now_ms < controller->measure_due_ms)
+        return;
+    controller->measure_due_ms = controller->now_ms + CONTROLLER_MEASURE_MS;
+    measure_progress(controller);
+    for (size_t i = 0; i < WATCHES; i++)
+        measure_watch(controller->metrics, watched[i].resource, controller->watches[i]);
+    queues_each_watch(controller->queues, measure_watch, controller->metrics);
+    census_take(controller->metrics, controller->store, controller->capacity);
+}
+
 void controller_step(struct controller *controller, int64_t now_ms, int64_t wall_ms)
 {
     controller->now_ms = now_ms;
@@ -1254,6 +1332,7 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     decide_due(controller);
     if (may_decide(controller))
         hooks_step(controller->hooks, now_ms);
+    measure(controller);
 }
 
 int64_t controller_next_ms(const struct controller *controller)

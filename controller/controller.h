@@ -18,6 +18,7 @@
 
 #include "controller/decision.h"
 #include "controller/lease.h"
+#include "controller/metrics.h"
 #include "controller/planner_child.h"
 #include "controller/settings.h"
 
@@ -29,6 +30,7 @@ enum {
     CONTROLLER_RESYNC_MS = 600000,  /* every job is looked at again after 10 min + 10 % */
     CONTROLLER_MAX_POLL_MS = 30000, /* one wait */
     CONTROLLER_DOUBT_MS = 10000,    /* a plan whose writing failed may yet appear */
+    CONTROLLER_MEASURE_MS = 5000,   /* metrics of what is there are no older */
 };
 
 struct controller_config {
@@ -44,6 +46,7 @@ struct controller_config {
     double requests_per_s; /* to the API server; 0: kube.h's own */
     int burst;
     uint64_t seed;                    /* of jitter */
+    struct metrics *metrics;          /* borrowed; NULL: nothing is measured */
     const struct lease_config *lease; /* copied; NULL: there are no other replicas */
     /* Called with each decision that reconcile makes, before it is carried out; NULL: no
      * one listens. */

@@ -452,6 +452,7 @@ struct call {
     void *context;
 
     int retry_count, reconnect_count;
+    double started_s; /* by the clock of the metrics */
     /* A reply comes at a time that is not known before the next kube_step: until then
      * a waiting call has a delay and no date. */
     int64_t wait_ms, due_ms;
@@ -462,6 +463,7 @@ TAILQ_HEAD(calls, call);
 
 struct kube {
     struct transport *transport;
+    struct metrics *metrics; /* NULL: nothing is measured */
     char *user_agent;
     uint64_t last_id;
     struct calls queued, waiting, running;
@@ -582,6 +584,11 @@ void kube_set_rate(struct kube *kube, double requests_per_s, int burst)
     kube->requests_per_s = requests_per_s;
     kube->burst = burst;
     kube->tokens = burst;
+}
+
+void kube_set_metrics(struct kube *kube, struct metrics *metrics)
+{
+    kube->metrics = metrics;
 }
 
 void kube_set_fence(struct kube *kube, bool (*is_open)(void *context), void *context)
@@ -821,10 +828,24 @@ static int64_t retry_delay_ms(struct call *call, const struct http_reply *reply,
                                                                   : -1;
 }
 
+static void measure(const struct call *call, int status)
+{
+    static const char *const codes[] = { "none", "1xx", "2xx", "3xx", "4xx", "5xx" };
+    if (call->is_stream)
+        return;
+    bool is_code = status >= 100 && status < 600;
+    struct metrics *metrics = call->kube->metrics;
+    metrics_observe(
+        metrics, METRIC_REQUEST_SECONDS, metrics_now(metrics) - call->started_s,
+        LABELS(call->method, call->resource ? call->resource->plural : "version",
+               codes[is_code ? status / 100 : 0]));
+}
+
 static void on_done(void *context, const struct http_reply *reply)
 {
     struct call *call = context;
     struct kube *kube = call->kube;
+    measure(call, reply->status);
     struct reading reading;
     reading.decoded = NULL;
     read_reply(&reading, call, reply);
@@ -881,6 +902,7 @@ static void start_call(struct call *call)
         .context = call,
     };
     enter_list(call, CALL_RUNNING);
+    call->started_s = metrics_now(kube->metrics);
     call->transport_id = transport_start(kube->transport, &request, &handler);
 }
 

@@ -13,6 +13,7 @@
 #define CONTROLLER_KUBE_H
 
 #include "controller/http.h"
+#include "controller/metrics.h"
 
 #include <jansson.h>
 
@@ -84,6 +85,8 @@ struct kube *kube_new(struct transport *transport, const char *user_agent);
 /* Cancels everything. Not from inside a callback. */
 void kube_free(struct kube *kube);
 void kube_set_rate(struct kube *kube, double requests_per_s, int burst);
+/* Where the duration of each request is measured, streams left out; NULL: nowhere. */
+void kube_set_metrics(struct kube *kube, struct metrics *metrics);
 /* Starts what the limiter or a Retry-After held back until `now_ms`. Call before polling.
  */
 void kube_step(struct kube *kube, int64_t now_ms);

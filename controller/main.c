@@ -534,6 +534,10 @@ static int program_init(struct program *program, const struct options *options,
     }
     program->feed = feed_new();
     program->metrics = options->http ? metrics_new(boot_clock_s, NULL) : NULL;
+    config.metrics = program->metrics;
+    metrics_set(program->metrics, METRIC_BUILD_INFO, 1, LABELS(HETEROTRAIN_VERSION));
+    metrics_set(program->metrics, METRIC_START_TIME,
+                (double)clock_ms(CLOCK_REALTIME) / 1000, NO_LABELS);
     program->controller = controller_new(program->transport, &config, err);
     if (!program->controller)
         return -1;

@@ -192,6 +192,15 @@ bool queues_is_fresh(const struct queues *queues)
     return is_fresh || queues->now_ms >= queues->fresh_ms + QUEUES_PATIENCE_MS;
 }
 
+void queues_each_watch(const struct queues *queues,
+                       void (*each)(void *context, const struct kube_resource *resource,
+                                    const struct watch *watch),
+                       void *context)
+{
+    for (size_t i = 0; i < KINDS && queues->watches[i]; i++)
+        each(context, kinds[i].resource, queues->watches[i]);
+}
+
 json_t *(*queues_trim(const struct kube_resource *resource))(json_t *object)
 {
     for (size_t i = 0; i < KINDS; i++)

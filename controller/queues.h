@@ -34,6 +34,11 @@ bool queues_is_known(const struct queues *queues);
  * for longer than QUEUES_PATIENCE_MS. */
 void queues_require_fresh(struct queues *queues);
 bool queues_is_fresh(const struct queues *queues);
+/* All watches that there are now. */
+void queues_each_watch(const struct queues *queues,
+                       void (*each)(void *context, const struct kube_resource *resource,
+                                    const struct watch *watch),
+                       void *context);
 /* What to keep of an object of one of Kueue's kinds; NULL if `resource` is none. */
 json_t *(*queues_trim(const struct kube_resource *resource))(json_t *object);
 

@@ -24,8 +24,9 @@ struct item {
     enum { ITEM_IDLE, ITEM_READY, ITEM_DELAYED } state;
     bool is_worked_on;
     unsigned failure_count;
-    int64_t due_ms; /* with ITEM_DELAYED */
-    uint64_t order; /* among items due at the same time */
+    int64_t due_ms;          /* with ITEM_DELAYED */
+    uint64_t order;          /* among items due at the same time */
+    double ready_s, taken_s; /* by the clock of the metrics */
     long heap_index;
 };
 
@@ -47,6 +48,8 @@ struct workqueue {
     struct item **heap;                   /* of delayed items, the earliest first */
     size_t heap_count, heap_capacity;
     uint64_t next_order;
+    struct metrics *metrics; /* NULL: nothing is measured */
+    const char *name;
 };
 
 struct workqueue *workqueue_new(void)
@@ -56,6 +59,13 @@ struct workqueue *workqueue_new(void)
     queue->buckets = xcalloc(queue->bucket_count, sizeof(struct item *));
     TAILQ_INIT(&queue->ring);
     return queue;
+}
+
+void workqueue_set_metrics(struct workqueue *queue, struct metrics *metrics,
+                           const char *name)
+{
+    queue->metrics = metrics;
+    queue->name = name;
 }
 
 static void item_free(struct item *item)
@@ -279,6 +289,8 @@ static void make_ready(struct workqueue *queue, struct item *item)
 {
     make_idle(queue, item);
     item->state = ITEM_READY;
+    item->ready_s = metrics_now(queue->metrics);
+    metrics_add(queue->metrics, METRIC_QUEUE_ADDS, 1, LABELS(queue->name));
     queue->waiting_count++;
     enter_ready_list(queue, item);
 }
@@ -325,6 +337,7 @@ void workqueue_add_failed(struct workqueue *queue, const char *key, int64_t now_
     if (item->failure_count < 16 && FIRST_BACKOFF_MS << item->failure_count < backoff_ms)
         backoff_ms = FIRST_BACKOFF_MS << item->failure_count;
     item->failure_count++;
+    metrics_add(queue->metrics, METRIC_QUEUE_RETRIES, 1, LABELS(queue->name));
     workqueue_add_at(queue, key, now_ms + backoff_ms);
 }
 
@@ -355,6 +368,9 @@ const char *workqueue_take(struct workqueue *queue, int64_t now_ms)
     if (tenant->in_ring)
         TAILQ_INSERT_TAIL(&queue->ring, tenant, ring_link);
     item->is_worked_on = true;
+    item->taken_s = metrics_now(queue->metrics);
+    metrics_observe(queue->metrics, METRIC_QUEUE_WAIT_SECONDS,
+                    item->taken_s - item->ready_s, LABELS(queue->name));
     return item->key;
 }
 
@@ -364,6 +380,8 @@ void workqueue_done(struct workqueue *queue, const char *key)
     assert(item);
     assert(item->is_worked_on);
     item->is_worked_on = false;
+    metrics_observe(queue->metrics, METRIC_QUEUE_WORK_SECONDS,
+                    metrics_now(queue->metrics) - item->taken_s, LABELS(queue->name));
     if (item->state == ITEM_IDLE)
         drop_if_idle(queue, item);
     else if (item->due_ms == INT64_MIN)

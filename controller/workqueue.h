@@ -6,6 +6,8 @@
 #ifndef CONTROLLER_WORKQUEUE_H
 #define CONTROLLER_WORKQUEUE_H
 
+#include "controller/metrics.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,6 +16,11 @@ struct workqueue;
 
 struct workqueue *workqueue_new(void);
 void workqueue_free(struct workqueue *queue);
+
+/* Where keys are counted and their times measured, as those of the queue `name` (static);
+ * NULL: nowhere. */
+void workqueue_set_metrics(struct workqueue *queue, struct metrics *metrics,
+                           const char *name);
 
 /* Ready at once. */
 void workqueue_add(struct workqueue *queue, const char *key);

@@ -1,0 +1,166 @@
+#include "controller/census.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *text_at(const json_t *object, const char *first, const char *second)
+{
+    const json_t *inner = json_object_get(object, first);
+    const char *text = json_string_value(json_object_get(inner, second));
+    return text ? text : "";
+}
+
+static const json_t *status_of(const json_t *job)
+{
+    return json_object_get(job, "status");
+}
+
+static bool has_condition(const json_t *job, const char *type, const char *value)
+{
+    const json_t *conditions = json_object_get(status_of(job), "conditions");
+    for (size_t i = 0; i < json_array_size(conditions); i++) {
+        const json_t *condition = json_array_get(conditions, i);
+        const char *its_type = json_string_value(json_object_get(condition, "type"));
+        const char *its_value = json_string_value(json_object_get(condition, "status"));
+        if (its_type && its_value && !strcmp(its_type, type))
+            return !strcmp(its_value, value);
+    }
+    return false;
+}
+
+static const struct {
+    const char *state, *condition, *value;
+} states[] = {
+    { "succeeded", "Complete", "True" },  { "failed", "Failed", "True" },
+    { "suspended", "Suspended", "True" }, { "running", "Running", "True" },
+    { "starting", "Placed", "True" },     { "refused", "Accepted", "False" },
+};
+enum { STATES = sizeof states / sizeof *states };
+#define OTHER_STATE "waiting"
+
+static size_t state_index(const json_t *job)
+{
+    size_t i = 0;
+    while (i < STATES && !has_condition(job, states[i].condition, states[i].value))
+        i++;
+    return i;
+}
+
+const char *census_job_state(const json_t *job)
+{
+    size_t index = state_index(job);
+    return index < STATES ? states[index].state : OTHER_STATE;
+}
+
+/* ---- all of them ---- */
+
+static void count_gpus(struct metrics *metrics, struct het_arena *arena,
+                       const struct capacity *capacity)
+{
+    struct capacity_total *totals;
+    size_t count = capacity_totals(capacity, arena, &totals);
+    struct metrics_value *values =
+        HET_ARENA_ARRAY(arena, struct metrics_value, 3 * count);
+    for (size_t i = 0; i < count; i++) {
+        const char *type = totals[i].type;
+        values[3 * i] =
+            (struct metrics_value){ LABELS(type, "free"), (double)totals[i].free };
+        values[3 * i + 1] =
+            (struct metrics_value){ LABELS(type, "used"), (double)totals[i].used };
+        values[3 * i + 2] = (struct metrics_value){ LABELS(type, "unusable"),
+                                                    (double)totals[i].unusable };
+    }
+    metrics_replace(metrics, METRIC_GPUS, values, 3 * count);
+}
+
+/* Seconds that the slowest of the job's pods reports; 0: none does. */
+static double reported_seconds(const struct store *store, struct het_arena *arena,
+                               const json_t *job)
+{
+    json_t **pods;
+    size_t count = store_find_owned(store, &kube_pod, kube_uid(job), arena, &pods);
+    double slowest = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *text = kube_annotation(pods[i], ANNOTATION_STEP_SECONDS);
+        char *end;
+        double seconds = strtod(text, &end);
+        bool is_number = *text && !*end && isfinite(seconds);
+        if (is_number && !kube_is_deleting(pods[i]) && seconds > slowest)
+            slowest = seconds;
+    }
+    return slowest;
+}
+
+static double predicted_seconds(const json_t *job)
+{
+    const json_t *plan = json_object_get(status_of(job), "plan");
+    const json_t *predicted = json_object_get(plan, "predicted");
+    return (double)json_integer_value(
+               json_object_get(predicted, "iterationMilliseconds")) /
+           1000;
+}
+
+static void count_jobs(struct metrics *metrics, struct het_arena *arena,
+                       const struct store *store)
+{
+    size_t count = store_count(store, &kube_job), predicted = 0, reported = 0;
+    double by_state[STATES + 1] = { 0 };
+    struct metrics_value *predictions =
+        HET_ARENA_ARRAY(arena, struct metrics_value, count);
+    struct metrics_value *reports = HET_ARENA_ARRAY(arena, struct metrics_value, count);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *job = store_at(store, &kube_job, i);
+        size_t state = state_index(job);
+        by_state[state]++;
+        if (state >= STATES || strcmp(states[state].state, "running") != 0)
+            continue;
+        struct metrics_labels labels = LABELS(kube_namespace(job), kube_name(job));
+        double seconds = predicted_seconds(job);
+        if (seconds > 0)
+            predictions[predicted++] = (struct metrics_value){ labels, seconds };
+        seconds = reported_seconds(store, arena, job);
+        if (seconds > 0)
+            reports[reported++] = (struct metrics_value){ labels, seconds };
+    }
+    for (size_t i = 0; i <= STATES; i++)
+        metrics_set(metrics, METRIC_JOBS, by_state[i],
+                    LABELS(i < STATES ? states[i].state : OTHER_STATE));
+    metrics_replace(metrics, METRIC_PREDICTED_ITERATION, predictions, predicted);
+    metrics_replace(metrics, METRIC_REPORTED_ITERATION, reports, reported);
+}
+
+void census_take(struct metrics *metrics, const struct store *store,
+                 const struct capacity *capacity)
+{
+    if (!metrics)
+        return;
+    struct het_arena *arena = het_arena_new();
+    count_gpus(metrics, arena, capacity);
+    count_jobs(metrics, arena, store);
+    het_arena_free(arena);
+}
+
+/* ---- one that changed ---- */
+
+static json_int_t integer_at(const json_t *job, const char *name)
+{
+    return json_integer_value(json_object_get(status_of(job), name));
+}
+
+void census_note_job(struct metrics *metrics, const json_t *before, const json_t *after)
+{
+    if (!metrics || !before || !after)
+        return;
+    if (integer_at(after, "replans") > integer_at(before, "replans"))
+        metrics_add(metrics, METRIC_REPLANS, 1,
+                    LABELS(text_at(status_of(after), "plan", "trigger"), "Replaced"));
+    const json_t *decision = json_object_get(status_of(after), "lastReplanDecision");
+    const char *result = text_at(status_of(after), "lastReplanDecision", "result");
+    bool is_new =
+        !json_equal(decision, json_object_get(status_of(before), "lastReplanDecision"));
+    if (is_new && !strcmp(result, "Rejected"))
+        metrics_add(
+            metrics, METRIC_REPLANS, 1,
+            LABELS(text_at(status_of(after), "lastReplanDecision", "trigger"), result));
+}

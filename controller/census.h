@@ -1,0 +1,28 @@
+/* census.h - what is in the stores, counted for metrics.h: GPUs by type and state, jobs
+ * by state, and what their iterations take, as plans say and as pods do. Decides
+ * nothing. */
+#ifndef CONTROLLER_CENSUS_H
+#define CONTROLLER_CENSUS_H
+
+#include "controller/capacity.h"
+#include "controller/metrics.h"
+#include "controller/store.h"
+
+/* A runtime may write the seconds of its last iterations there, on its own pod, as a
+ * number: "0.182". */
+#define ANNOTATION_STEP_SECONDS "heterotrain.io/step-seconds"
+
+/* "succeeded", "failed", "suspended", "running", "starting", "refused", "waiting":
+ * what the conditions of the job's status say, in this order. */
+const char *census_job_state(const json_t *job);
+
+/* Counts all anew. One look at each node and each job, and at each pod of those that
+ * run. */
+void census_take(struct metrics *metrics, const struct store *store,
+                 const struct capacity *capacity);
+
+/* A job changed: counts a plan that took the place of another one ("Replaced"), and a
+ * better one that was turned down ("Rejected"). */
+void census_note_job(struct metrics *metrics, const json_t *before, const json_t *after);
+
+#endif
