@@ -152,6 +152,7 @@ void simulation_restart_replica(struct simulation *simulation, size_t index)
 
 void simulation_freeze(struct simulation *simulation, size_t index)
 {
+    assert(simulation->replicas[index].wire);
     simulation->replicas[index].is_frozen = true;
 }
 
@@ -234,8 +235,11 @@ static int turn(struct simulation *simulation, size_t index, struct het_error *e
 {
     struct replica *replica = &simulation->replicas[index];
     int64_t now_ms = embedded_now_ms(simulation->server);
-    if (replica->is_frozen)
+    if (replica->is_frozen) {
+        /* The server goes on, and what it sends waits in the wire. */
+        transport_poll(embedded_transport(simulation->server), NULL, 0, 0);
         return 0;
+    }
     controller_step(replica->controller, now_ms, now_ms);
     if (controller_lease(replica->controller) == LEASE_LOST) {
         simulation->losses++;

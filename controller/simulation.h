@@ -59,8 +59,8 @@ int simulation_run(struct simulation *simulation, int64_t until_ms,
  * so that writes of the old one may be on their way. */
 void simulation_restart_controller(struct simulation *simulation);
 void simulation_restart_replica(struct simulation *simulation, size_t index);
-/* The replica stands still until simulation_thaw: it neither hears nor does anything.
- * What it had sent is done. */
+/* The replica, one of several, stands still until simulation_thaw: it neither hears nor
+ * does anything. What it had sent is done. */
 void simulation_freeze(struct simulation *simulation, size_t index);
 /* It goes on with what has come for it meanwhile, as it would in the middle of a poll. */
 void simulation_thaw(struct simulation *simulation, size_t index);

@@ -1703,6 +1703,27 @@ START_TEST(replica_takes_over_when_the_leader_dies)
 }
 END_TEST
 
+START_TEST(time_passes_while_all_replicas_stand_still)
+{
+    begin_with(1, false, 2);
+    put_job("j", 8);
+    run_s(1); /* its plan is being written */
+    simulation_freeze(simulation, 0);
+    simulation_freeze(simulation, 1);
+    run_s(1);
+    size_t pods = embedded_count(server, "pods");
+    run_s(400); /* bookmarks are due, requests end */
+    ck_assert_uint_eq(embedded_count(server, "pods"), pods);
+    ck_assert_uint_eq(simulation_losses(simulation), 0);
+    simulation_thaw(simulation, 0);
+    simulation_thaw(simulation, 1);
+    run_s(60);
+    ck_assert(runs("j"));
+    check_rest();
+    teardown();
+}
+END_TEST
+
 /* The plan and the pods of a job are written while nobody hears of them. */
 START_TEST(replica_that_takes_over_knows_what_its_watches_do_not)
 {
@@ -1995,6 +2016,7 @@ Suite *test_simulation_suite(void)
     TCase *replicas = tcase_create("replicas");
     tcase_set_timeout(replicas, 300);
     tcase_add_test(replicas, replica_takes_over_when_the_leader_dies);
+    tcase_add_test(replicas, time_passes_while_all_replicas_stand_still);
     tcase_add_test(replicas, replica_that_takes_over_knows_what_its_watches_do_not);
     tcase_add_test(replicas, stopped_leader_writes_nothing_when_it_goes_on);
     suite_add_tcase(suite, replicas);
