@@ -73,21 +73,32 @@ static int start(const struct options *options, int index, pid_t *ret_pid)
     _exit(write(ends[1], &sum, sizeof sum) != sizeof sum);
 }
 
+/* "FIRST-LAST", or "LAST" alone. */
+static bool read_seeds(const char *text, struct options *ret)
+{
+    char *end;
+    ret->first = ret->last = strtoull(text, &end, 10);
+    if (*end == '-')
+        ret->last = strtoull(end + 1, &end, 10);
+    return !*end && ret->first && ret->first <= ret->last;
+}
+
 static bool read_options(int argc, char **argv, struct options *ret)
 {
+    bool has_seeds = false;
     *ret = (struct options){ .processes = 1 };
     for (int i = 1; i < argc; i++) {
-        char *dash = strchr(argv[i], '-');
         if (!strcmp(argv[i], "--trace")) {
             ret->is_traced = true;
         } else if (!strcmp(argv[i], "-j") && i + 1 < argc) {
             ret->processes = atoi(argv[++i]);
+        } else if (!has_seeds && read_seeds(argv[i], ret)) {
+            has_seeds = true;
         } else {
-            ret->first = strtoull(argv[i], NULL, 10);
-            ret->last = dash ? strtoull(dash + 1, NULL, 10) : ret->first;
+            return false;
         }
     }
-    return ret->last && ret->processes > 0 && ret->processes <= MOST_PROCESSES;
+    return has_seeds && ret->processes > 0 && ret->processes <= MOST_PROCESSES;
 }
 
 int main(int argc, char **argv)
