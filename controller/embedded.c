@@ -114,13 +114,9 @@ void embedded_observe(struct embedded *embedded, embedded_observer *observer,
 
 /* ---- faults ---- */
 
-static uint64_t draw(struct embedded *embedded)
+static uint64_t draw(struct embedded *embedded, uint64_t bound)
 {
-    /* splitmix64, as in registry.c, over a counter of its own. */
-    uint64_t value = (embedded->draws += 0x9e3779b97f4a7c15u);
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-    return value ^ (value >> 31);
+    return het_random_below(&embedded->draws, bound);
 }
 
 static enum embedded_fault random_fault(void *context, const struct embedded_call *call)
@@ -134,11 +130,11 @@ static enum embedded_fault random_fault(void *context, const struct embedded_cal
     static const enum embedded_fault watch_faults[] = { EMBEDDED_CUT, EMBEDDED_CUT,
                                                         EMBEDDED_ANSWER_410 };
     struct embedded *embedded = context;
-    if (draw(embedded) % 1000 >= embedded->fault_per_mille)
+    if (draw(embedded, 1000) >= embedded->fault_per_mille)
         return EMBEDDED_NO_FAULT;
     if (!strcmp(call->method, "WATCH"))
-        return watch_faults[draw(embedded) % 3];
-    return request_faults[draw(embedded) % (sizeof request_faults / sizeof(int))];
+        return watch_faults[draw(embedded, 3)];
+    return request_faults[draw(embedded, sizeof request_faults / sizeof(int))];
 }
 
 void embedded_set_faults(struct embedded *embedded, embedded_fault_source *source,
@@ -161,7 +157,7 @@ static int64_t some_latency(struct embedded *embedded)
 {
     if (!embedded->latency_ms)
         return 0;
-    return (int64_t)(draw(embedded) % (uint64_t)(embedded->latency_ms + 1));
+    return (int64_t)(draw(embedded, (uint64_t)embedded->latency_ms + 1));
 }
 
 static enum embedded_fault ask_fault(struct embedded *embedded, const char *method,
@@ -405,7 +401,7 @@ static json_t *make_list(const struct embedded *embedded, const struct kind *kin
 static uint64_t earlier_revision(struct embedded *embedded, uint64_t revision)
 {
     uint64_t first = history_compacted(embedded->registry.history);
-    return revision > first ? first + draw(embedded) % (revision - first) : revision;
+    return revision > first ? first + draw(embedded, revision - first) : revision;
 }
 
 static void serve_list(struct embedded *embedded, struct exchange *exchange,

@@ -90,16 +90,6 @@ bool lease_fence_is_open(void *context)
     return lease->state == LEASE_HOLDS && now_ms - lease->renewed_ms < LEASE_FENCE_MS;
 }
 
-/* splitmix64 */
-static int64_t random_below(struct lease *lease, int64_t bound)
-{
-    lease->random += 0x9e3779b97f4a7c15u;
-    uint64_t z = lease->random;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (int64_t)((z ^ (z >> 31)) % (uint64_t)bound);
-}
-
 /* ---- the Lease ---- */
 
 static const json_t *spec_of(const struct lease *lease)
@@ -261,9 +251,9 @@ static void end(struct lease *lease, enum lease_state state, const char *why)
  * the Lease became free. */
 static int64_t next_look_ms(struct lease *lease)
 {
-    int64_t jitter_ms = LEASE_RETRY_MS * LEASE_JITTER_PERMILLE / 1000;
+    uint64_t jitter_ms = LEASE_RETRY_MS * LEASE_JITTER_PERMILLE / 1000;
     int64_t look_ms = lease->asked_ms + LEASE_RETRY_MS +
-                      random_below(lease, jitter_ms + 1);
+                      (int64_t)het_random_below(&lease->random, jitter_ms + 1);
     int64_t free_ms = lease->observed_ms + duration_ms_of(lease);
     return !lease->must_read && free_ms < look_ms ? free_ms : look_ms;
 }

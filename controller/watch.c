@@ -161,14 +161,9 @@ static void set_text(char **place, const char *text)
 
 /* ---- when ---- */
 
-/* splitmix64 (Steele, Lea, Flood 2014); below `bound`. */
 static int64_t random_below(struct watch *watch, int64_t bound)
 {
-    watch->random += 0x9e3779b97f4a7c15u;
-    uint64_t z = watch->random;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (int64_t)((z ^ (z >> 31)) % (uint64_t)bound);
+    return (int64_t)het_random_below(&watch->random, (uint64_t)bound);
 }
 
 static void plan(struct watch *watch, enum phase phase, enum delay delay)

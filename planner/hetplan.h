@@ -11,6 +11,7 @@
 #include "planner/input.h"
 #include "planner/node_list.h"
 #include "planner/plan.h"
+#include "planner/random.h"
 #include "planner/render/explanation.h"
 #include "planner/render/table.h"
 #include "planner/render/torchrun.h"

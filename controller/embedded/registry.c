@@ -49,13 +49,9 @@ static json_t *time_text(int64_t ms)
     return json_string(text);
 }
 
-/* splitmix64, Steele et al. 2014: any counter gives well mixed bits. */
 static uint64_t mix(uint64_t value)
 {
-    value += 0x9e3779b97f4a7c15u;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-    return value ^ (value >> 31);
+    return het_random_next(&value);
 }
 
 /* A version 4 UUID that no other object of this registry has. */

@@ -1,6 +1,7 @@
 #include "planner/algo/amp.h"
 
 #include "planner/balance.h"
+#include "planner/random.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -655,24 +656,15 @@ struct annealing {
     bool *is_covered; /* [place] */
 };
 
-/* SplitMix64 (Steele, Lea, Flood, 2014). */
-static uint64_t draw(struct annealing *annealing)
-{
-    uint64_t z = annealing->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 static uint32_t draw_below(struct annealing *annealing, uint32_t count)
 {
-    return (uint32_t)((draw(annealing) >> 32) * count >> 32);
+    return (uint32_t)((het_random_next(&annealing->random) >> 32) * count >> 32);
 }
 
 /* In (0, 1]. */
 static double draw_share(struct annealing *annealing)
 {
-    return ((double)(draw(annealing) >> 11) + 1) * 0x1p-53;
+    return ((double)(het_random_next(&annealing->random) >> 11) + 1) * 0x1p-53;
 }
 
 /* Takes one of what it is shown, each as likely as any other: the i-th, i from 1 on, in

@@ -1,25 +1,18 @@
 #include "tests/controller/dice.h"
 
-/* splitmix64, Steele et al. 2014: any counter gives well mixed bits. */
-static uint64_t next(struct dice *dice)
-{
-    uint64_t value = (dice->state += 0x9e3779b97f4a7c15u);
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-    return value ^ (value >> 31);
-}
+#include "planner/random.h"
 
 struct dice dice_of(uint64_t seed, uint64_t purpose)
 {
     struct dice dice = { .state = seed };
-    dice.state = next(&dice) + purpose;
-    dice.state = next(&dice);
+    dice.state = het_random_next(&dice.state) + purpose;
+    dice.state = het_random_next(&dice.state);
     return dice;
 }
 
 uint64_t dice_throw(struct dice *dice, uint64_t sides)
 {
-    return next(dice) % sides;
+    return het_random_below(&dice->state, sides);
 }
 
 int64_t dice_between(struct dice *dice, int64_t from, int64_t to)

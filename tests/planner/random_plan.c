@@ -1,6 +1,7 @@
 #include "tests/planner/random_plan.h"
 
 #include "planner/memory.h"
+#include "planner/random.h"
 
 /* The plan as it is drawn. */
 struct draw {
@@ -11,13 +12,9 @@ struct draw {
     const uint32_t *gpu_ids; /* 0, 1, 2, ... */
 };
 
-/* SplitMix64: Steele, Lea, Flood, 2014. */
 static uint32_t below(struct draw *draw, uint32_t limit)
 {
-    uint64_t z = draw->state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)((z ^ (z >> 31)) % limit);
+    return (uint32_t)het_random_below(&draw->state, limit);
 }
 
 /* A replica for at most `samples` on GPUs that are free. */

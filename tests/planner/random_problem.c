@@ -1,26 +1,19 @@
 #include "tests/planner/random_problem.h"
 
+#include "planner/random.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* SplitMix64: Steele, Lea, Flood, 2014. */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static uint32_t below(uint64_t *state, uint32_t limit)
 {
-    return (uint32_t)(next_random(state) % limit);
+    return (uint32_t)het_random_below(state, limit);
 }
 
 static double between(uint64_t *state, double low, double high)
 {
-    return low + (high - low) * (double)(next_random(state) >> 11) * 0x1p-53;
+    return low + (high - low) * (double)(het_random_next(state) >> 11) * 0x1p-53;
 }
 
 /* True in one of `n` cases. */

@@ -1,6 +1,7 @@
 #include "planner/fold.h"
 
 #include "planner/answer.h"
+#include "planner/random.h"
 #include "tests/planner/files.h"
 #include "tests/scale.h"
 
@@ -147,15 +148,6 @@ END_TEST
 
 /* ---- recovery, against all assignments ---- */
 
-/* SplitMix64: Steele, Lea, Flood, 2014. */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 struct all {
     const struct het_fold_question *question;
     uint32_t left[2];
@@ -192,11 +184,12 @@ START_TEST(recovery_is_the_best_assignment)
         struct het_arena *arena = het_arena_new();
         double seconds[3][13];
         const struct het_fold_type types[] = {
-            { 1 + (uint32_t)(next_random(&state) % 3), 1 },
-            { 1 + (uint32_t)(next_random(&state) % 2),
-              2 + (uint32_t)(next_random(&state) % 3) },
+            { 1 + (uint32_t)(het_random_below(&state, 3)), 1 },
+            { 1 + (uint32_t)(het_random_below(&state, 2)),
+              2 + (uint32_t)(het_random_below(&state, 3)) },
         };
-        double faster = types[1].weight + 0.2 * (double)(next_random(&state) % 5) - 0.4;
+        double faster = types[1].weight + 0.2 * (double)(het_random_below(&state, 5)) -
+                        0.4;
         for (uint32_t l = 0; l <= 12; l++) {
             seconds[0][l] = l;
             seconds[1][l] = l / faster;

@@ -1,17 +1,15 @@
 #include "planner/front.h"
 
+#include "planner/random.h"
+
 #include <check.h>
 #include <math.h>
 
 enum { LAYERS = 9, STAGES = 4 };
 
-/* SplitMix64: Steele, Lea, Flood, 2014. */
 static double next_random(uint64_t *state)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+    return (double)(het_random_next(state) >> 11) * 0x1p-53;
 }
 
 struct problem {

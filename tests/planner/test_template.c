@@ -1,5 +1,7 @@
 #include "planner/template.h"
 
+#include "planner/random.h"
+
 #include "tests/scale.h"
 
 #include <check.h>
@@ -8,18 +10,9 @@
 #define MAX_LAYERS 8u
 #define MAX_KINDS  6u
 
-/* SplitMix64: Steele, Lea, Flood, 2014. */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static uint32_t below(uint64_t *state, uint32_t limit)
 {
-    return (uint32_t)(next_random(state) % limit);
+    return (uint32_t)het_random_below(state, limit);
 }
 
 /* ---- every template there is ---- */
