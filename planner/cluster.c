@@ -21,6 +21,24 @@ uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t 
     return count;
 }
 
+#define ORDER(a, b)                                                                      \
+    do {                                                                                 \
+        if ((a) != (b))                                                                  \
+            return (a) < (b) ? -1 : 1;                                                   \
+    } while (0)
+
+int het_node_compare(const struct het_node *a, const struct het_node *b)
+{
+    ORDER(a->type, b->type);
+    ORDER(a->gpu_count, b->gpu_count);
+    ORDER(a->intra_bytes_per_s, b->intra_bytes_per_s);
+    ORDER(a->uplink_bytes_per_s, b->uplink_bytes_per_s);
+    ORDER(a->flow_bytes_per_s, b->flow_bytes_per_s);
+    ORDER(a->latency_s, b->latency_s);
+    ORDER(a->place, b->place);
+    return memcmp(a->domain, b->domain, sizeof a->domain);
+}
+
 const struct het_node *het_cluster_largest_node(const struct het_cluster *cluster,
                                                 uint32_t type)
 {

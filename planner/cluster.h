@@ -64,6 +64,10 @@ struct het_cluster {
 uint32_t het_cluster_gpu_count(const struct het_cluster *cluster);
 uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t type);
 
+/* The order of nodes by all that a plan's time and memory depend on; 0: they are alike,
+ * whatever they are called and however they are liked. */
+int het_node_compare(const struct het_node *a, const struct het_node *b);
+
 /* The largest node of a type, the first of equal ones; NULL if there is none. */
 const struct het_node *het_cluster_largest_node(const struct het_cluster *cluster,
                                                 uint32_t type);

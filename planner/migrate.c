@@ -481,12 +481,7 @@ static int compare_pairings(const void *left, const void *right)
 static bool is_equal_node(const struct het_cluster *cluster, uint32_t a, uint32_t b)
 {
     const struct het_node *x = &cluster->nodes[a], *y = &cluster->nodes[b];
-    return x->type == y->type && x->gpu_count == y->gpu_count &&
-           x->intra_bytes_per_s == y->intra_bytes_per_s &&
-           x->uplink_bytes_per_s == y->uplink_bytes_per_s &&
-           x->flow_bytes_per_s == y->flow_bytes_per_s && x->latency_s == y->latency_s &&
-           x->preference == y->preference &&
-           !memcmp(x->domain, y->domain, sizeof x->domain);
+    return !het_node_compare(x, y) && x->preference == y->preference;
 }
 
 /* Bytes that cluster node `to` holds of what plan node `from` needs. */

@@ -15,36 +15,17 @@ static int64_t preference_of_type(const struct het_problem *problem, uint32_t ty
     return 0;
 }
 
-#define ORDER(a, b)                                                                      \
-    do {                                                                                 \
-        if ((a) != (b))                                                                  \
-            return (a) < (b) ? -1 : 1;                                                   \
-    } while (0)
-
-/* Of everything that a plan's time and memory depend on. */
-static int compare_kinds(const struct het_node *a, const struct het_node *b)
-{
-    ORDER(a->type, b->type);
-    ORDER(a->gpu_count, b->gpu_count);
-    ORDER(a->intra_bytes_per_s, b->intra_bytes_per_s);
-    ORDER(a->uplink_bytes_per_s, b->uplink_bytes_per_s);
-    ORDER(a->flow_bytes_per_s, b->flow_bytes_per_s);
-    ORDER(a->latency_s, b->latency_s);
-    ORDER(a->place, b->place);
-    return memcmp(a->domain, b->domain, sizeof a->domain);
-}
-
 static int compare_positions(const void *left, const void *right, void *context)
 {
     const struct het_preference *preference = context;
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
     const struct het_node *nodes = preference->problem->cluster->nodes;
-    int kinds = compare_kinds(&nodes[a], &nodes[b]);
+    int kinds = het_node_compare(&nodes[a], &nodes[b]);
     if (kinds)
         return kinds;
-    ORDER(preference->of_node[b], preference->of_node[a]);
-    ORDER(a, b);
-    return 0;
+    if (preference->of_node[a] != preference->of_node[b])
+        return preference->of_node[a] > preference->of_node[b] ? -1 : 1;
+    return a < b ? -1 : a > b;
 }
 
 static void group_nodes(struct het_arena *arena, struct het_preference *preference)
@@ -57,8 +38,8 @@ static void group_nodes(struct het_arena *arena, struct het_preference *preferen
         order[n] = n;
     qsort_r(order, count, sizeof *order, compare_positions, preference);
     for (uint32_t i = count; i-- > 0;) {
-        bool is_last = i + 1 == count || compare_kinds(&cluster->nodes[order[i]],
-                                                       &cluster->nodes[order[i + 1]]);
+        bool is_last = i + 1 == count || het_node_compare(&cluster->nodes[order[i]],
+                                                          &cluster->nodes[order[i + 1]]);
         group_end[i] = is_last ? i + 1 : group_end[i + 1];
     }
     preference->order = order;

@@ -504,22 +504,11 @@ static void try_pipelines(struct walk *walk)
 
 /* ---- before the walk ---- */
 
-static bool are_equal_nodes(const struct het_node *a, const struct het_node *b)
-{
-    for (size_t level = 0; level < HET_MAX_LEVELS; level++)
-        if (a->domain[level] != b->domain[level])
-            return false;
-    return a->type == b->type && a->gpu_count == b->gpu_count && a->place == b->place &&
-           a->intra_bytes_per_s == b->intra_bytes_per_s &&
-           a->uplink_bytes_per_s == b->uplink_bytes_per_s &&
-           a->flow_bytes_per_s == b->flow_bytes_per_s && a->latency_s == b->latency_s;
-}
-
 static void find_node_classes(struct walk *walk)
 {
     for (uint32_t n = 0; n < walk->cluster->node_count; n++) {
         uint32_t same = 0;
-        while (!are_equal_nodes(&walk->cluster->nodes[same], &walk->cluster->nodes[n]))
+        while (het_node_compare(&walk->cluster->nodes[same], &walk->cluster->nodes[n]))
             same++;
         walk->node_class[n] = same;
     }

@@ -18,6 +18,35 @@ START_TEST(gpus_are_counted_in_all_and_by_type)
 }
 END_TEST
 
+START_TEST(nodes_are_alike_in_all_but_name_and_preference)
+{
+    struct toy *toy = toy_new();
+    const struct het_node node = toy->nodes[TOY_F0];
+    struct het_node other = node;
+    other.name = "other";
+    other.preference = -1;
+    ck_assert_int_eq(het_node_compare(&node, &other), 0);
+#define DIFFERS(field, value)                                                            \
+    do {                                                                                 \
+        other = node;                                                                    \
+        other.field = value;                                                             \
+        int order_ = het_node_compare(&node, &other);                                    \
+        ck_assert_msg(order_ && (order_ < 0) == (het_node_compare(&other, &node) > 0),   \
+                      #field);                                                           \
+    } while (0)
+    DIFFERS(type, 1);
+    DIFFERS(gpu_count, 1);
+    DIFFERS(intra_bytes_per_s, 1);
+    DIFFERS(uplink_bytes_per_s, 1);
+    DIFFERS(flow_bytes_per_s, 1);
+    DIFFERS(latency_s, 1);
+    DIFFERS(place, 1);
+    DIFFERS(domain[0], 1);
+    DIFFERS(domain[HET_MAX_LEVELS - 1], 1);
+    toy_free(toy);
+}
+END_TEST
+
 START_TEST(flow_is_as_fast_as_the_tighter_end)
 {
     struct toy *toy = toy_new();
@@ -82,6 +111,7 @@ Suite *test_cluster_suite(void)
     Suite *suite = suite_create("cluster");
     TCase *cases = tcase_create("cluster");
     tcase_add_test(cases, gpus_are_counted_in_all_and_by_type);
+    tcase_add_test(cases, nodes_are_alike_in_all_but_name_and_preference);
     tcase_add_test(cases, flow_is_as_fast_as_the_tighter_end);
     tcase_add_test(cases, what_no_planner_can_use_is_refused);
     suite_add_tcase(suite, cases);

@@ -170,6 +170,11 @@ START_TEST(plan_is_placed_where_its_layers_are)
     const struct het_plan *again =
         het_migrate_place(toy->arena, &toy->problem, placed, placed);
     ck_assert_int_eq(het_plan_compare(again, placed), 0);
+    /* Nodes between which other bandwidths were measured are not alike. */
+    toy->nodes[TOY_F1].place = 1;
+    const struct het_plan *kept =
+        het_migrate_place(toy->arena, &toy->problem, &old, &new);
+    ck_assert_uint_eq(kept->pipelines[0].stages[0].replicas[0].node, TOY_F0);
     toy_free(toy);
 }
 END_TEST
