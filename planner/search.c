@@ -581,7 +581,7 @@ static int run_algorithms(struct het_search *search, struct parts *parts,
         const struct het_plan *chosen =
             het_preference_choose(search->preference, best, &best_cost);
         is_optimal = is_optimal && chosen == best;
-        best = het_plan_copy(search->arena, chosen);
+        best = chosen == best ? best : het_plan_copy(search->arena, chosen);
     }
     search->is_optimal = is_optimal;
     search->incumbent = best;
