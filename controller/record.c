@@ -147,7 +147,6 @@ static const struct field pod_fields[] = {
     FIELD(FLAG, is_gated),
     FIELD(FLAG, has_other_gates),
     FIELD(FLAG, is_gone),
-
     FIELD(FLAG, is_disrupted),
     FIELD(FLAG, is_on_lost_node),
     FIELD(WHOLE, exit_code),
@@ -167,7 +166,6 @@ static const struct field plan_fields[] = {
     FIELD(COUNT, generation),
     FIELD(WHOLE, created_wall_ms),
     FIELD(WHOLE, released_wall_ms),
-    FIELD(WHOLE, gang_timeouts),
     FIELD(HASH, input_digest),
     FIELD(COUNT, restarts),
     FIELD(COUNT, replans),
@@ -449,10 +447,10 @@ const char *record_table(size_t index)
 
 bool record_has_field(size_t index, const char *name)
 {
+    size_t count = 0;
     for (size_t i = 0; i < tables[index]->count; i++)
-        if (!strcmp(tables[index]->fields[i].name, name))
-            return true;
-    return false;
+        count += !strcmp(tables[index]->fields[i].name, name);
+    return count == 1;
 }
 
 /* ---- what is not recorded ---- */
@@ -742,14 +740,6 @@ static int read_hash(const struct het_view *view, uint64_t *ret, struct het_erro
     return 0;
 }
 
-static int read_flag(const struct het_view *view, bool *ret, struct het_error *err)
-{
-    if (!json_is_boolean(view->json))
-        return het_view_fail(view, err, "must be true or false");
-    *ret = json_is_true(view->json);
-    return 0;
-}
-
 static int read_struct(struct het_arena *arena, const struct het_view *view,
                        const struct table *table, void *ret, struct het_error *err);
 
@@ -827,7 +817,7 @@ static int read_field(struct het_arena *arena, const struct het_view *view,
     case HASH:
         return read_hash(view, at, err);
     case FLAG:
-        return read_flag(view, at, err);
+        return het_view_bool(view, at, err);
     case MEMBER:
         return read_struct(arena, view, field->table, at, err);
     case BORROWED:
@@ -969,7 +959,8 @@ int record_read(struct het_arena *arena, const json_t *json, struct record *ret,
     if (timestamp_parse(json_string_value(time.json), &record.wall_ms) < 0)
         return het_view_fail(&time, err, "must be a time");
     if (read_text(arena, &job, &record.job, err) < 0 ||
-        read_flag(&has_env, &record.has_env, err) < 0 ||
+        het_view_need(&has_env, err) < 0 ||
+        het_view_bool(&has_env, &record.has_env, err) < 0 ||
         read_struct(arena, &snapshot, &snapshot_table, &record.snapshot, err) < 0 ||
         derive(arena, &snapshot, &record.snapshot, err) < 0 ||
         check(&snapshot, &record.snapshot, err) < 0)

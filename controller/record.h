@@ -47,7 +47,7 @@ int record_read(struct het_arena *arena, const json_t *json, struct record *ret,
                 struct het_error *err);
 
 /* The structs that the tables describe ("struct snapshot"), for the test that no field is
- * missing: NULL after the last; and whether a table names a field. */
+ * missing: NULL after the last; and whether a table names a field, once. */
 const char *record_table(size_t index);
 bool record_has_field(size_t index, const char *name);
 

@@ -176,8 +176,8 @@ START_TEST(every_field_of_every_struct_is_in_a_table)
         for (char *rest = body, *text; (text = strsep(&rest, ",;"));) {
             const char *name = last_word(text);
             ck_assert_msg(!*name || record_has_field(i, name),
-                          "%s.%s is in no table of controller/record.c", record_table(i),
-                          name);
+                          "%s.%s is not in the table of controller/record.c, or twice",
+                          record_table(i), name);
             fields += *name != '\0';
         }
     }
