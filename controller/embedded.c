@@ -44,8 +44,8 @@ struct exchange {
     int64_t retry_after_ms;
     bool maybe_sent;
     struct watching *watching;
-    enum embedded_fault
-        lie; /* of a list: EMBEDDED_EMPTY_LIST, ...; 0: it tells the truth */
+    /* Of a list: EMBEDDED_EMPTY_LIST, ...; 0: it tells the truth. */
+    enum embedded_fault lie;
 };
 
 struct embedded {
@@ -923,11 +923,6 @@ void embedded_set_outside(struct embedded *embedded, embedded_outside *outside,
     embedded->outside_context = context;
 }
 
-static bool is_for_outside(const struct exchange *exchange)
-{
-    return !strncmp(exchange->path, "http://", strlen("http://"));
-}
-
 static void ask_outside(struct embedded *embedded, struct exchange *exchange)
 {
     int64_t delay_ms = 0;
@@ -947,7 +942,7 @@ static void ask_outside(struct embedded *embedded, struct exchange *exchange)
 
 static void act(struct embedded *embedded, struct exchange *exchange)
 {
-    if (is_for_outside(exchange)) {
+    if (http_is_outside(exchange->path)) {
         ask_outside(embedded, exchange);
         return;
     }
@@ -1068,7 +1063,8 @@ static void sweep(struct embedded *embedded)
 /* A write that was under way when its client left may still arrive. */
 static void abandon(struct embedded *embedded, struct exchange *exchange)
 {
-    if (exchange->state == QUEUED && is_write(exchange) && !is_for_outside(exchange) &&
+    if (exchange->state == QUEUED && is_write(exchange) &&
+        !http_is_outside(exchange->path) &&
         ask_fault(embedded, exchange->method, exchange->path, true) ==
             EMBEDDED_LOSE_REPLY)
         serve(embedded, exchange);

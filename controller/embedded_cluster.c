@@ -644,7 +644,7 @@ static void heartbeat(struct embedded_cluster *cluster, const struct timer *time
 /* The pod that listens at the address of `url`; NULL if none does. */
 static const json_t *pod_at(const struct embedded_cluster *cluster, const char *url)
 {
-    const char *address = url + strlen("http://");
+    const char *address = url + strlen(HTTP_OUTSIDE);
     size_t length = strcspn(address, ":/");
     for (size_t i = 0; i < embedded_count(cluster->embedded, "pods"); i++) {
         const json_t *pod = embedded_at(cluster->embedded, "pods", i);

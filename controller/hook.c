@@ -126,7 +126,7 @@ void hooks_start(struct hooks *hooks, const char *key, const struct hook_request
     hook->key = xstrdup(key);
     hook->is_bad_address =
         !hook_address_is_allowed(request->address, hooks->allow_loopback);
-    hook->url = xasprintf("http://%s%s%s:%d%s", is_v6 ? "[" : "", request->address,
+    hook->url = xasprintf(HTTP_OUTSIDE "%s%s%s:%d%s", is_v6 ? "[" : "", request->address,
                           is_v6 ? "]" : "", (int)request->port, request->path);
     hook->body = json_dumps(request->body, JSON_COMPACT);
     hook->due_ms = now_ms;

@@ -7,7 +7,10 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#define OUTSIDE_SCHEME "http://"
+bool http_is_outside(const char *path)
+{
+    return !strncmp(path, HTTP_OUTSIDE, strlen(HTTP_OUTSIDE));
+}
 
 uint64_t transport_start(struct transport *transport, const struct http_request *request,
                          const struct http_handler *handler)
@@ -330,7 +333,7 @@ static bool is_literal_address(const char *host, size_t length)
  * the connection is not used again. */
 static int set_outside(CURL *easy, const char *url, struct het_error *err)
 {
-    const char *host = url + strlen(OUTSIDE_SCHEME);
+    const char *host = url + strlen(HTTP_OUTSIDE);
     size_t length = *host == '[' ? strcspn(host, "]/") + 1 : strcspn(host, ":/");
     if (!is_literal_address(host, length))
         return het_fail(err, HET_IO, "%s: its host is no literal address", url);
@@ -432,8 +435,7 @@ static int set_up(struct exchange *exchange, const struct http_request *request,
     struct http_transport *transport = exchange->transport;
     const struct http_endpoint *endpoint = transport->source(transport->source_context);
     exchange->generation = endpoint->generation;
-    exchange->is_outside =
-        !strncmp(request->path, OUTSIDE_SCHEME, strlen(OUTSIDE_SCHEME));
+    exchange->is_outside = http_is_outside(request->path);
     exchange->easy = curl_easy_init();
     if (!exchange->easy)
         return het_fail(err, HET_IO, "libcurl gives no handle");

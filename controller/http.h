@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* How a path begins that is a whole URL, to another address than the server's. */
+#define HTTP_OUTSIDE "http://"
+bool http_is_outside(const char *path);
+
 struct http_request {
     const char *method;       /* "GET", "POST", "PATCH", "PUT", "DELETE" */
     const char *path;         /* with query, escaped: "/api/v1/pods?limit=500"; or a whole
