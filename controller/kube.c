@@ -412,15 +412,19 @@ char *kube_escape(const char *text)
     return escaped;
 }
 
+static const char *api_root(const struct kube_resource *resource)
+{
+    return strchr(resource->group_version, '/') ? "apis" : "api";
+}
+
 char *kube_path(const struct kube_resource *resource, const char *ns, const char *name)
 {
     auto_free char *ns_part = kube_escape(ns ? ns : "");
     auto_free char *name_part = kube_escape(name ? name : "");
     bool in_namespace = resource->namespaced && *ns_part;
-    return xasprintf(
-        "/%s/%s%s%s/%s%s%s", strchr(resource->group_version, '/') ? "apis" : "api",
-        resource->group_version, in_namespace ? "/namespaces/" : "",
-        in_namespace ? ns_part : "", resource->plural, name ? "/" : "", name_part);
+    return xasprintf("/%s/%s%s%s/%s%s%s", api_root(resource), resource->group_version,
+                     in_namespace ? "/namespaces/" : "", in_namespace ? ns_part : "",
+                     resource->plural, name ? "/" : "", name_part);
 }
 
 /* ---- calls ---- */
@@ -1042,23 +1046,26 @@ static char *list_path(const struct kube_resource *resource, const char *ns,
     return xasprintf("%s%s%s", path, *query ? "?" : "", query);
 }
 
+/* Takes `path` over. */
+static uint64_t get_raw(struct kube *kube, const struct kube_resource *resource,
+                        char *path, kube_callback *callback, void *context)
+{
+    struct call *call = call_new(kube, resource, "GET", path, callback, context);
+    call->form = REPLY_RAW;
+    return enqueue(call);
+}
+
 uint64_t kube_list(struct kube *kube, const struct kube_resource *resource,
                    const char *ns, const char *query, kube_callback *callback,
                    void *context)
 {
-    struct call *call = call_new(kube, resource, "GET", list_path(resource, ns, query),
-                                 callback, context);
-    call->form = REPLY_RAW;
-    return enqueue(call);
+    return get_raw(kube, resource, list_path(resource, ns, query), callback, context);
 }
 
 uint64_t kube_get_version(struct kube *kube, kube_callback *callback, void *context)
 {
     static const struct kube_resource version = { "", "version", "Info", false };
-    struct call *call =
-        call_new(kube, &version, "GET", xstrdup("/version"), callback, context);
-    call->form = REPLY_RAW;
-    return enqueue(call);
+    return get_raw(kube, &version, xstrdup("/version"), callback, context);
 }
 
 uint64_t kube_probe(struct kube *kube, const struct kube_resource *resource,
@@ -1075,13 +1082,8 @@ uint64_t kube_probe(struct kube *kube, const struct kube_resource *resource,
 uint64_t kube_discover(struct kube *kube, const struct kube_resource *resource,
                        kube_callback *callback, void *context)
 {
-    const char *version = resource->group_version;
-    struct call *call =
-        call_new(kube, resource, "GET",
-                 xasprintf("/%s/%s", strchr(version, '/') ? "apis" : "api", version),
-                 callback, context);
-    call->form = REPLY_RAW;
-    return enqueue(call);
+    char *path = xasprintf("/%s/%s", api_root(resource), resource->group_version);
+    return get_raw(kube, resource, path, callback, context);
 }
 
 uint64_t kube_watch(struct kube *kube, const struct kube_resource *resource,
