@@ -209,45 +209,40 @@ static bool has_finalizers(const json_t *object)
                json_object_get(json_object_get(object, "metadata"), "finalizers")) > 0;
 }
 
+/* A write to an object that may be gone is over; `left` is the object now, NULL: none. */
+static void end_write(struct step *step, const struct kube_result *result,
+                      const char *event, json_t *left)
+{
+    if (result->outcome == KUBE_OK)
+        log_event(LOG_INFO, "apply", event, LOG_STR("kind", step->resource->kind),
+                  LOG_STR("namespace", step->ns), LOG_STR("name", step->name));
+    if (result->outcome == KUBE_OK || result->outcome == KUBE_NOT_FOUND)
+        hand_on(step, result->outcome == KUBE_OK ? left : NULL);
+    else
+        fail(step->run, step, HET_IO, result->message, result->retry_after_ms);
+    end_step(step, result->outcome == KUBE_OK);
+}
+
 static void on_deleted(void *context, const struct kube_result *result)
 {
     struct step *step = context;
     const char *kind = json_string_value(json_object_get(result->object, "kind"));
     if (must_read_back(step, result))
         return;
-    if (result->outcome == KUBE_OK) {
-        log_event(LOG_INFO, "apply", "deleted", LOG_STR("kind", step->resource->kind),
-                  LOG_STR("namespace", step->ns), LOG_STR("name", step->name));
-        /* A pod that ends gracefully, or that a finalizer holds, comes back as it is now;
-         * what is gone, as a Status. With no grace the object is gone although the server
-         * shows it once more. */
-        bool is_ending = kind && !strcmp(kind, step->resource->kind) &&
-                         (step->grace_s != 0 || has_finalizers(result->object));
-        hand_on(step,
-                is_ending && kube_is_deleting(result->object) ? result->object : NULL);
-    } else if (result->outcome == KUBE_NOT_FOUND) {
-        hand_on(step, NULL);
-    } else {
-        fail(step->run, step, HET_IO, result->message, result->retry_after_ms);
-    }
-    end_step(step, result->outcome == KUBE_OK);
+    /* A pod that ends gracefully, or that a finalizer holds, comes back as it is now;
+     * what is gone, as a Status. With no grace the object is gone although the server
+     * shows it once more. */
+    bool is_ending = kind && !strcmp(kind, step->resource->kind) &&
+                     (step->grace_s != 0 || has_finalizers(result->object)) &&
+                     kube_is_deleting(result->object);
+    end_write(step, result, "deleted", is_ending ? result->object : NULL);
 }
 
 static void on_patched(void *context, const struct kube_result *result)
 {
     struct step *step = context;
-    if (must_read_back(step, result))
-        return;
-    if (result->outcome == KUBE_OK)
-        log_event(LOG_INFO, "apply", "patched", LOG_STR("kind", step->resource->kind),
-                  LOG_STR("namespace", step->ns), LOG_STR("name", step->name));
-    if (result->outcome == KUBE_OK)
-        hand_on(step, result->object);
-    else if (result->outcome == KUBE_NOT_FOUND)
-        hand_on(step, NULL);
-    else
-        fail(step->run, step, HET_IO, result->message, result->retry_after_ms);
-    end_step(step, result->outcome == KUBE_OK);
+    if (!must_read_back(step, result))
+        end_write(step, result, "patched", result->object);
 }
 
 /* One object of a fresh list. */
