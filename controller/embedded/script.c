@@ -104,7 +104,7 @@ static bool read_patch(const char *rest, struct embedded_event *ret)
 
 static const struct verb {
     const char *verb;
-    int subject;
+    enum embedded_subject subject;
     enum embedded_event_kind kind;
     bool (*read)(const char *rest, struct embedded_event *ret);
     const char *expected; /* after the subject */
@@ -137,7 +137,9 @@ static const struct verb {
     { "evict", OF_POD, EVENT_EVICT_POD, read_nothing, "nothing" },
 };
 
-static const char *const subjects[] = { "node/", "job/", "pod/", "" };
+static const char *const subjects[] = {
+    [OF_NODE] = "node/", [OF_JOB] = "job/", [OF_POD] = "pod/", [OF_FILE] = ""
+};
 
 /* "node/N" or "job/NS/NAME" into `ret`; false if it does not begin with `prefix`. */
 static bool read_subject(const char *word, const char *prefix, struct embedded_event *ret)
@@ -162,7 +164,7 @@ static int read_event(const char *verb, const char *subject, const char *rest,
             !read_subject(subject, subjects[verbs[i].subject], ret))
             continue;
         ret->kind = verbs[i].kind;
-        ret->subject = (typeof(ret->subject))verbs[i].subject;
+        ret->subject = verbs[i].subject;
         if (!verbs[i].read(rest, ret))
             return het_fail(err, HET_BAD_INPUT, "expected %s after \"%s %s\"",
                             verbs[i].expected, verb, subject);

@@ -36,12 +36,14 @@ enum embedded_event_kind {
     EVENT_EVICT_POD,   /* "evict pod/NAME": as through the eviction API */
 };
 
+enum embedded_subject { OF_NODE, OF_JOB, OF_POD, OF_FILE };
+
 struct embedded_event {
     int64_t after_ms; /* from the start of the script */
     enum embedded_event_kind kind;
     char *text; /* as written, without the time */
     char *ns, *name;
-    enum { OF_NODE, OF_JOB, OF_POD, OF_FILE } subject;
+    enum embedded_subject subject;
     int64_t number; /* EVENT_GPUS, EVENT_OCCUPY, EVENT_FAIL_POD */
     /* EVENT_APPLY: the objects, an array. EVENT_TAINT, EVENT_UNTAINT: the taint.
      * EVENT_LABEL, EVENT_ANNOTATE: {key: value or null}. EVENT_CONDITION: {type, status}.
