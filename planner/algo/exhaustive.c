@@ -618,7 +618,7 @@ static int exhaustive_run(struct het_search *search, struct het_error *err)
     }
     het_arena_free(arena);
     if (walk.is_spent)
-        return het_fail(err, HET_NO_PLAN,
+        return het_fail(err, HET_BAD_INPUT,
                         "the input is too large to look at all plans with --effort %llu; "
                         "it is for about 6 GPUs, 6 layers and a batch of 8: take another "
                         "algorithm, or more effort",

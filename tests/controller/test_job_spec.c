@@ -145,21 +145,61 @@ static bool fill_defaults(const json_t *schema, json_t *value)
     return any;
 }
 
-START_TEST(defaults_are_those_of_the_schema)
+/* The schema of spec, as it is in crds/; in `ret_crd`, to be given back. */
+static const json_t *read_schema(json_t **ret_crd)
 {
     FILE *file = fopen("crds/heterotrain.io_heterotrainingjobs.yaml", "r");
     ck_assert_ptr_nonnull(file);
     static char text[400000];
     size_t length = fread(text, 1, sizeof text, file);
     fclose(file);
+    struct het_error err;
+    ck_assert_int_eq(het_yaml_parse_one(text, length, ret_crd, &err), 0);
+    const json_t *schema = NULL;
+    ck_assert_int_eq(json_unpack(*ret_crd, "{s:{s:[{s:{s:{s:{s:o}}}}]}}", "spec",
+                                 "versions", "schema", "openAPIV3Schema", "properties",
+                                 "spec", &schema),
+                     0);
+    return schema;
+}
+
+static bool planner_has(const char *algorithm)
+{
+    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
+        if (!strcmp((*a)->name, algorithm))
+            return true;
+    return !strcmp(algorithm, "auto");
+}
+
+START_TEST(every_algorithm_of_the_schema_is_one_of_the_planner)
+{
+    json_t *crd;
+    const json_t *names = NULL;
+    ck_assert_int_eq(json_unpack((json_t *)read_schema(&crd), "{s:{s:{s:{s:{s:o}}}}}",
+                                 "properties", "planner", "properties", "algorithm",
+                                 "enum", &names),
+                     0);
+    ck_assert_uint_gt(json_array_size(names), 8);
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        auto_free char *text = xasprintf("{'planner': {'algorithm': '%s'}}",
+                                         json_string_value(json_array_get(names, i)));
+        json_auto_t *job = job_with(text);
+        struct job_spec spec;
+        const char *reason;
+        struct het_error err;
+        ck_assert_msg(job_spec_parse(arena, job, &spec, &reason, &err) == 0, "%s",
+                      err.message);
+        ck_assert_msg(planner_has(spec.algorithm), "%s", spec.algorithm);
+    }
+    json_decref(crd);
+}
+END_TEST
+
+START_TEST(defaults_are_those_of_the_schema)
+{
     json_t *crd;
     struct het_error err;
-    ck_assert_int_eq(het_yaml_parse_one(text, length, &crd, &err), 0);
-    const json_t *schema = NULL;
-    ck_assert_int_eq(json_unpack(crd, "{s:{s:[{s:{s:{s:{s:o}}}}]}}", "spec", "versions",
-                                 "schema", "openAPIV3Schema", "properties", "spec",
-                                 &schema),
-                     0);
+    const json_t *schema = read_schema(&crd);
     json_auto_t *bare = job_with("{}");
     json_auto_t *filled = job_with("{}");
     ck_assert(fill_defaults(schema, json_object_get(filled, "spec")));
@@ -244,8 +284,7 @@ static const struct {
       "{'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': [3]}}}}}}",
       "InvalidSpec", "spec.podTemplate.spec.affinity" },
     { "{'planner': {'topologyKeys': ['a', '']}}", "InvalidSpec", "topologyKeys" },
-    { "{'planner': {'algorithm': 'Exhaustive'}}", "Unsupported",
-      "Exhaustive is not supported" },
+    { "{'runtime': {'type': 'Megatron'}}", "Unsupported", "Megatron is not supported" },
     { "{'planner': {'algorithm': 'Best'}}", "InvalidSpec", "Best is not one of" },
     { "{'planner': {'constraints': {'recompute': 'Full'}}}", "InvalidSpec", "recompute" },
     { "{'replanPolicy': {'debounceSeconds': -1}}", "InvalidSpec", "between 0 and 3600" },
@@ -344,6 +383,7 @@ Suite *test_job_spec_suite(void)
     tcase_add_test(cases, absent_fields_take_the_defaults);
     tcase_add_test(cases, given_fields_are_read);
     tcase_add_test(cases, defaults_are_those_of_the_schema);
+    tcase_add_test(cases, every_algorithm_of_the_schema_is_one_of_the_planner);
     tcase_add_loop_test(cases, what_cannot_be_is_refused_by_field, 0,
                         sizeof refused / sizeof *refused);
     tcase_add_test(cases, names_that_would_not_make_pod_names_are_refused);

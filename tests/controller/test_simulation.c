@@ -855,6 +855,36 @@ START_TEST(job_that_no_number_of_gpus_helps_demands_none)
 }
 END_TEST
 
+START_TEST(search_of_all_plans_is_for_small_jobs_only)
+{
+    put_job("large", 20);
+    set_spec("large", "spec", "planner",
+             quoted("{'algorithm': 'Exhaustive', 'effort': 'Low'}"));
+    run_s(60);
+    check_condition("large", "Accepted", "False", "InvalidSpec");
+    check_condition("large", "PlanFeasible", "False", "InputRefused");
+    const json_t *accepted =
+        object_find(object_at(job("large"), "status.conditions"), "type", "Accepted");
+    ck_assert_ptr_nonnull(
+        strstr(object_text(accepted, "message"), "too large to look at all plans"));
+    check_unmet("large", "");
+    check_quiet();
+
+    put_job("small", 2);
+    set_spec("small", "spec.training", "globalBatchSize", json_integer(2));
+    set_spec("small", "spec", "planner", quoted("{'algorithm': 'Exhaustive'}"));
+    run_s(30);
+    ck_assert(runs("small"));
+    ck_assert_str_eq(object_text(job("small"), "status.plan.algorithm"), "exhaustive");
+
+    set_spec("large", "spec", "planner", quoted("{'algorithm': 'OOMFirst'}"));
+    run_s(60);
+    ck_assert(runs("large"));
+    check_condition("large", "Accepted", "True", "Valid");
+    ck_assert_str_eq(object_text(job("large"), "status.plan.algorithm"), "oomfirst");
+}
+END_TEST
+
 START_TEST(elastic_job_tells_what_it_could_use_besides)
 {
     put_job("j", 20);
@@ -1964,6 +1994,7 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, claims_in_vain_become_rare_and_leave_little);
     tcase_add_test(scenarios, what_is_missing_is_told_and_adding_it_helps);
     tcase_add_test(scenarios, job_that_no_number_of_gpus_helps_demands_none);
+    tcase_add_test(scenarios, search_of_all_plans_is_for_small_jobs_only);
     tcase_add_test(scenarios, elastic_job_tells_what_it_could_use_besides);
     tcase_add_test(scenarios, nobody_is_preempted_for_a_plan_that_would_not_fit);
     tcase_add_test(scenarios,
