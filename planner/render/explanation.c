@@ -129,11 +129,11 @@ static void put_move(struct page *page, const struct het_explain_move *move)
 {
     double now_s = page->explanation->cost.iteration_s;
     if (!move->is_possible)
-        het_writer_put(&page->writer, " %12s", "-");
+        het_writer_put(&page->writer, " %8s", "-");
     else if (!move->fits)
-        het_writer_put(&page->writer, " %12s", "does not fit");
+        het_writer_put(&page->writer, " %8s", "no room");
     else
-        het_writer_put(&page->writer, " %+11.1f%%",
+        het_writer_put(&page->writer, " %+7.1f%%",
                        percent(move->iteration_s - now_s, now_s));
 }
 
@@ -141,12 +141,12 @@ static void put_stages(struct page *page)
 {
     const struct het_explanation *e = page->explanation;
     het_writer_put(&page->writer,
-                   "\nStages (one line for pipelines that are alike; busy: share of the "
-                   "bottleneck;\nmemory: the fullest GPU; the last two: the step, if the "
-                   "stage had a layer more or less)\n\n");
-    het_writer_put(&page->writer, "%8s %5s  %-22s %7s %9s %5s %7s %12s %12s\n",
-                   "pipeline", "stage", "GPUs", "layers", "s a mb.", "busy", "memory",
-                   "takes next", "gives last");
+                   "\nStages (one line for pipelines that are alike; busy: share of the\n"
+                   "bottleneck; memory: the fullest GPU; the last two: the step, if the "
+                   "stage\nhad a layer more or less)\n\n");
+    het_writer_put(&page->writer, "%6s %5s  %-18s %7s %8s %4s %6s %8s %8s\n", "pipe",
+                   "stage", "GPUs", "layers", "s a mb.", "busy", "memory", "+1 layer",
+                   "-1 layer");
     for (size_t i = 0; i < e->stage_count; i++) {
         const struct het_explain_stage *stage = &e->stages[i];
         const struct het_stage *of =
@@ -156,7 +156,7 @@ static void put_stages(struct page *page)
         if (!stage->stage)
             snprintf(name, sizeof name, stage->pipeline_count > 1 ? "%u x%u" : "%u",
                      stage->pipeline, stage->pipeline_count);
-        het_writer_put(&page->writer, "%8s %5u  %-22.40s %3u-%-3u %9.4g %4.0f%% %6.0f%%",
+        het_writer_put(&page->writer, "%6s %5u  %-18.40s %3u-%-3u %8.4g %3.0f%% %5.0f%%",
                        name, stage->stage, gpus, of->first_layer,
                        of->first_layer + of->layer_count - 1, stage->compute_s,
                        100 * stage->busy_share,

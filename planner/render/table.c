@@ -541,7 +541,7 @@ static void put_picture(struct page *page, const struct shape *shape)
 
 static void put_part(struct page *page, const char *name, double seconds, double whole_s)
 {
-    int room = page->width - 38;
+    int room = page->width - 40;
     int bar = (int)lround(room * seconds / whole_s);
     put(page, "  %-12s %12.6g s  %5.1f %%  ", name, seconds, 100 * seconds / whole_s);
     put_times(page, page->glyphs->bar, bar < room ? bar : room);
