@@ -21,7 +21,7 @@ PLANNER_CORE := error arena random hardware network cluster workload profile est
 PLANNER_EDGE := yaml json node_list network_file profile_sailor profile_metis profile_config profile_model codec input answer render_json
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
-CONTROLLER_PURE := timestamp quantity strmap object pod_security settings tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue snapshot desired status decision record \
+CONTROLLER_PURE := timestamp quantity strmap object pod_security settings hardware_map tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue snapshot desired status decision record \
                    reconcile/pass reconcile/sharing reconcile/places reconcile/resharding reconcile/candidate reconcile/drain reconcile/generation reconcile/what_if reconcile/demand reconcile/claim reconcile/planning \
                    reconcile/life reconcile/restart reconcile/quota reconcile/gang reconcile/replan reconcile
 # The API server and the cluster inside the process: simulate, tests.
@@ -30,7 +30,8 @@ EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge em
             embedded/script embedded embedded_cluster
 CONTROLLER      := timestamp log metrics feed tls server endpoints http auth json_scan kube store workqueue watch lease \
                    $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
-                   planner_child hook queues census controller recorder replay $(EMBEDDED) wire simulation report simulate preview main
+                   planner_child hook queues census controller recorder replay $(EMBEDDED) wire simulation report simulate preview \
+                   htj/table htj/options htj/host htj/client htj/session htj/question htj/plan htj/history htj/status htj/change htj/completion htj kubectl_htj main
 
 # ---- tools and flags ----
 comma    := ,
@@ -55,7 +56,7 @@ Q        := $(if $(V),,@)
 present = $(foreach m,$(2),$(if $(wildcard $(1)/$(m).c),$(1)/$(m).c))
 PLANNER_SRC    := $(filter-out planner/main.c planner/options.c,$(call present,planner,$(PLANNER)))
 HETPLAN_SRC    := $(call present,planner,options main)
-CONTROLLER_SRC := $(filter-out controller/main.c,$(call present,controller,$(CONTROLLER)))
+CONTROLLER_SRC := $(filter-out controller/main.c controller/kubectl_htj.c,$(call present,controller,$(CONTROLLER)))
 # Every tests/planner/test_x.c and tests/controller/test_x.c defines `Suite *test_x_suite(void)`.
 TEST_SRC       := $(sort $(wildcard tests/planner/test_*.c tests/controller/test_*.c))
 TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c tests/controller/*.c)))
@@ -66,7 +67,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
-all: $(B)/hetplan $(B)/heterotrain-controller ## build build/hetplan and build/heterotrain-controller
+all: $(B)/hetplan $(B)/heterotrain-controller $(B)/kubectl-htj $(B)/kubectl_complete-htj ## build the programs, in build/
 
 $(B)/%.o: %.c
 	@mkdir -p $(dir $@)
@@ -82,6 +83,11 @@ $(B)/hetplan: $(call obj,$(HETPLAN_SRC)) $(B)/libhetplan.a
 $(B)/heterotrain-controller: $(call obj,controller/main.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+$(B)/kubectl-htj: $(call obj,controller/kubectl_htj.c) $(B)/libcontroller.a $(B)/libhetplan.a
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+$(B)/kubectl_complete-htj: $(B)/kubectl-htj
+	@ln -sf kubectl-htj $@
 
 $(B)/controller/main.o: ALL_CFLAGS += -DHETEROTRAIN_VERSION='"$(VERSION)"'
 
@@ -225,9 +231,11 @@ lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scri
 	@echo "lint: clean"
 
 PREFIX ?= /usr/local
-install: all ## install both programs below PREFIX (/usr/local)
+install: all ## install the programs below PREFIX (/usr/local)
 	install -D -m 755 $(B)/hetplan $(DESTDIR)$(PREFIX)/bin/hetplan
 	install -D -m 755 $(B)/heterotrain-controller $(DESTDIR)$(PREFIX)/bin/heterotrain-controller
+	install -D -m 755 $(B)/kubectl-htj $(DESTDIR)$(PREFIX)/bin/kubectl-htj
+	ln -sf kubectl-htj $(DESTDIR)$(PREFIX)/bin/kubectl_complete-htj
 packages:
 	@deploy/apt-packages build test
 

@@ -2,6 +2,7 @@
 
 #include "controller/apply.h"
 #include "controller/census.h"
+#include "controller/hardware_map.h"
 #include "controller/hook.h"
 #include "controller/log.h"
 #include "controller/planner_child.h"
@@ -17,8 +18,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define HARDWARE_KEY "hardware.json"
 
 /* What the process knows of one job besides the store. Lost with it, without harm. */
 struct job {
@@ -363,23 +362,6 @@ static int use_hardware(struct controller *controller, json_t *json,
     return 0;
 }
 
-/* Curves in a key of their own: their content takes the place of the key's name. */
-static int add_network(json_t *hardware, const json_t *data, struct het_error *err)
-{
-    const char *key = json_string_value(json_object_get(hardware, "network"));
-    json_t *network;
-    if (!key)
-        return 0;
-    const char *text = json_string_value(json_object_get(data, key));
-    if (!text)
-        return het_fail(err, HET_BAD_INPUT,
-                        HARDWARE_KEY ": network: there is no data.%.60s", key);
-    if (het_json_decode(text, strlen(text), "network", &network, err) < 0)
-        return -1;
-    json_object_set_new(hardware, "network", network);
-    return 0;
-}
-
 /* The ConfigMap changed; a bad one is told of and leaves what holds in place. */
 static void on_hardware_map(void *context, const struct kube_resource *resource,
                             json_t *before, json_t *after)
@@ -387,16 +369,9 @@ static void on_hardware_map(void *context, const struct kube_resource *resource,
     struct controller *controller = context;
     (void)resource;
     (void)before;
-    const json_t *data = json_object_get(after, "data");
-    const char *text = json_string_value(json_object_get(data, HARDWARE_KEY));
     struct het_error err = { 0 };
     json_t *json = NULL;
-    int failed = 0;
-    if (after && !text)
-        failed = het_fail(&err, HET_BAD_INPUT, "there is no data." HARDWARE_KEY);
-    else if (text)
-        failed = het_json_decode(text, strlen(text), HARDWARE_KEY, &json, &err) < 0 ||
-                 add_network(json, data, &err) < 0;
+    int failed = after ? hardware_map_read(after, &json, &err) : 0;
     if (!failed)
         failed = use_hardware(controller, after ? json : controller->hardware_file, &err);
     json_decref(json);

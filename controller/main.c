@@ -4,7 +4,6 @@
 #include "controller/controller.h"
 #include "controller/endpoints.h"
 #include "controller/log.h"
-#include "controller/preview.h"
 #include "controller/recorder.h"
 #include "controller/replay.h"
 #include "controller/server.h"
@@ -22,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -41,7 +39,6 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_BAD_INPUT = 2 };
 
 static const char help[] =
     "Usage: heterotrain-controller [OPTION]...\n"
-    "       heterotrain-controller preview --job NAME|FILE [OPTION]...\n"
     "       heterotrain-controller simulate [OPTION]...\n"
     "       heterotrain-controller replay FILE [OPTION]...\n"
     "\n"
@@ -83,16 +80,11 @@ static const char help[] =
     "Exit status: 0 ended by a signal; 1 the API server or the planner cannot be used, or\n"
     "the lease was lost; 2 bad option, kubeconfig, settings or hardware file.\n"
     "\n"
-    "\"preview\" writes nothing: it prints the plan that a job of the cluster, or of a\n"
-    "file, would get now, and ends as \"hetplan plan -\" does. It takes --kubeconfig,\n"
-    "--context, --namespace (default: that of the context), --config, --hardware, --hetplan\n"
-    "and --log.\n"
-    "\n"
     "\"heterotrain-controller simulate --help\" explains the what-if without a cluster.\n";
 
 struct options {
     const char *kubeconfig, *context, *ns, *config, *hardware, *hardware_map, *hetplan,
-        *log, *lease_ns, *lease, *job, *http;
+        *log, *lease_ns, *lease, *http;
     const char *record;
     int64_t record_max_bytes;
     bool record_env;
@@ -141,7 +133,6 @@ enum {
     RECORD_MAX,
     RECORD_ENV,
     LOG,
-    JOB,
     HELP
 };
 
@@ -164,7 +155,6 @@ static const struct option long_options[] = {
     { "record-max-bytes", required_argument, NULL, RECORD_MAX },
     { "record-env", no_argument, NULL, RECORD_ENV },
     { "log", required_argument, NULL, LOG },
-    { "job", required_argument, NULL, JOB },
     { "help", no_argument, NULL, HELP },
     { 0 },
 };
@@ -246,9 +236,6 @@ static int read_options(int argc, char **argv, struct options *options,
         case LOG:
             options->log = optarg;
             break;
-        case JOB:
-            options->job = optarg;
-            break;
         case HELP:
             return 1;
         default:
@@ -257,8 +244,7 @@ static int read_options(int argc, char **argv, struct options *options,
     }
     if (optind < argc)
         return het_fail(err, HET_BAD_INPUT,
-                        "%s: not a command; there are preview, simulate and replay",
-                        argv[optind]);
+                        "%s: not a command; there are simulate and replay", argv[optind]);
     return 0;
 }
 
@@ -567,116 +553,6 @@ static int run_operator(const struct options *options)
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* ---- preview ---- */
-
-/* Nobody waits longer for an API server. */
-#define PREVIEW_MS ((int64_t)60000)
-
-/* Jobs are called by DNS labels; what has a dot or a slash is a file. */
-static int read_job(const char *job, struct preview_config *config, struct het_error *err)
-{
-    if (!strchr(job, '/') && !strchr(job, '.')) {
-        config->name = job;
-        return 0;
-    }
-    if (het_input_read(job, &config->job, err) < 0)
-        return -1;
-    const json_t *metadata = json_object_get(config->job, "metadata");
-    const char *kind = json_string_value(json_object_get(config->job, "kind"));
-    const char *ns = json_string_value(json_object_get(metadata, "namespace"));
-    if (!kind || strcmp(kind, "HeteroTrainingJob") ||
-        !json_string_value(json_object_get(metadata, "name")))
-        return het_fail(err, HET_BAD_INPUT,
-                        "%.300s: must be a HeteroTrainingJob with a name", job);
-    if (!config->ns && ns)
-        config->ns = ns;
-    return 0;
-}
-
-static int list_all(struct auth *auth, struct transport *transport,
-                    struct preview *preview, struct het_error *err)
-{
-    int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + PREVIEW_MS;
-    while (!preview_is_synced(preview)) {
-        int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
-        if (now_ms >= end_ms || stop_signal)
-            return het_fail(err, HET_IO,
-                            "%s does not let us list what is needed; --log info says why",
-                            auth_endpoint(auth)->server);
-        auth_step(auth, now_ms);
-        preview_step(preview, now_ms);
-        int64_t wait_ms = preview_next_ms(preview) - now_ms;
-        transport_poll(transport, NULL, 0,
-                       wait_ms < 0                 ? 0
-                       : wait_ms < LONGEST_WAIT_MS ? wait_ms
-                                                   : LONGEST_WAIT_MS);
-    }
-    return 0;
-}
-
-/* Becomes hetplan, with `question` on its standard input. */
-static int ask_hetplan(const char *hetplan, const json_t *question, struct het_error *err)
-{
-    auto_free char *text = json_dumps(question, JSON_COMPACT);
-    int file = memfd_create("question", 0);
-    if (file < 0 || write(file, text, strlen(text)) != (ssize_t)strlen(text) ||
-        lseek(file, 0, SEEK_SET) < 0 || dup2(file, STDIN_FILENO) < 0)
-        return het_fail(err, HET_IO, "the question cannot be passed on: %s",
-                        strerror(errno));
-    execl(hetplan, "hetplan", "plan", "-", (char *)NULL);
-    return het_fail(err, HET_IO, "%s: %s; say --hetplan PATH", hetplan, strerror(errno));
-}
-
-static int preview_job(const struct options *options, struct program *program,
-                       struct preview_config *config, struct het_error *err)
-{
-    if (!options->job)
-        return het_fail(err, HET_BAD_INPUT, "preview: --job NAME|FILE is missing");
-    if (log_set_levels(options->log ? options->log : "off", err) < 0)
-        return het_wrap(err, "--log %s", options->log);
-    struct auth_config auth = auth_of(options);
-    program->arena = het_arena_new();
-    program->settings = *settings_default();
-    program->hetplan = options->hetplan ? xstrdup(options->hetplan) : hetplan_beside_us();
-    config->ns = options->ns;
-    config->settings = &program->settings;
-    if (read_job(options->job, config, err) < 0 ||
-        (options->config &&
-         read_config(options->config, program->arena, &program->settings, err) < 0) ||
-        (options->hardware &&
-         het_input_read_settings(options->hardware, &program->hardware, err) < 0) ||
-        open_transport(&auth, program, err) < 0)
-        return -1;
-    config->hardware = program->hardware;
-    if (!config->ns)
-        config->ns = auth_namespace(program->auth);
-    struct preview *preview = preview_new(program->transport, config, err);
-    json_auto_t *question = NULL;
-    if (!preview)
-        return -1;
-    int result = list_all(program->auth, program->transport, preview, err);
-    if (!result)
-        result = preview_question(preview, clock_ms(CLOCK_BOOTTIME),
-                                  clock_ms(CLOCK_REALTIME), &question, err);
-    preview_free(preview);
-    return result < 0 ? -1 : ask_hetplan(program->hetplan, question, err);
-}
-
-/* Ends as hetplan does: 1 no plan fits, 2 the input is wrong. */
-static int run_preview(const struct options *options)
-{
-    struct het_error err = { 0 };
-    struct program program = { 0 };
-    struct preview_config config = { 0 };
-    set_signals();
-    protect_memory();
-    preview_job(options, &program, &config, &err); /* returns only if it failed */
-    fprintf(stderr, "heterotrain-controller preview: %s\n", err.message);
-    json_decref(config.job);
-    program_fini(&program);
-    return err.code == HET_NO_PLAN ? EXIT_FAILED : EXIT_BAD_INPUT;
-}
-
 /* ---- simulate ---- */
 
 static int terminal_width(void)
@@ -716,12 +592,11 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "replay"))
         return replay_main(argc - 1, argv + 1, stdout, stderr);
 
-    bool previews = argc > 1 && !strcmp(argv[1], "preview");
     struct options options = { 0 };
     struct het_error err;
-    switch (read_options(argc - previews, argv + previews, &options, &err)) {
+    switch (read_options(argc, argv, &options, &err)) {
     case 0:
-        return previews ? run_preview(&options) : run_operator(&options);
+        return run_operator(&options);
     case 1:
         fputs(help, stdout);
         return EXIT_DONE;

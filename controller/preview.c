@@ -1,131 +1,71 @@
 #include "controller/preview.h"
 
 #include "controller/desired.h"
-#include "controller/watch.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Pods and plans of all namespaces: they take GPUs. */
-static const struct {
-    const struct kube_resource *resource;
-    const char *label_selector;
-} listed[] = {
-    { &kube_node, NULL },
-    { &kube_pod, NULL },
-    { &kube_config_map, LABEL_MANAGED_BY "=" MANAGED_BY },
-    { &kube_model_profile, NULL },
-    { &kube_cluster_model_profile, NULL },
-    { &kube_job, NULL },
-};
-#define LISTS (sizeof listed / sizeof *listed)
-
 struct preview {
-    const struct preview_config *config;
-    struct kube *kube;
+    const struct settings *settings;
+    const json_t *hardware;
     struct store *store;
     struct capacity *capacity;
-    struct watch *watches[LISTS];
     struct het_arena *arena;
-    uint64_t hardware_digest;
 };
-
-static void ignore_change(void *context, const struct kube_resource *resource,
-                          json_t *before, json_t *after)
-{
-    (void)context;
-    (void)resource;
-    (void)before;
-    (void)after;
-}
 
 static int use_hardware(struct preview *preview, struct het_error *err)
 {
     const struct het_hardware *hardware = het_hardware_builtin();
-    json_t *json = preview->config->hardware;
-    if (json && het_codec_hardware(preview->arena, json, hardware, &hardware, err) < 0)
+    if (preview->hardware && het_codec_hardware(preview->arena, preview->hardware,
+                                                hardware, &hardware, err) < 0)
         return -1;
     capacity_set_hardware(preview->capacity, hardware, 0);
     return 0;
 }
 
-struct preview *preview_new(struct transport *transport,
-                            const struct preview_config *config, struct het_error *err)
+struct preview *preview_new(const struct settings *settings, const json_t *hardware,
+                            struct het_error *err)
 {
     struct preview *preview = xcalloc(1, sizeof *preview);
-    preview->config = config;
-    preview->arena = het_arena_new();
-    preview->store = store_new();
-    preview->capacity = capacity_new();
-    preview->kube = kube_new(transport, "heterotrain-preview");
-    if (use_hardware(preview, err) < 0) {
-        preview_free(preview);
-        return NULL;
-    }
-    for (size_t i = 0; i < LISTS; i++) {
-        struct watch_config watch = { .resource = listed[i].resource,
-                                      .ns = "",
-                                      .label_selector = listed[i].label_selector };
-        preview->watches[i] =
-            watch_new(preview->kube, preview->store, &watch, i, ignore_change, NULL);
-    }
-    return preview;
+    *preview = (struct preview){ .settings = settings,
+                                 .hardware = hardware,
+                                 .store = store_new(),
+                                 .capacity = capacity_new(),
+                                 .arena = het_arena_new() };
+    capacity_set_settings(preview->capacity, settings, 0);
+    if (!use_hardware(preview, err))
+        return preview;
+    preview_free(preview);
+    return NULL;
 }
 
 void preview_free(struct preview *preview)
 {
     if (!preview)
         return;
-    for (size_t i = 0; i < LISTS; i++)
-        watch_free(preview->watches[i]);
-    kube_free(preview->kube);
     capacity_free(preview->capacity);
     store_free(preview->store);
     het_arena_free(preview->arena);
     free(preview);
 }
 
-void preview_step(struct preview *preview, int64_t now_ms)
+void preview_add(struct preview *preview, const struct kube_resource *resource,
+                 json_t *object)
 {
-    kube_step(preview->kube, now_ms);
-    for (size_t i = 0; i < LISTS; i++)
-        if (!watch_is_synced(preview->watches[i]))
-            watch_step(preview->watches[i], now_ms);
+    store_replace(preview->store, resource, object);
 }
 
-int64_t preview_next_ms(const struct preview *preview)
+void preview_add_job(struct preview *preview, const char *ns, const json_t *job)
 {
-    int64_t next_ms = kube_next_ms(preview->kube);
-    for (size_t i = 0; i < LISTS; i++)
-        if (!watch_is_synced(preview->watches[i]) &&
-            watch_next_ms(preview->watches[i]) < next_ms)
-            next_ms = watch_next_ms(preview->watches[i]);
-    return next_ms;
-}
-
-bool preview_is_synced(const struct preview *preview)
-{
-    for (size_t i = 0; i < LISTS; i++)
-        if (!watch_is_synced(preview->watches[i]))
-            return false;
-    return true;
-}
-
-/* Puts the job of the file where one of its name is, or would be. */
-static const char *put_job(struct preview *preview)
-{
-    const struct preview_config *config = preview->config;
-    json_auto_t *job = json_deep_copy(config->job);
-    json_t *metadata = json_object_get(job, "metadata");
-    const char *name = kube_name(job);
-    json_t *held = store_find(preview->store, &kube_job, config->ns, name);
-    json_object_set_new(metadata, "namespace", json_string(config->ns));
+    json_auto_t *copy = json_deep_copy(job);
+    json_t *metadata = json_object_get(copy, "metadata");
+    json_t *held = store_find(preview->store, &kube_job, ns, kube_name(copy));
+    json_object_set_new(metadata, "namespace", json_string(ns));
     json_object_set_new(metadata, "uid", json_string(held ? kube_uid(held) : "preview"));
     json_object_set_new(metadata, "resourceVersion", /* newer than what is there */
                         json_sprintf("%s0", held ? kube_resource_version(held) : "1"));
-    const char *kept = het_arena_strdup(preview->arena, name);
-    store_replace(preview->store, &kube_job, job);
-    return kept;
+    store_replace(preview->store, &kube_job, copy);
 }
 
 /* Tells the capacity of all that takes GPUs. */
@@ -152,34 +92,145 @@ static void count_gpus(struct preview *preview, int64_t now_ms)
     }
 }
 
-int preview_question(struct preview *preview, int64_t now_ms, int64_t wall_ms,
+/* ---- the nodes of a plan that is there already ---- */
+
+/* One more than the last GPU of `node` that `plan` takes. */
+static int64_t gpus_taken(const struct het_plan *plan, const char *node)
+{
+    int64_t most = 0;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            for (size_t r = 0; r < stage->replica_count; r++) {
+                const struct het_replica *replica = &stage->replicas[r];
+                for (uint32_t g = 0; g < replica->tp && !strcmp(replica->node_name, node);
+                     g++)
+                    most = replica->gpus[g] + 1 > most ? replica->gpus[g] + 1 : most;
+            }
+        }
+    return most;
+}
+
+static struct capacity_node *find_node(struct capacity_node *nodes, size_t count,
+                                       const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(nodes[i].name, name))
+            return &nodes[i];
+    return NULL;
+}
+
+/* Replicas of a plan, at most. */
+static size_t replica_count(const struct het_plan *plan)
+{
+    size_t count = 0;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
+            count += plan->pipelines[p].stages[s].replica_count;
+    return count;
+}
+
+/* The node of a replica, with the GPUs of it that the plan takes. */
+static void keep_node(const struct het_plan *plan, const struct het_replica *replica,
+                      struct capacity_node *nodes, size_t *count)
+{
+    struct capacity_node *node = find_node(nodes, *count, replica->node_name);
+    if (!node) {
+        node = &nodes[(*count)++];
+        *node = (struct capacity_node){ .name = replica->node_name };
+    }
+    int64_t taken = gpus_taken(plan, replica->node_name);
+    if (strcmp(node->type ? node->type : "", replica->type_name)) {
+        node->type = replica->type_name; /* as it was then */
+        node->memory_bytes = 0;
+        node->free = taken;
+    }
+    node->free = node->free > taken ? node->free : taken;
+}
+
+static void keep_plan(struct het_arena *arena, const struct het_plan *plan,
+                      struct snapshot *snapshot)
+{
+    size_t count = snapshot->node_count;
+    struct capacity_node *nodes =
+        HET_ARENA_ARRAY(arena, struct capacity_node, count + replica_count(plan));
+    for (size_t i = 0; i < count; i++)
+        nodes[i] = snapshot->nodes[i];
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            for (size_t r = 0; r < stage->replica_count; r++)
+                keep_node(plan, &stage->replicas[r], nodes, &count);
+        }
+    snapshot->nodes = nodes;
+    snapshot->node_count = count;
+}
+
+/* ---- the question ---- */
+
+/* "2 nodes NotReady, 1 node without free GPUs": why none can be used. */
+static const char *why_none(struct het_arena *arena, const struct snapshot *snapshot)
+{
+    if (snapshot->quota.reason)
+        return snapshot->quota.message;
+    const char *text = "";
+    for (size_t i = 0; i < snapshot->node_count; i++) {
+        const char *why = snapshot->nodes[i].unusable;
+        size_t same = 0;
+        bool is_told = false;
+        for (size_t k = 0; k < snapshot->node_count; k++) {
+            const char *other = snapshot->nodes[k].unusable;
+            bool equal = why && other ? !strcmp(why, other) : why == other;
+            same += equal;
+            is_told = is_told || (equal && k < i);
+        }
+        if (!is_told)
+            text = het_arena_printf(arena, "%s%s%zu node%s %s", text, *text ? ", " : "",
+                                    same, same == 1 ? "" : "s",
+                                    why ? why : "without a free GPU");
+    }
+    return *text ? text : "there is no node with GPUs";
+}
+
+static int check_snapshot(const struct snapshot *snapshot, struct het_error *err)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    const char *ns = kube_namespace(snapshot->job), *name = kube_name(snapshot->job);
+    if (snapshot->refused_reason)
+        return het_fail(err, HET_BAD_INPUT, "job %s/%s: %s", ns, name, snapshot->refused);
+    if (spec->profile_name && !snapshot->profile)
+        return het_fail(err, HET_BAD_INPUT,
+                        "job %s/%s: spec.model.profileRef: there is no profile %s", ns,
+                        name, spec->profile_name);
+    return 0;
+}
+
+int preview_question(struct preview *preview, const struct preview_request *request,
                      json_t **ret, struct het_error *err)
 {
-    const struct preview_config *config = preview->config;
-    const char *name = config->name ? config->name : put_job(preview);
     struct snapshot_sources sources = {
         .store = preview->store,
         .capacity = preview->capacity,
-        .hardware = config->hardware,
-        .settings = config->settings,
-        .now_ms = now_ms,
-        .wall_ms = wall_ms,
+        .hardware = preview->hardware,
+        .settings = preview->settings,
+        .kueue = request->knows_queues ? KUEUE_PRESENT : KUEUE_ABSENT,
+        .now_ms = request->now_ms,
+        .wall_ms = request->wall_ms,
     };
     struct snapshot snapshot;
-    count_gpus(preview, now_ms);
-    if (!snapshot_take(preview->arena, &sources, config->ns, name, NULL, &snapshot))
-        return het_fail(err, HET_BAD_INPUT, "there is no job %s/%s", config->ns, name);
-    if (snapshot.refused_reason)
-        return het_fail(err, HET_BAD_INPUT, "job %s/%s: %s", config->ns, name,
-                        snapshot.refused);
-    if (snapshot.spec.profile_name && !snapshot.profile)
-        return het_fail(err, HET_BAD_INPUT,
-                        "job %s/%s: spec.model.profileRef: there is no profile %s",
-                        config->ns, name, snapshot.spec.profile_name);
+    count_gpus(preview, request->now_ms);
+    if (!snapshot_take(preview->arena, &sources, request->ns, request->name, NULL,
+                       &snapshot))
+        return het_fail(err, HET_BAD_INPUT, "there is no job %s/%s", request->ns,
+                        request->name);
+    if (check_snapshot(&snapshot, err) < 0)
+        return -1;
+    if (request->plan)
+        keep_plan(preview->arena, request->plan, &snapshot);
     json_t *question = desired_question(&snapshot);
     if (!question)
-        return het_fail(err, HET_NO_PLAN, "job %s/%s: no GPU can be used now", config->ns,
-                        name);
+        return het_fail(err, HET_NO_PLAN, "job %s/%s: no GPU can be used now: %s",
+                        request->ns, request->name, why_none(preview->arena, &snapshot));
     *ret = question;
     return 0;
 }

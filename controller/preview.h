@@ -1,41 +1,45 @@
-/* preview.h - the planner's question about one job on the cluster as it is now:
- * everything is listed once, nothing is written. What asks it is the caller's matter.
+/* preview.h - the planner's question about one job, out of objects that somebody has
+ * listed: the same that the controller would ask. Knows no network; nothing is written.
  *
- *     while (!preview_is_synced(preview)) {
- *         preview_step(preview, now_ms);
- *         transport_poll(transport, NULL, 0, preview_next_ms(preview) - now_ms);
- *     }
- *     preview_question(preview, now_ms, wall_ms, &question, &err);
+ *     preview = preview_new(settings, hardware, &err);
+ *     preview_add(preview, &kube_node, node); ...
+ *     preview_question(preview, &request, &question, &err);
  */
 #ifndef CONTROLLER_PREVIEW_H
 #define CONTROLLER_PREVIEW_H
 
-#include "controller/http.h"
 #include "controller/settings.h"
-
-#include <jansson.h>
-
-struct preview_config {
-    const char *ns;   /* of the job */
-    const char *name; /* of a job that is there; NULL: `job` */
-    json_t *job;      /* a HeteroTrainingJob that need not be there (borrowed) */
-    json_t *hardware; /* NULL: what is built in (borrowed) */
-    const struct settings *settings;
-};
+#include "controller/store.h"
 
 struct preview;
 
-/* The config and what it points at must outlive the preview. Errors: HET_BAD_INPUT, when
- * the hardware cannot be read. */
-struct preview *preview_new(struct transport *transport,
-                            const struct preview_config *config, struct het_error *err);
+/* Both must outlive the preview; `hardware` NULL: what is built in. Errors:
+ * HET_BAD_INPUT, when the hardware cannot be read. */
+struct preview *preview_new(const struct settings *settings, const json_t *hardware,
+                            struct het_error *err);
 void preview_free(struct preview *preview);
-void preview_step(struct preview *preview, int64_t now_ms);
-int64_t preview_next_ms(const struct preview *preview);
-bool preview_is_synced(const struct preview *preview);
-/* The document for `hetplan plan -`; a new reference. Errors: HET_BAD_INPUT, when there
- * is no such job, or its spec or profile cannot be used; HET_NO_PLAN, when no GPU can. */
-int preview_question(struct preview *preview, int64_t now_ms, int64_t wall_ms,
+
+/* Something that is there (a reference is taken): nodes, pods, plans (ConfigMaps), jobs,
+ * profiles; queues, flavors and Workloads of Kueue. */
+void preview_add(struct preview *preview, const struct kube_resource *resource,
+                 json_t *object);
+/* A job that need not be there (borrowed), in `ns`: it takes the place of one of its
+ * name, with what that has. */
+void preview_add_job(struct preview *preview, const char *ns, const json_t *job);
+
+struct preview_request {
+    const char *ns, *name; /* of the job, which has been added */
+    /* Its nodes count as there, with the GPUs that it takes: to ask about this very plan.
+     * NULL: only what is free counts. */
+    const struct het_plan *plan;
+    bool knows_queues; /* Kueue is served, and its objects have been added */
+    int64_t now_ms, wall_ms;
+};
+
+/* The document for `hetplan plan -`, once; a new reference. Errors: HET_BAD_INPUT, when
+ * there is no such job, or its spec or profile cannot be used; HET_NO_PLAN, when no GPU
+ * can, and why. */
+int preview_question(struct preview *preview, const struct preview_request *request,
                      json_t **ret, struct het_error *err);
 
 #endif

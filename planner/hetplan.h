@@ -14,6 +14,7 @@
 #include "planner/random.h"
 #include "planner/render/explanation.h"
 #include "planner/render/table.h"
+#include "planner/render/timeline.h"
 #include "planner/render/torchrun.h"
 #include "planner/render_json.h"
 #include "planner/runtime.h"

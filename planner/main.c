@@ -887,9 +887,9 @@ static const struct command commands[] = {
             "file, and the answer on standard output is always JSON: the plan, or "
             "{\"error\": {\"code\": \"NoPlan\" or \"BadInput\", \"message\"}}.\n\n"
             "With --kubeconfig the plan is that which a HeteroTrainingJob, of the cluster or "
-            "of a file, would get on the live cluster now; nothing there is written. It "
-            "needs heterotrain-controller beside this program "
-            "(\"heterotrain-controller --help\"); the answer is JSON.",
+            "of a file, would get on the live cluster now; nothing there is written. That "
+            "is \"kubectl-htj plan\", a program beside this one, and takes its options; the "
+            "answer is JSON unless standard output is a terminal.",
         .output = "The plan as one line of canonical JSON, or as a table and a picture. "
                   "predicted.lowerBoundSeconds is proved: no plan for this input is "
                   "faster under the same cost model.",
@@ -1140,7 +1140,7 @@ static int run_command(const struct command *command, int count, char *const *ar
     return code;
 }
 
-/* Whether `plan` is asked about a live cluster, which heterotrain-controller knows. */
+/* Whether `plan` is asked about a live cluster, which kubectl-htj knows. */
 static bool is_about_live_cluster(int argc, char **argv)
 {
     for (int i = 2; i < argc; i++)
@@ -1150,19 +1150,29 @@ static bool is_about_live_cluster(int argc, char **argv)
     return false;
 }
 
-/* Becomes `heterotrain-controller preview`, which asks us back with the whole question.
- */
-static int plan_for_live_cluster(char **argv)
+/* Becomes `kubectl-htj plan` with the same options: there a job is no option, and a table
+ * is the rule. */
+static int plan_for_live_cluster(int argc, char **argv)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], as_json[] = "--output=json";
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     path[length < 0 ? 0 : length] = '\0';
     char *slash = strrchr(path, '/');
     auto_free char *program =
-        xasprintf("%.*s/heterotrain-controller", slash ? (int)(slash - path) : 0, path);
-    argv[0] = program;
-    argv[1] = "preview";
-    execv(program, argv);
+        xasprintf("%.*s/kubectl-htj", slash ? (int)(slash - path) : 0, path);
+    auto_free char **words = xcalloc((size_t)argc + 3, sizeof *words);
+    int count = 0;
+    bool has_output = isatty(STDOUT_FILENO);
+    words[count++] = program;
+    for (int i = 1; i < argc; i++) {
+        bool has_value = !strncmp(argv[i], "--job=", strlen("--job="));
+        has_output = has_output || !strncmp(argv[i], "--output", strlen("--output"));
+        if (strcmp(argv[i], "--job") != 0)
+            words[count++] = has_value ? argv[i] + strlen("--job=") : argv[i];
+    }
+    if (!has_output)
+        words[count++] = as_json;
+    execv(program, words);
     fprintf(stderr, "hetplan plan: --kubeconfig needs %s: %s\n", program,
             strerror(errno));
     return EXIT_BAD_INPUT;
@@ -1174,7 +1184,7 @@ int main(int argc, char **argv)
     /* A reader that went away is a failed write, to be reported like any other. */
     signal(SIGPIPE, SIG_IGN);
     if (is_about_live_cluster(argc, argv))
-        return plan_for_live_cluster(argv);
+        return plan_for_live_cluster(argc, argv);
     const char *name = argc > 1 ? argv[1] : "";
     const struct command *command = find_command(name);
     if (command)

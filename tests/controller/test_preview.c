@@ -1,127 +1,180 @@
-/* The question of a preview, of the embedded server. */
+/* The question of a preview, out of objects. */
 #include "controller/preview.h"
 
 #include "controller/embedded.h"
-#include "planner/hetplan.h"
-#include "tests/controller/api.h"
+#include "tests/controller/quoted.h"
 
 #include <check.h>
 #include <string.h>
 
-static struct embedded *server;
+#define SMALL_PROFILE                                                                    \
+    "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'ModelProfile', 'metadata': "     \
+    "{'name': 'small', 'namespace': 'ns', 'uid': 'p'}, 'spec': {'model': {'name': "      \
+    "'small', 'precision': 'BF16', 'optimizer': 'Adam'}, 'layerGroups': [{'name': "      \
+    "'all', 'count': 1, 'parameterBytes': 1000000, 'activationOutputBytes': 1000000}], " \
+    "'gpuTypes': [{'name': 'A100-SXM4-40GB', 'memoryMiB': 40960, 'measurements': "       \
+    "[{'layerGroup': 'all', 'tensorParallel': 1, 'microBatchSize': 1, "                  \
+    "'forwardMicroseconds': 1, 'backwardMicroseconds': 2, 'activationBytes': 1}]}]}}"
 
-static void put(json_t *object)
+static struct preview *preview;
+static struct het_error err;
+static json_t *question;
+
+static void add(const struct kube_resource *resource, json_t *object)
 {
-    struct het_error err = { 0 };
-    ck_assert_msg(embedded_put(server, object, &err) == 0, "%s", err.message);
+    preview_add(preview, resource, object);
+    json_decref(object);
 }
 
 static json_t *job(const char *name, const char *profile)
 {
     return quoted(
         "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
-        "'metadata': {'name': '%s'}, 'spec': {'model': {'profileRef': {'kind': "
+        "'metadata': {'name': '%s', 'namespace': 'ns', 'uid': 'uid-%s', "
+        "'resourceVersion': '7'}, 'spec': {'model': {'profileRef': {'kind': "
         "'ModelProfile', 'name': '%s'}}, 'training': {'globalBatchSize': 32}, "
         "'podTemplate': {'spec': {'containers': [{'name': 'trainer', 'image': "
         "'train:1'}]}}}}",
-        name, profile);
+        name, name, profile);
+}
+
+static void add_node(const char *name, const char *more)
+{
+    add(&kube_node,
+        quoted("{'metadata': {'name': '%s', 'uid': '%s', 'labels': "
+               "{'nvidia.com/gpu.product': 'NVIDIA-A100-SXM4-40GB'}}, 'spec': {%s}, "
+               "'status': {'allocatable': {'nvidia.com/gpu': '4'}, 'conditions': "
+               "[{'type': 'Ready', 'status': 'True'}]}}",
+               name, name, more));
+}
+
+static void begin(const struct settings *settings)
+{
+    preview = preview_new(settings, NULL, &err);
+    ck_assert_msg(preview != NULL, "%s", err.message);
+    add(&kube_model_profile, quoted(SMALL_PROFILE));
+    add(&kube_job, job("j", "small"));
 }
 
 static void setup(void)
 {
-    server = embedded_new(1);
-    put(quoted("{'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': 'a', 'labels': "
-               "{'nvidia.com/gpu.product': 'NVIDIA-A100-SXM4-40GB'}}, 'status': "
-               "{'capacity': {'nvidia.com/gpu': '4'}, 'allocatable': {'nvidia.com/gpu': "
-               "'4'}, 'conditions': [{'type': 'Ready', 'status': 'True'}]}}"));
-    put(quoted("{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'other', "
-               "'namespace': 'default'}, 'spec': {'nodeName': 'a', 'containers': "
-               "[{'name': 'c', 'image': 'x', 'resources': {'limits': {'nvidia.com/gpu': "
-               "'1'}}}]}, 'status': {'phase': 'Running'}}"));
-    put(quoted("{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'ModelProfile', "
-               "'metadata': {'name': 'small'}, 'spec': {'model': {'name': 'small', "
-               "'precision': 'BF16', 'optimizer': 'Adam'}, 'layerGroups': [{'name': "
-               "'all', 'count': 1, 'parameterBytes': 1000000, 'activationOutputBytes': "
-               "1000000}], 'gpuTypes': [{'name': 'A100-SXM4-40GB', 'memoryMiB': 40960, "
-               "'measurements': [{'layerGroup': 'all', 'tensorParallel': 1, "
-               "'microBatchSize': 1, 'forwardMicroseconds': 1, 'backwardMicroseconds': "
-               "2, 'activationBytes': 1}]}]}}"));
-    put(job("j", "small"));
+    question = NULL;
+    begin(settings_default());
+    add_node("a", "");
+    add(&kube_pod, quoted("{'metadata': {'name': 'other', 'namespace': 'ns', 'uid': 'o'},"
+                          " 'spec': {'nodeName': 'a', 'containers': [{'name': 'c', "
+                          "'resources': {'limits': {'nvidia.com/gpu': '1'}}}]}, 'status':"
+                          " {'phase': 'Running'}}"));
 }
 
 static void teardown(void)
 {
-    embedded_free(server);
+    json_decref(question);
+    preview_free(preview);
 }
 
-/* What comes of it; `ret` is the question if that is 0. Nothing may be written. */
-static int preview(const struct preview_config *config, json_t **ret,
-                   struct het_error *err)
+static int ask(const char *name, const struct het_plan *plan)
 {
-    struct transport *transport = embedded_transport(server);
-    struct preview *asked = preview_new(transport, config, err);
-    ck_assert_ptr_nonnull(asked);
-    uint64_t writes = embedded_statistics(server).writes;
-    int64_t now_ms = embedded_now_ms(server), end_ms = now_ms + 60000;
-    for (; !preview_is_synced(asked) && now_ms < end_ms; now_ms += 10) {
-        embedded_advance(server, now_ms);
-        preview_step(asked, now_ms);
-        ck_assert_int_ge(preview_next_ms(asked), 0);
-        transport_poll(transport, NULL, 0, 0);
-    }
-    ck_assert(preview_is_synced(asked));
-    int result = preview_question(asked, now_ms, EMBEDDED_START_MS, ret, err);
-    preview_free(asked);
-    ck_assert_uint_eq(embedded_statistics(server).writes, writes);
-    return result;
+    struct preview_request request = {
+        .ns = "ns", .name = name, .plan = plan, .wall_ms = EMBEDDED_START_MS
+    };
+    return preview_question(preview, &request, &question, &err);
+}
+
+static json_t *node_at(size_t index)
+{
+    return json_array_get(json_object_get(json_object_get(question, "cluster"), "nodes"),
+                          index);
+}
+
+static int64_t gpus_at(size_t index)
+{
+    return json_integer_value(json_object_get(node_at(index), "gpus"));
 }
 
 START_TEST(question_is_about_the_gpus_that_are_free)
 {
-    struct preview_config config = { .ns = "default", .name = "j" };
-    struct het_error err = { 0 };
-    json_t *question;
-    ck_assert_msg(preview(&config, &question, &err) == 0, "%s", err.message);
-    json_t *node =
-        json_array_get(json_object_get(json_object_get(question, "cluster"), "nodes"), 0);
-    ck_assert_int_eq(json_integer_value(json_object_get(node, "gpus")), 3);
-    ck_assert_str_eq(json_string_value(json_object_get(node, "name")), "a");
+    ck_assert_msg(ask("j", NULL) == 0, "%s", err.message);
+    ck_assert_int_eq(gpus_at(0), 3); /* 4 - 1 */
+    ck_assert_str_eq(json_string_value(json_object_get(node_at(0), "name")), "a");
     ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(question, "job"),
                                                         "globalBatchSize")),
                      32);
-    json_decref(question);
 }
 END_TEST
 
 START_TEST(job_of_a_file_need_not_be_there)
 {
     json_auto_t *other = job("other", "small");
-    struct preview_config config = { .ns = "default", .job = other };
-    struct het_error err = { 0 };
-    json_t *question;
-    ck_assert_msg(preview(&config, &question, &err) == 0, "%s", err.message);
+    preview_add_job(preview, "ns", other);
+    ck_assert_msg(ask("other", NULL) == 0, "%s", err.message);
     ck_assert_ptr_nonnull(json_object_get(question, "profile"));
-    json_decref(question);
-    /* It takes the place of one of its name. */
+}
+END_TEST
+
+START_TEST(job_of_a_file_takes_the_place_of_one_of_its_name)
+{
     json_auto_t *same = job("j", "none");
-    config.job = same;
-    ck_assert_int_eq(preview(&config, &question, &err), -1);
+    preview_add_job(preview, "ns", same);
+    ck_assert_int_eq(ask("j", NULL), -1);
     ck_assert_ptr_nonnull(strstr(err.message, "there is no profile none"));
+}
+END_TEST
+
+START_TEST(settings_decide_which_nodes_leave)
+{
+    static const char *const going[] = { "example.org/going" };
+    struct settings settings = *settings_default();
+    settings.leaving_taints = going;
+    settings.leaving_taint_count = 1;
+    preview_free(preview);
+    begin(&settings);
+    add_node("b", "'taints': [{'key': 'example.org/going', 'effect': "
+                  "'PreferNoSchedule'}]");
+    ck_assert_int_eq(ask("j", NULL), -1);
+    ck_assert_int_eq(err.code, HET_NO_PLAN);
+    ck_assert_ptr_nonnull(strstr(err.message, "1 node Leaving"));
+}
+END_TEST
+
+START_TEST(nodes_of_a_plan_count_as_there)
+{
+    static const uint32_t gpus[] = { 0, 1, 2, 3 };
+    const struct het_replica replicas[] = {
+        { .node_name = "a", .type_name = "A100-SXM4-40GB", .gpus = gpus, .tp = 4 },
+        { .node_name = "gone", .type_name = "A100-SXM4-40GB", .gpus = gpus, .tp = 2 }
+    };
+    const struct het_stage stage = { .layer_count = 1,
+                                     .replicas = replicas,
+                                     .replica_count = 2 };
+    const struct het_pipeline pipeline = { .stages = &stage, .stage_count = 1 };
+    const struct het_plan plan = { .pipelines = &pipeline, .pipeline_count = 1 };
+    add_node("b", "");
+    ck_assert_msg(ask("j", &plan) == 0, "%s", err.message);
+    ck_assert_int_eq(gpus_at(0), 4); /* a: 3 are free, 4 taken by the plan */
+    ck_assert_int_eq(gpus_at(1), 4); /* b */
+    ck_assert_int_eq(gpus_at(2), 2); /* gone */
+    ck_assert_str_eq(json_string_value(json_object_get(node_at(2), "type")),
+                     "A100-SXM4-40GB");
 }
 END_TEST
 
 START_TEST(what_is_missing_is_named)
 {
-    struct preview_config config = { .ns = "default", .name = "nobody" };
-    struct het_error err = { 0 };
-    json_t *question;
-    ck_assert_int_eq(preview(&config, &question, &err), -1);
+    ck_assert_int_eq(ask("nobody", NULL), -1);
     ck_assert_int_eq(err.code, HET_BAD_INPUT);
-    ck_assert_ptr_nonnull(strstr(err.message, "there is no job default/nobody"));
-    embedded_drop(server, "nodes", "", "a");
-    config.name = "j";
-    ck_assert_int_eq(preview(&config, &question, &err), -1);
+    ck_assert_ptr_nonnull(strstr(err.message, "there is no job ns/nobody"));
+    preview_free(preview);
+    begin(settings_default());
+    ck_assert_int_eq(ask("j", NULL), -1);
     ck_assert_int_eq(err.code, HET_NO_PLAN);
+    ck_assert_ptr_nonnull(strstr(err.message, "there is no node with GPUs"));
+    preview_free(preview);
+    begin(settings_default());
+    add_node("c", "'unschedulable': true");
+    add_node("d", "'unschedulable': true");
+    ck_assert_int_eq(ask("j", NULL), -1);
+    ck_assert_ptr_nonnull(strstr(err.message, "2 nodes Unschedulable"));
 }
 END_TEST
 
@@ -132,6 +185,9 @@ Suite *test_preview_suite(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, question_is_about_the_gpus_that_are_free);
     tcase_add_test(tests, job_of_a_file_need_not_be_there);
+    tcase_add_test(tests, job_of_a_file_takes_the_place_of_one_of_its_name);
+    tcase_add_test(tests, settings_decide_which_nodes_leave);
+    tcase_add_test(tests, nodes_of_a_plan_count_as_there);
     tcase_add_test(tests, what_is_missing_is_named);
     suite_add_tcase(suite, tests);
     return suite;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that what the documentation says exists: docs.py [--fix] [BUILD]
 
-BUILD is the folder with hetplan and heterotrain-controller (default: build). Every complaint
+BUILD is the folder with our programs (default: build). Every complaint
 goes to standard error; exit 1 if there is one. With --fix the examples are first made to show
 what they print, but for those with `...`. Checked, in every *.md file:
 
@@ -30,7 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ARGUMENTS = [argument for argument in sys.argv[1:] if argument != "--fix"]
 FIX = "--fix" in sys.argv
 BUILD = pathlib.Path(ARGUMENTS[0] if ARGUMENTS else "build")
-PROGRAMS = ("hetplan", "heterotrain-controller")
+PROGRAMS = ("hetplan", "heterotrain-controller", "kubectl-htj")
 REASON = r'"([A-Z][a-z]+(?:[A-Z]+[a-z]*)*|[A-Z]+[a-z]+)"'
 # Where reasons, triggers and the like are written, and how to find them there.
 REASONS = {
@@ -200,7 +200,8 @@ def check_options(document, options):
     for line, text in document.code():
         text = re.sub(r"<!--.*?-->", "", text)
         used = re.findall(r"(?<![\w-])--[a-z][a-z0-9_-]*", text)
-        ours = re.search(r"(?:^|[\s/$])(hetplan|heterotrain-controller)(?: +([a-z]+))?(?=\s|$)", text)
+        text = re.sub(r"\bkubectl htj\b", "kubectl-htj", text)  # as kubectl runs it
+        ours = re.search(r"(?:^|[\s/$])(hetplan|heterotrain-controller|kubectl-htj)(?: +([a-z]+))?(?=\s|$)", text)
         if ours:
             known = options.of(ours[1], ours[2])
         elif text.startswith("--"):

@@ -1,0 +1,19 @@
+/* htj/question.h - reads from the API server what the planner has to be asked with about
+ * one job, and makes the controller's question of it (preview.h). */
+#ifndef CONTROLLER_HTJ_QUESTION_H
+#define CONTROLLER_HTJ_QUESTION_H
+
+#include "controller/htj/session.h"
+
+/* The ConfigMap that is looked for where --hardware-configmap does not name one. */
+#define QUESTION_HARDWARE_MAP "heterotrain-system/heterotrain-hardware"
+
+/* About `job`, which is in the cluster, or with `is_in_cluster` false would be in the
+ * session's namespace. Without `plan`: about the GPUs that are free, which takes the
+ * right to list nodes and pods. With `plan`: about that plan, whose nodes count as there;
+ * what may not be listed is left out. Notes say what could not be looked at. The document
+ * for het_question_read; a new reference. */
+int question_make(struct session *session, json_t *job, bool is_in_cluster,
+                  const struct het_plan *plan, json_t **ret, struct het_error *err);
+
+#endif
