@@ -77,7 +77,7 @@ struct shape {
 /* One of our jobs. */
 struct job {
     char *key;
-    json_t *spec; /* while the job is there and not finished: its plan holds resources */
+    json_t *object; /* while it is there and not finished: its plan holds resources */
     struct shape shape;
     struct plan **plans;
     size_t plan_count, plan_capacity;
@@ -215,7 +215,7 @@ static void free_job(struct job *job)
     for (size_t i = 0; i < job->share_count; i++)
         free_share(job->shares[i]);
     shape_fini(&job->shape);
-    json_decref(job->spec);
+    json_decref(job->object);
     free(job->shares);
     free(job->plans);
     free(job->key);
@@ -320,7 +320,7 @@ static struct job *get_job(struct capacity *capacity, const char *key)
 
 static void forget_job_if_empty(struct capacity *capacity, struct job *job)
 {
-    if (job->spec || job->pod_count || job->plan_count)
+    if (job->object || job->pod_count || job->plan_count)
         return;
     strmap_remove(&capacity->jobs, job->key);
     free_job(job);
@@ -423,7 +423,7 @@ static uint64_t fit_digest(const struct capacity *capacity, const struct node *n
     uint64_t digest = 0;
     for (size_t i = 0; i < capacity->jobs.capacity; i++) {
         const struct job *job = capacity->jobs.slots[i].value;
-        if (!job || !job->spec)
+        if (!job || !job->object)
             continue;
         uint32_t limit;
         int64_t fit = fit_needs(node, find_share(job, node), &job->shape, most, &limit);
@@ -598,7 +598,7 @@ static bool recount_job(const struct capacity *capacity, struct job *job)
     const struct plan *newest = newest_plan(job);
     for (size_t i = 0; i < job->share_count; i++)
         job->shares[i]->planned_gpus = 0;
-    bool holds_plan = newest && job->spec && !newest->is_retired;
+    bool holds_plan = newest && job->object && !newest->is_retired;
     for (size_t i = 0; holds_plan && i < newest->share_count; i++) {
         struct share *share = get_share(job, newest->shares[i].node);
         share->planned_gpus += newest->shares[i].gpus;
@@ -653,33 +653,36 @@ static void name_resources(struct capacity *capacity, const struct job_spec *spe
     het_arena_free(arena);
 }
 
-bool capacity_set_job(struct capacity *capacity, const char *job_key,
-                      const json_t *object)
+/* Of a spec that is refused nothing new is made. */
+static void read_shape(struct capacity *capacity, struct job *job)
 {
-    struct job *job = strmap_find(&capacity->jobs, job_key);
-    if (!job && !object)
-        return false;
-    if (!job)
-        job = get_job(capacity, job_key);
-    json_t *spec = json_object_get(object, "spec");
-    if (spec && job->spec && json_equal(spec, job->spec))
-        return false;
-    json_decref(job->spec);
-    job->spec = object ? spec ? json_incref(spec) : json_object() : NULL;
-    if (object) {
-        struct het_arena *arena = het_arena_new();
-        struct job_spec parsed;
-        const char *reason;
-        struct het_error err;
-        /* Of a spec that is refused nothing new is made. */
-        if (!job_spec_parse(arena, object, &parsed, &reason, &err)) {
-            job_spec_name_types(&parsed, capacity->hardware);
-            name_resources(capacity, &parsed);
-            shape_fini(&job->shape);
-            shape_init(&job->shape, capacity, &parsed);
-        }
-        het_arena_free(arena);
+    struct het_arena *arena = het_arena_new();
+    struct job_spec spec;
+    const char *reason;
+    struct het_error err;
+    if (!job_spec_parse(arena, job->object, &spec, &reason, &err)) {
+        job_spec_name_types(&spec, capacity->hardware);
+        name_resources(capacity, &spec);
+        shape_fini(&job->shape);
+        shape_init(&job->shape, capacity, &spec);
     }
+    het_arena_free(arena);
+}
+
+bool capacity_set_job(struct capacity *capacity, const char *job_key, json_t *object)
+{
+    struct job *job = object ? get_job(capacity, job_key)
+                             : strmap_find(&capacity->jobs, job_key);
+    if (!job)
+        return false;
+    bool is_same =
+        json_equal(json_object_get(object, "spec"), json_object_get(job->object, "spec"));
+    json_decref(job->object);
+    job->object = json_incref(object);
+    if (is_same)
+        return false;
+    if (object)
+        read_shape(capacity, job);
     bool changed = recount_job(capacity, job);
     forget_job_if_empty(capacity, job);
     return changed;
@@ -799,6 +802,13 @@ void capacity_set_hardware(struct capacity *capacity, const struct het_hardware 
 {
     capacity->hardware = hardware;
     read_nodes_again(capacity, now_ms);
+    for (size_t i = 0; i < capacity->jobs.capacity; i++) {
+        struct job *job = capacity->jobs.slots[i].value;
+        if (!job || !job->object)
+            continue;
+        read_shape(capacity, job);
+        recount_job(capacity, job);
+    }
 }
 
 void capacity_set_settings(struct capacity *capacity, const struct settings *settings,
@@ -1241,7 +1251,7 @@ size_t capacity_holdings(const struct capacity *capacity, struct het_arena *aren
                          const char *job_key, struct capacity_share **ret)
 {
     const struct job *job = strmap_find(&capacity->jobs, job_key);
-    size_t most = job && job->spec ? job->share_count : 0, count = 0;
+    size_t most = job && job->object ? job->share_count : 0, count = 0;
     struct capacity_share *shares = HET_ARENA_ARRAY(arena, struct capacity_share, most);
     for (size_t i = 0; i < most; i++) {
         int64_t gpus = count_gpus(capacity, job, job->shares[i]);

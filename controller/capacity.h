@@ -35,8 +35,8 @@ struct capacity;
 struct capacity *capacity_new(void);
 void capacity_free(struct capacity *capacity);
 
-/* The GPU table, and the rules of nodes; nodes are read again. Both must outlive the
- * capacity. */
+/* The GPU table, and the rules of nodes; nodes are read again, and jobs, which call types
+ * by the table's names. Both must outlive the capacity. */
 void capacity_set_hardware(struct capacity *capacity, const struct het_hardware *hardware,
                            int64_t now_ms);
 void capacity_set_settings(struct capacity *capacity, const struct settings *settings,
@@ -56,7 +56,7 @@ bool capacity_set_plan(struct capacity *capacity, const char *uid, json_t *confi
 /* `job`: the HeteroTrainingJob, while it is there and not finished, else NULL: only then
  * its plan holds GPUs. `job_key` is "namespace/uid" of the job: whoever copies an
  * ownerReference into another namespace does not become one of its pods. */
-bool capacity_set_job(struct capacity *capacity, const char *job_key, const json_t *job);
+bool capacity_set_job(struct capacity *capacity, const char *job_key, json_t *job);
 
 /* One node as one job sees it. */
 struct capacity_node {

@@ -469,6 +469,29 @@ START_TEST(resource_name_decides_what_is_seen_of_a_node)
 }
 END_TEST
 
+/* As where the table comes after the jobs: nobody has to change them. */
+START_TEST(jobs_call_types_by_the_names_of_the_table_that_holds)
+{
+    json_auto_t *json = world_json("{'gpuTypes': [{'name': 'Card', 'aliases': ['mine'], "
+                                   "'memoryGiB': 16}]}");
+    const struct het_hardware *hardware;
+    struct het_error err = { 0 };
+    ck_assert_msg(
+        !het_codec_hardware(arena, json, het_hardware_builtin(), &hardware, &err), "%s",
+        err.message);
+    world_node(world, "a", "Card", 4);
+    change_node("a", ALLOCATABLE("'nvidia.com/gpu': '4', 'x.io/gpu': '4'"));
+    static const char mine[] =
+        "{'resources': {'gpuTypes': [{'name': 'mine', 'resourceName': 'x.io/gpu'}]}}";
+    set_job("ns/j1", mine);
+    json_auto_t *map = plan_map_of("m1", "j1", 1, "a:3", "Card");
+    capacity_set_plan(world->capacity, "m1", map);
+    capacity_set_hardware(world->capacity, hardware, world->now_ms);
+    ck_assert_int_eq(see("ns/j2", "a").free, 4);
+    ck_assert_int_eq(see_as("ns/j2", "a", mine).free, 1);
+}
+END_TEST
+
 START_TEST(amd_nodes_need_no_resource_name)
 {
     world_put(
@@ -674,6 +697,7 @@ Suite *test_capacity_suite(void)
     tcase_add_test(cases, plan_reserves_cpu_as_well_as_gpus);
     tcase_add_test(cases, pods_without_gpus_matter_only_where_they_cost_a_job_gpus);
     tcase_add_test(cases, resource_name_decides_what_is_seen_of_a_node);
+    tcase_add_test(cases, jobs_call_types_by_the_names_of_the_table_that_holds);
     tcase_add_test(cases, amd_nodes_need_no_resource_name);
     tcase_add_test(cases, policies_and_selectors_keep_nodes_out);
     tcase_add_test(cases, node_that_says_that_it_goes_is_leaving_whatever_is_tolerated);
