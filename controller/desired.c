@@ -387,11 +387,44 @@ static int check_container(const struct job_spec *spec, const json_t *container,
     return 0;
 }
 
+/* What `container` asks for of resource `name`, and `per_gpu` for each of its GPUs, in
+ * milli-units. */
+static int sum_quantity(const json_t *container, const char *name, const json_t *per_gpu,
+                        int64_t gpus, int64_t *ret, struct het_error *err)
+{
+    const json_t *request =
+        json_object_get(object_at(container, "resources.requests"), name);
+    const json_t *limit = json_object_get(object_at(container, "resources.limits"), name);
+    int64_t each = quantity_of(per_gpu, -1), sum;
+    int64_t own = request ? quantity_of(request, -1) : 0;
+    if (each < 0 || own < 0 || (limit && quantity_of(limit, -1) < 0) ||
+        __builtin_mul_overflow(each, gpus, &sum) || __builtin_add_overflow(sum, own, ret))
+        return het_fail(err, HET_BAD_INPUT,
+                        "spec.perGPUResources.%s: it and the container's own must be "
+                        "quantities that can be multiplied and added",
+                        name);
+    return 0;
+}
+
 /* Fields of the pod spec that the operator decides. */
 static const char *const operator_fields[] = { "nodeName", "hostname", "subdomain",
                                                "schedulingGates" };
 
-int desired_check_template(const struct job_spec *spec, struct het_error *err)
+/* For a pod of one GPU. */
+static int check_per_gpu_resources(const struct job_spec *spec, struct het_error *err)
+{
+    const json_t *container = json_array_get(
+        json_object_get(template_spec(spec), "containers"), (size_t)trainer_index(spec));
+    const char *name;
+    json_t *each;
+    int64_t sum;
+    json_object_foreach ((json_t *)(uintptr_t)spec->per_gpu_resources, name, each)
+        if (sum_quantity(container, name, each, 1, &sum, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int check_template(const struct job_spec *spec, struct het_error *err)
 {
     const json_t *template = template_spec(spec);
     for (size_t i = 0; i < sizeof operator_fields / sizeof *operator_fields; i++)
@@ -428,7 +461,17 @@ int desired_check_template(const struct job_spec *spec, struct het_error *err)
                         spec->container_name ? "no container is named "
                                              : "there is no container",
                         spec->container_name ? spec->container_name : "");
-    return 0;
+    return check_per_gpu_resources(spec, err);
+}
+
+int desired_check_job(const struct settings *settings, const struct job_spec *spec,
+                      const json_t *job, const char **ret_reason, struct het_error *err)
+{
+    if (check_template(spec, err) < 0) {
+        *ret_reason = "InvalidSpec";
+        return -1;
+    }
+    return tenancy_check_job(settings, spec->ns, job, ret_reason, err);
 }
 
 /* Required node affinity on metadata.name, in every term together with the job's and the
@@ -518,20 +561,12 @@ static int add_resources(json_t *container, const struct job_spec *spec,
     const char *name;
     json_t *each;
     json_object_foreach ((json_t *)(uintptr_t)spec->per_gpu_resources, name, each) {
-        int64_t per_gpu = quantity_of(each, -1), own = 0, limit = 0, sum;
-        if (json_object_get(requests, name))
-            own = quantity_of(json_object_get(requests, name), -1);
-        if (json_object_get(limits, name))
-            limit = quantity_of(json_object_get(limits, name), -1);
-        if (per_gpu < 0 || own < 0 || limit < 0 ||
-            __builtin_mul_overflow(per_gpu, gpus, &sum) ||
-            __builtin_add_overflow(sum, own, &sum))
-            return het_fail(err, HET_BAD_INPUT,
-                            "spec.perGPUResources.%s: it and the container's own must be "
-                            "quantities that can be multiplied and added",
-                            name);
+        int64_t sum;
+        if (sum_quantity(container, name, each, gpus, &sum, err) < 0)
+            return -1;
+        const json_t *limit = json_object_get(limits, name);
         json_object_set_new(requests, name, quantity_text(sum));
-        if (needs_limit(name) || (json_object_get(limits, name) && limit < sum))
+        if (needs_limit(name) || (limit && quantity_of(limit, -1) < sum))
             json_object_set_new(limits, name, quantity_text(sum));
     }
     json_object_set_new(requests, resource, json_sprintf("%" PRId64, gpus));
@@ -582,7 +617,7 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
     const struct job_spec *spec = &snapshot->spec;
     const struct het_rank_node *place = &plan->rank_nodes[index];
     *ret_reason = "InvalidSpec";
-    if (desired_check_template(spec, err) < 0)
+    if (check_template(spec, err) < 0)
         return -1;
     struct het_arena *arena = het_arena_new();
     const char *name =

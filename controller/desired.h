@@ -47,7 +47,9 @@ bool desired_has_gates(const struct snapshot *snapshot);
 int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *plan,
                 size_t index, json_t **ret, const char **ret_reason,
                 struct het_error *err);
-/* Checks the template the way desired_pod will use it, without a plan. */
-int desired_check_template(const struct job_spec *spec, struct het_error *err);
+/* Checks what can be known of a job's pods without a plan: its template the way
+ * desired_pod will use it, and what its tenant may ask for. Reasons as of desired_pod. */
+int desired_check_job(const struct settings *settings, const struct job_spec *spec,
+                      const json_t *job, const char **ret_reason, struct het_error *err);
 
 #endif

@@ -12,7 +12,6 @@
 #include "controller/reconcile/quota.h"
 #include "controller/reconcile/replan.h"
 #include "controller/reconcile/restart.h"
-#include "controller/tenancy.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -100,13 +99,7 @@ static bool is_spec_accepted(struct pass *pass)
                  pass_text(pass, "%s", snapshot->refused));
         return false;
     }
-    if (desired_check_template(spec, &err) < 0) {
-        pass_set(pass, "Accepted", "False", "InvalidSpec",
-                 pass_text(pass, "%s", err.message));
-        return false;
-    }
-    if (tenancy_check_job(snapshot->settings, spec->ns, snapshot->job, &reason, &err) <
-        0) {
+    if (desired_check_job(snapshot->settings, spec, snapshot->job, &reason, &err) < 0) {
         pass_set(pass, "Accepted", "False", reason, pass_text(pass, "%s", err.message));
         return false;
     }

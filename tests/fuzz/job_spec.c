@@ -2,7 +2,6 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "controller/desired.h"
-#include "controller/tenancy.h"
 
 #include <string.h>
 
@@ -25,9 +24,7 @@ void fuzz_one(const char *bytes, size_t length)
         assert((spec.profile_name || spec.architecture.layers) && spec.global_batch > 0);
         assert(spec.gpu_type_count <= JOB_SPEC_MAX_GPU_TYPES);
         assert(spec.debounce_ms >= 0 && spec.cooldown_ms >= 0);
-        if (desired_check_template(&spec, &err) < 0)
-            fuzz_assert_error(&err);
-        if (tenancy_check_job(settings_default(), spec.ns, job, &reason, &err) < 0)
+        if (desired_check_job(settings_default(), &spec, job, &reason, &err) < 0)
             fuzz_assert_error(&err);
     }
     het_arena_free(arena);

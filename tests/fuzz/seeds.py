@@ -246,6 +246,20 @@ def seeds_job_spec():
         yield job
 
 
+def seeds_webhook():
+    for index, job in enumerate(jobs()):
+        job["metadata"] |= {"namespace": "ns", "uid": "u", "generation": 1}
+        request = {"uid": "r", "namespace": "ns", "name": job["metadata"]["name"], "object": job,
+                   "operation": "UPDATE" if index % 2 else "CREATE",
+                   "resource": {"group": "heterotrain.io", "version": "v1alpha1",
+                                "resource": "heterotrainingjobs"},
+                   "userInfo": {"username": "ann", "groups": ["g"], "extra": {"scopes": ["x"]}}}
+        if index % 2:
+            request["oldObject"] = job | {"spec": (job.get("spec") or {}) | {"suspend": index % 4 == 1}}
+        yield {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request,
+               "status": {"allowed": index % 3 > 0}}
+
+
 def pod_states(job, indices, **status):
     return [{"kind": "Pod", "metadata": {"name": f"{job}-1-{i}", "namespace": "ns"}, "status": status}
             for i in indices]
