@@ -21,15 +21,15 @@ PLANNER_CORE := error arena random hardware network cluster workload profile est
 PLANNER_EDGE := yaml json node_list network_file profile_sailor profile_metis profile_config profile_model codec input answer render_json
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
-CONTROLLER_PURE := timestamp quantity strmap object pod_security settings hardware_map tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue snapshot desired status decision record \
+CONTROLLER_PURE := timestamp digest quantity strmap object pod_security settings hardware_map tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue snapshot desired status decision record \
                    reconcile/pass reconcile/sharing reconcile/places reconcile/resharding reconcile/candidate reconcile/drain reconcile/generation reconcile/what_if reconcile/demand reconcile/claim reconcile/planning \
                    reconcile/life reconcile/restart reconcile/quota reconcile/gang reconcile/replan reconcile webhook
 # The API server and the cluster inside the process: simulate, tests.
 EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
             embedded/history embedded/registry embedded/route embedded/scheduler \
             embedded/script embedded embedded_cluster
-CONTROLLER      := timestamp log metrics feed tls server endpoints http auth json_scan kube store workqueue watch lease \
-                   $(filter-out timestamp,$(CONTROLLER_PURE)) apply \
+CONTROLLER      := timestamp digest log metrics feed tls server endpoints http auth json_scan kube store workqueue watch lease \
+                   $(filter-out timestamp digest,$(CONTROLLER_PURE)) apply \
                    planner_child hook queues census controller recorder replay $(EMBEDDED) wire simulation report simulate preview \
                    htj/table htj/options htj/host htj/client htj/session htj/question htj/plan htj/history htj/status htj/change htj/completion htj kubectl_htj main
 

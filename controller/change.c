@@ -1,5 +1,6 @@
 #include "controller/change.h"
 
+#include "controller/digest.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,12 +31,10 @@ unsigned change_parse(const char *name)
     return 0;
 }
 
-/* FNV-1a with a last mix, so that sums of them tell sets apart. */
+/* With a last mix, so that sums of them tell sets apart. */
 static uint64_t digest_name(const char *name)
 {
-    uint64_t h = 14695981039346656037u;
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 1099511628211u;
+    uint64_t h = digest_bytes(0, name, strlen(name));
     h = (h ^ (h >> 33)) * 0xff51afd7ed558ccdu;
     return h ^ (h >> 33);
 }

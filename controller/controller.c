@@ -2,6 +2,7 @@
 
 #include "controller/apply.h"
 #include "controller/census.h"
+#include "controller/digest.h"
 #include "controller/hardware_map.h"
 #include "controller/hook.h"
 #include "controller/log.h"
@@ -352,7 +353,7 @@ static int use_hardware(struct controller *controller, json_t *json,
         return -1;
     }
     auto_free char *text = json ? het_json_canonical(json) : xstrdup("");
-    controller->hardware_digest = snapshot_digest(0, text, strlen(text));
+    controller->hardware_digest = digest_bytes(0, text, strlen(text));
     json_incref(json);
     json_decref(controller->hardware);
     controller->hardware = json;
@@ -982,7 +983,7 @@ static bool creates(const struct decision *decision, const struct kube_resource 
 
 static int64_t resync_ms(const struct controller *controller, const struct job *job)
 {
-    uint64_t digest = snapshot_digest(controller->seed, job->uid, strlen(job->uid));
+    uint64_t digest = digest_bytes(controller->seed, job->uid, strlen(job->uid));
     return controller->now_ms + CONTROLLER_RESYNC_MS +
            (int64_t)(digest % (CONTROLLER_RESYNC_MS / 10));
 }

@@ -1,5 +1,6 @@
 #include "controller/record.h"
 
+#include "controller/digest.h"
 #include "controller/timestamp.h"
 
 #include <inttypes.h>
@@ -555,8 +556,7 @@ static json_t *write_hash(uint64_t hash)
 
 static json_t *write_digest(const char *text, size_t length)
 {
-    return json_sprintf("%zu bytes, %016" PRIx64, length,
-                        snapshot_digest(0, text, length));
+    return json_sprintf("%zu bytes, %016" PRIx64, length, digest_bytes(0, text, length));
 }
 
 static json_t *write_text(const struct writer *writer, const char *text)

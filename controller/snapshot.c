@@ -1,25 +1,12 @@
 #include "controller/snapshot.h"
 
+#include "controller/digest.h"
 #include "controller/object.h"
 #include "controller/plan_object.h"
 #include "controller/timestamp.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-uint64_t snapshot_digest(uint64_t digest, const void *bytes, size_t length)
-{
-    const unsigned char *byte = bytes;
-    uint64_t h = digest ? digest : 14695981039346656037u;
-    for (size_t i = 0; i < length; i++)
-        h = (h ^ byte[i]) * 1099511628211u;
-    return h;
-}
-
-static uint64_t digest_text(uint64_t digest, const char *text)
-{
-    return snapshot_digest(digest, text, strlen(text) + 1);
-}
 
 static uint64_t digest_json(uint64_t digest, const json_t *json)
 {
@@ -403,9 +390,9 @@ static void digest_input(struct snapshot *snapshot,
         parts.spec = digest_json(parts.spec, json_object_get(spec, planning_parts[i]));
     const uint64_t profile[] = { sources->hardware_digest,
                                  digest_profile(snapshot->profile, sources->memo) };
-    parts.profile = snapshot_digest(0, profile, sizeof profile);
+    parts.profile = digest_bytes(0, profile, sizeof profile);
     const uint64_t both[] = { parts.spec, parts.profile };
-    snapshot->spec_digest = snapshot_digest(0, both, sizeof both);
+    snapshot->spec_digest = digest_bytes(0, both, sizeof both);
     for (size_t i = 0; i < snapshot->level_count; i++)
         snapshot->spec_digest = digest_text(snapshot->spec_digest, snapshot->levels[i]);
     for (size_t i = 0; i < snapshot->node_count; i++) {
@@ -457,7 +444,7 @@ static uint64_t digest_place(const struct snapshot *snapshot,
             json_string_value(json_object_get(node->labels, snapshot->levels[i]));
         digest = digest_text(digest, name ? name : "");
     }
-    return snapshot_digest(digest, &node->preference, sizeof node->preference);
+    return digest_bytes(digest, &node->preference, sizeof node->preference);
 }
 
 static uint64_t digest_nodes(const struct snapshot *snapshot, uint64_t digest)
@@ -468,8 +455,8 @@ static uint64_t digest_nodes(const struct snapshot *snapshot, uint64_t digest)
             continue;
         digest = digest_text(digest, node->name);
         digest = digest_text(digest, node->type);
-        digest = snapshot_digest(digest, &node->memory_bytes, sizeof node->memory_bytes);
-        digest = snapshot_digest(digest, &node->free, sizeof node->free);
+        digest = digest_bytes(digest, &node->memory_bytes, sizeof node->memory_bytes);
+        digest = digest_bytes(digest, &node->free, sizeof node->free);
         digest = digest_place(snapshot, node, digest);
     }
     return digest;
@@ -486,7 +473,7 @@ static uint64_t digest_pods(const struct job_spec *spec)
         spec->priority_class,
         spec->scheduler_name ? spec->scheduler_name : "default-scheduler"
     };
-    uint64_t digest = snapshot_digest(0, &spec->master_port, sizeof spec->master_port);
+    uint64_t digest = digest_bytes(0, &spec->master_port, sizeof spec->master_port);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         digest = digest_text(digest, texts[i] ? texts[i] : "");
     digest = digest_json(digest, spec->per_gpu_resources);

@@ -223,7 +223,5 @@ const struct capacity_node *snapshot_find_node(const struct snapshot *snapshot,
                                                const char *name);
 /* Whether the job is over: condition Complete or Failed is True. */
 bool snapshot_job_is_finished(const json_t *job);
-/* FNV-1a over bytes, chained through `digest` (start with 0). */
-uint64_t snapshot_digest(uint64_t digest, const void *bytes, size_t length);
 
 #endif

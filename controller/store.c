@@ -1,5 +1,6 @@
 #include "controller/store.h"
 
+#include "controller/digest.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,19 +74,10 @@ void store_free(struct store *store)
 
 /* ---- the dead ---- */
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_uid(const char *uid)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (; *uid; uid++)
-        hash = (hash ^ (unsigned char)*uid) * 0x100000001b3u;
-    return hash;
-}
-
 /* Index of `uid` in the graveyard, DEAD_UIDS if it is not there. */
 static size_t find_dead(const struct graveyard *graveyard, const char *uid)
 {
-    uint64_t hash = hash_uid(uid);
+    uint64_t hash = digest_bytes(0, uid, strlen(uid));
     for (size_t i = 0; i < DEAD_UIDS; i++)
         if (graveyard->hashes[i] == hash && graveyard->dead[i].uid &&
             !strcmp(graveyard->dead[i].uid, uid))
@@ -114,7 +106,7 @@ static void bury(struct graveyard *graveyard, const char *uid, const char *versi
     char *uid_copy = xstrdup(uid);
     char *version_copy = version ? xstrdup(version) : NULL;
     dig_up(graveyard, index);
-    graveyard->hashes[index] = hash_uid(uid);
+    graveyard->hashes[index] = digest_bytes(0, uid, strlen(uid));
     graveyard->dead[index].uid = uid_copy;
     graveyard->dead[index].version = version_copy;
 }

@@ -1,5 +1,6 @@
 #include "controller/strmap.h"
 
+#include "controller/digest.h"
 #include "planner/hetplan.h"
 
 #include <stdint.h>
@@ -10,9 +11,7 @@
 
 static size_t hash(const char *key)
 {
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-    for (; *key; key++)
-        h = (h ^ (unsigned char)*key) * 1099511628211u;
+    uint64_t h = digest_bytes(0, key, strlen(key));
     return (size_t)(h ^ (h >> 32));
 }
 

@@ -1,5 +1,6 @@
 #include "controller/workqueue.h"
 
+#include "controller/digest.h"
 #include "planner/hetplan.h"
 
 #include <assert.h>
@@ -98,15 +99,6 @@ void workqueue_free(struct workqueue *queue)
 
 /* ---- items by key ---- */
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_key(const char *key)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (; *key; key++)
-        hash = (hash ^ (unsigned char)*key) * 0x100000001b3u;
-    return hash;
-}
-
 static struct item **bucket_of(const struct workqueue *queue, uint64_t hash)
 {
     return &queue->buckets[hash & (queue->bucket_count - 1)];
@@ -114,7 +106,7 @@ static struct item **bucket_of(const struct workqueue *queue, uint64_t hash)
 
 static struct item *find_item(const struct workqueue *queue, const char *key)
 {
-    uint64_t hash = hash_key(key);
+    uint64_t hash = digest_bytes(0, key, strlen(key));
     for (struct item *item = *bucket_of(queue, hash); item; item = item->next_in_bucket)
         if (item->hash == hash && !strcmp(item->key, key))
             return item;
@@ -180,7 +172,7 @@ static struct item *get_item(struct workqueue *queue, const char *key)
         double_buckets(queue);
     item = xcalloc(1, sizeof *item);
     item->key = xstrdup(key);
-    item->hash = hash_key(key);
+    item->hash = digest_bytes(0, key, strlen(key));
     item->heap_index = NOT_IN_HEAP;
     item->tenant = get_tenant(queue, key, strcspn(key, "/"));
     item->tenant->item_count++;

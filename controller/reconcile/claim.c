@@ -1,5 +1,6 @@
 #include "controller/reconcile/claim.h"
 
+#include "controller/digest.h"
 #include "controller/reconcile/demand.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/sharing.h"
@@ -23,13 +24,13 @@ struct rung {
 static uint64_t rung_digest(const struct snapshot *snapshot,
                             const struct sharing_offer *offers, const struct rung *rung)
 {
-    uint64_t digest = snapshot_digest(snapshot->input_digest, &rung->question.max_gpus,
-                                      sizeof rung->question.max_gpus);
+    uint64_t digest = digest_bytes(snapshot->input_digest, &rung->question.max_gpus,
+                                   sizeof rung->question.max_gpus);
     for (size_t i = 0; i < rung->offers; i++) {
         for (size_t k = 0; k < offers[i].share_count; k++) {
             const struct capacity_share *share = &offers[i].shares[k];
-            digest = snapshot_digest(digest, share->node, strlen(share->node) + 1);
-            digest = snapshot_digest(digest, &share->gpus, sizeof share->gpus);
+            digest = digest_text(digest, share->node);
+            digest = digest_bytes(digest, &share->gpus, sizeof share->gpus);
         }
     }
     return digest;
@@ -179,8 +180,8 @@ static uint64_t digest_all(const struct snapshot *snapshot, const struct rung *r
 {
     uint64_t digest = snapshot->input_digest;
     for (size_t i = 0; i < count; i++)
-        digest = snapshot_digest(digest, &rungs[i].question.digest,
-                                 sizeof rungs[i].question.digest);
+        digest = digest_bytes(digest, &rungs[i].question.digest,
+                              sizeof rungs[i].question.digest);
     return digest;
 }
 

@@ -1,5 +1,6 @@
 #include "controller/reconcile/demand.h"
 
+#include "controller/digest.h"
 #include "controller/object.h"
 #include "controller/reconcile/resharding.h"
 #include "controller/reconcile/sharing.h"
@@ -105,9 +106,9 @@ static size_t list_questions(const struct pass *pass, uint64_t asked,
                              struct what_if ret[DEMAND_QUESTIONS])
 {
     int64_t own = pass->snapshot->spec.max_gpus;
-    uint64_t digest = snapshot_digest(asked, "demand", strlen("demand"));
+    uint64_t digest = digest_bytes(asked, "demand", strlen("demand"));
     for (size_t i = 0; i < shape_count; i++)
-        digest = snapshot_digest(digest, &shapes[i].gpus, sizeof shapes[i].gpus);
+        digest = digest_bytes(digest, &shapes[i].gpus, sizeof shapes[i].gpus);
     size_t count = 0;
     for (int64_t gpus = least_gpus(&pass->snapshot->spec); count < DEMAND_QUESTIONS;
          gpus *= 2) {
@@ -120,7 +121,7 @@ static size_t list_questions(const struct pass *pass, uint64_t asked,
             break;
         ret[count++] =
             (struct what_if){ .max_gpus = gpus,
-                              .digest = snapshot_digest(digest, &gpus, sizeof gpus) };
+                              .digest = digest_bytes(digest, &gpus, sizeof gpus) };
         if (is_last)
             break;
     }

@@ -1,5 +1,6 @@
 #include "controller/reconcile/pass.h"
 
+#include "controller/digest.h"
 #include "controller/object.h"
 #include "controller/timestamp.h"
 
@@ -173,12 +174,12 @@ void pass_event(struct pass *pass, int phase, bool is_warning, const char *reaso
 {
     const struct snapshot *snapshot = pass->snapshot;
     const struct job_spec *spec = &snapshot->spec;
-    uint64_t digest = snapshot_digest(0, reason, strlen(reason));
-    digest = snapshot_digest(digest, note, strlen(note));
-    digest = snapshot_digest(digest, spec->uid, strlen(spec->uid));
+    uint64_t digest = digest_bytes(0, reason, strlen(reason));
+    digest = digest_bytes(digest, note, strlen(note));
+    digest = digest_bytes(digest, spec->uid, strlen(spec->uid));
     int64_t about[] = { pass->current ? pass->current->generation : 0,
                         snapshot->wall_ms / EVENT_PERIOD_MS };
-    digest = snapshot_digest(digest, about, sizeof about);
+    digest = digest_bytes(digest, about, sizeof about);
     char time[TIMESTAMP_SIZE];
     timestamp_format_micro(snapshot->wall_ms, time);
 
