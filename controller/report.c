@@ -326,14 +326,6 @@ static const json_t *plan_before(const struct report *report, const json_t *conf
     return best;
 }
 
-static uint32_t gpus_on(const struct het_rank_node *nodes, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(nodes[i].node_name, name))
-            return nodes[i].gpu_count;
-    return 0;
-}
-
 static char *append(char *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static char *append(char *text, const char *format, ...)
@@ -357,11 +349,11 @@ static char *describe_change(struct het_arena *arena, const struct het_plan *old
     size_t is_count = het_plan_rank_nodes(arena, new, &is);
     char *text = xstrdup("");
     for (size_t i = 0; i < was_count; i++)
-        if (!gpus_on(is, is_count, was[i].node_name))
+        if (!het_plan_gpus_on(is, is_count, was[i].node_name))
             text = append(text, "%s%s leaves (%u GPUs)", *text ? ", " : "",
                           was[i].node_name, was[i].gpu_count);
     for (size_t i = 0; i < is_count; i++) {
-        uint32_t before = gpus_on(was, was_count, is[i].node_name);
+        uint32_t before = het_plan_gpus_on(was, was_count, is[i].node_name);
         if (!before)
             text = append(text, "%s%s joins (%u GPUs)", *text ? ", " : "",
                           is[i].node_name, is[i].gpu_count);

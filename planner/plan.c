@@ -693,6 +693,15 @@ size_t het_plan_rank_nodes(struct het_arena *arena, const struct het_plan *plan,
     return table.count;
 }
 
+uint32_t het_plan_gpus_on(const struct het_rank_node *nodes, size_t count,
+                          const char *node)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(nodes[i].node_name, node))
+            return nodes[i].gpu_count;
+    return 0;
+}
+
 /* ---- order ---- */
 
 static int compare_numbers(uint64_t a, uint64_t b)

@@ -196,6 +196,9 @@ struct het_rank_node {
 };
 size_t het_plan_rank_nodes(struct het_arena *arena, const struct het_plan *plan,
                            struct het_rank_node **ret_nodes);
+/* GPUs of `node` among them; 0 if it is none of them. */
+uint32_t het_plan_gpus_on(const struct het_rank_node *nodes, size_t count,
+                          const char *node);
 
 /* Order of two plans for equal cost: the smaller in (pipeline count, stage counts,
  * layers, replicas, node names, GPUs, ...) wins; never depends on addresses. */

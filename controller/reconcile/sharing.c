@@ -165,15 +165,6 @@ bool sharing_must_yield(const struct snapshot *snapshot)
 
 /* ---- growth ---- */
 
-static int64_t gpus_on(const struct het_rank_node *places, size_t count, const char *node)
-{
-    int64_t gpus = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(places[i].node_name, node))
-            gpus += places[i].gpu_count;
-    return gpus;
-}
-
 double sharing_bid(struct het_arena *arena, const struct het_plan *now,
                    const struct het_plan *then, double gain)
 {
@@ -182,8 +173,8 @@ double sharing_bid(struct het_arena *arena, const struct het_plan *now,
     size_t wanted_count = het_plan_rank_nodes(arena, then, &wanted);
     int64_t added = 0;
     for (size_t i = 0; i < wanted_count; i++) {
-        int64_t more = wanted[i].gpu_count -
-                       gpus_on(held, held_count, wanted[i].node_name);
+        int64_t more = (int64_t)wanted[i].gpu_count -
+                       het_plan_gpus_on(held, held_count, wanted[i].node_name);
         added += more > 0 ? more : 0;
     }
     return log1p(gain) / (double)(added > 1 ? added : 1);
