@@ -146,7 +146,7 @@ static bool fill_defaults(const json_t *schema, json_t *value)
 }
 
 /* The schema of spec, as it is in crds/; in `ret_crd`, to be given back. */
-static const json_t *read_schema(json_t **ret_crd)
+static json_t *read_schema(json_t **ret_crd)
 {
     FILE *file = fopen("crds/heterotrain.io_heterotrainingjobs.yaml", "r");
     ck_assert_ptr_nonnull(file);
@@ -155,7 +155,7 @@ static const json_t *read_schema(json_t **ret_crd)
     fclose(file);
     struct het_error err;
     ck_assert_int_eq(het_yaml_parse_one(text, length, ret_crd, &err), 0);
-    const json_t *schema = NULL;
+    json_t *schema = NULL;
     ck_assert_int_eq(json_unpack(*ret_crd, "{s:{s:[{s:{s:{s:{s:o}}}}]}}", "spec",
                                  "versions", "schema", "openAPIV3Schema", "properties",
                                  "spec", &schema),
@@ -175,9 +175,8 @@ START_TEST(every_algorithm_of_the_schema_is_one_of_the_planner)
 {
     json_t *crd;
     const json_t *names = NULL;
-    ck_assert_int_eq(json_unpack((json_t *)read_schema(&crd), "{s:{s:{s:{s:{s:o}}}}}",
-                                 "properties", "planner", "properties", "algorithm",
-                                 "enum", &names),
+    ck_assert_int_eq(json_unpack(read_schema(&crd), "{s:{s:{s:{s:{s:o}}}}}", "properties",
+                                 "planner", "properties", "algorithm", "enum", &names),
                      0);
     ck_assert_uint_gt(json_array_size(names), 8);
     for (size_t i = 0; i < json_array_size(names); i++) {
