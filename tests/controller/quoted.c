@@ -1,15 +1,18 @@
 #include "tests/controller/quoted.h"
 
+#include "planner/hetplan.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 json_t *quoted(const char *format, ...)
 {
-    char text[8192];
+    auto_free char *text = NULL;
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    if (vasprintf(&text, format, args) < 0)
+        abort();
     va_end(args);
     for (char *c = text; *c; c++)
         if (*c == '\'')

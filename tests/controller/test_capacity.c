@@ -6,28 +6,25 @@
 #include <string.h>
 
 static struct world *world;
-static struct het_arena *arena;
 
 static void setup(void)
 {
     world = world_new();
-    arena = het_arena_new();
 }
 
 static void teardown(void)
 {
-    het_arena_free(arena);
     world_free(world);
 }
 
 /* The least job that is valid, with `extra` merged over its spec. */
 static json_t *job_with(const char *extra)
 {
-    json_t *job = world_json(
-        "{'metadata': {'name': 'j', 'namespace': 'ns', 'uid': 'u'}, 'spec': "
-        "{'model': {'profileRef': {'name': 'p'}}, 'training': "
-        "{'globalBatchSize': 64}, 'podTemplate': {'spec': {'containers': []}}}}");
-    json_auto_t *more = world_json("%s", extra);
+    json_t *job =
+        quoted("{'metadata': {'name': 'j', 'namespace': 'ns', 'uid': 'u'}, 'spec': "
+               "{'model': {'profileRef': {'name': 'p'}}, 'training': "
+               "{'globalBatchSize': 64}, 'podTemplate': {'spec': {'containers': []}}}}");
+    json_auto_t *more = quoted("%s", extra);
     json_object_update_recursive(json_object_get(job, "spec"), more);
     return job;
 }
@@ -41,10 +38,11 @@ static struct capacity_node see_as(const char *job_key, const char *node,
     struct job_spec spec;
     const char *reason;
     struct het_error err;
-    ck_assert_msg(!job_spec_parse(arena, job, &spec, &reason, &err), "%s", err.message);
+    ck_assert_msg(!job_spec_parse(world->arena, job, &spec, &reason, &err), "%s",
+                  err.message);
     job_spec_name_types(&spec, capacity_hardware(world->capacity));
     struct capacity_node *nodes;
-    size_t count = capacity_view(world->capacity, arena, job_key, &spec, &nodes);
+    size_t count = capacity_view(world->capacity, world->arena, job_key, &spec, &nodes);
     for (size_t i = 0; i < count; i++)
         if (!strcmp(nodes[i].name, node))
             return nodes[i];
@@ -66,10 +64,9 @@ static bool set_job(const char *job_key, const char *extra)
 static json_t *foreign_pod(const char *uid, const char *node, const char *phase,
                            const char *containers)
 {
-    return world_json(
-        "{'metadata': {'name': '%s', 'namespace': 'x', 'uid': '%s'}, 'spec': "
-        "{'nodeName': '%s', %s}, 'status': {'phase': '%s'}}",
-        uid, uid, node, containers, phase);
+    return quoted("{'metadata': {'name': '%s', 'namespace': 'x', 'uid': '%s'}, 'spec': "
+                  "{'nodeName': '%s', %s}, 'status': {'phase': '%s'}}",
+                  uid, uid, node, containers, phase);
 }
 
 #define GPUS(n) "'containers': [{'resources': {'limits': {'nvidia.com/gpu': '" #n "'}}}]"
@@ -85,7 +82,7 @@ static bool set_pod(json_t *pod)
 static json_t *our_pod(const char *uid, const char *job_uid, int generation,
                        const char *node, int gpus)
 {
-    return world_json(
+    return quoted(
         "{'metadata': {'name': '%s', 'namespace': 'ns', 'uid': '%s', 'labels': "
         "{'heterotrain.io/plan-generation': '%d'}, 'ownerReferences': [{'kind': "
         "'HeteroTrainingJob', 'controller': true, 'uid': '%s'}]}, 'spec': {'affinity': "
@@ -103,14 +100,14 @@ static json_t *plan_map_of(const char *uid, const char *job_uid, int generation,
     json_auto_t *json = json_loads(plan, 0, NULL);
     const struct het_plan *read;
     struct het_error err = { 0 };
-    ck_assert_msg(!het_codec_plan(arena, json, &read, &err), "%s", err.message);
-    json_t *map = world_json(
+    ck_assert_msg(!het_codec_plan(world->arena, json, &read, &err), "%s", err.message);
+    json_t *map = quoted(
         "{'metadata': {'name': 'j-plan-%d', 'namespace': 'ns', 'uid': '%s', 'labels': "
         "{'heterotrain.io/job-name': 'j', 'heterotrain.io/plan-generation': '%d'}, "
         "'annotations': {'heterotrain.io/plan-hash': '%s'}, 'ownerReferences': "
         "[{'kind': 'HeteroTrainingJob', 'controller': true, 'uid': '%s'}]}, 'immutable': "
         "true, 'data': {}}",
-        generation, uid, generation, het_codec_plan_hash(arena, read), job_uid);
+        generation, uid, generation, het_codec_plan_hash(world->arena, read), job_uid);
     json_object_set_new(json_object_get(map, "data"), "plan.json", json_string(plan));
     return map;
 }
@@ -136,7 +133,7 @@ START_TEST(what_is_not_written_like_a_plan_reserves_nothing)
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         json_auto_t *map = plan_map("m1", "j1", 1, "a:6");
-        json_auto_t *change = world_json("%s", changes[i]);
+        json_auto_t *change = quoted("%s", changes[i]);
         json_object_update_recursive(map, change);
         capacity_set_plan(world->capacity, "m1", map);
         ck_assert_msg(see("ns/other", "a").free == 8, "%s", changes[i]);
@@ -202,7 +199,7 @@ START_TEST(plan_reserves_its_gpus_for_its_own_job_only)
     /* Retired: the plan holds nothing, its pods still do. */
     json_auto_t *retired = json_deep_copy(map);
     json_object_set_new(json_object_get(retired, "metadata"), "annotations",
-                        world_json("{'heterotrain.io/retired': 'NodeLost'}"));
+                        quoted("{'heterotrain.io/retired': 'NodeLost'}"));
     ck_assert(!capacity_set_plan(world->capacity, "m1", retired));
     ck_assert(capacity_set_pod(world->capacity, "p1", NULL));
     ck_assert_int_eq(see("ns/j2", "a").free, 8);
@@ -253,7 +250,7 @@ START_TEST(unready_cordoned_tainted_and_unselected_nodes_have_nothing_free)
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         world_node(world, "a", "Tesla-T4", 8);
         json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", "a"));
-        json_auto_t *change = world_json("%s", changes[i]);
+        json_auto_t *change = quoted("%s", changes[i]);
         json_object_update_recursive(node, change);
         world_put(world, &kube_node, node);
         struct capacity_node seen = see("ns/j", "a");
@@ -268,12 +265,11 @@ START_TEST(tolerated_taints_do_not_matter)
 {
     world_node(world, "a", "Tesla-T4", 8);
     json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", "a"));
-    json_object_set_new(
-        json_object_get(node, "spec"), "taints",
-        world_json("[{'key': 'nvidia.com/gpu', 'value': 'present', 'effect': "
-                   "'NoSchedule'}, {'key': 'team', 'value': 'red', 'effect': "
-                   "'NoSchedule'}, {'key': 'y', 'effect': "
-                   "'PreferNoSchedule'}]"));
+    json_object_set_new(json_object_get(node, "spec"), "taints",
+                        quoted("[{'key': 'nvidia.com/gpu', 'value': 'present', 'effect': "
+                               "'NoSchedule'}, {'key': 'team', 'value': 'red', 'effect': "
+                               "'NoSchedule'}, {'key': 'y', 'effect': "
+                               "'PreferNoSchedule'}]"));
     world_put(world, &kube_node, node);
     static const struct {
         const char *tolerations;
@@ -328,7 +324,7 @@ END_TEST
 static void change_node(const char *name, const char *change)
 {
     json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", name));
-    json_auto_t *more = world_json("%s", change);
+    json_auto_t *more = quoted("%s", change);
     json_object_update_recursive(node, more);
     world_put(world, &kube_node, node);
 }
@@ -414,8 +410,8 @@ START_TEST(pods_without_gpus_matter_only_where_they_cost_a_job_gpus)
 {
     world_node(world, "a", "Tesla-T4", 8);
     world_put(world, &kube_node,
-              world_json("{'metadata': {'name': 'plain'}, 'status': {'allocatable': "
-                         "{'cpu': '64'}}}"));
+              quoted("{'metadata': {'name': 'plain'}, 'status': {'allocatable': "
+                     "{'cpu': '64'}}}"));
     change_node("a", ALLOCATABLE("'cpu': '64'"));
     set_job("ns/j1", "{'perGPUResources': {'cpu': '6'}}");
     const char *four = "'containers': [{'resources': {'requests': {'cpu': '4'}}}]";
@@ -472,13 +468,13 @@ END_TEST
 /* As where the table comes after the jobs: nobody has to change them. */
 START_TEST(jobs_call_types_by_the_names_of_the_table_that_holds)
 {
-    json_auto_t *json = world_json("{'gpuTypes': [{'name': 'Card', 'aliases': ['mine'], "
-                                   "'memoryGiB': 16}]}");
+    json_auto_t *json = quoted("{'gpuTypes': [{'name': 'Card', 'aliases': ['mine'], "
+                               "'memoryGiB': 16}]}");
     const struct het_hardware *hardware;
     struct het_error err = { 0 };
     ck_assert_msg(
-        !het_codec_hardware(arena, json, het_hardware_builtin(), &hardware, &err), "%s",
-        err.message);
+        !het_codec_hardware(world->arena, json, het_hardware_builtin(), &hardware, &err),
+        "%s", err.message);
     world_node(world, "a", "Card", 4);
     change_node("a", ALLOCATABLE("'nvidia.com/gpu': '4', 'x.io/gpu': '4'"));
     static const char mine[] =
@@ -494,13 +490,12 @@ END_TEST
 
 START_TEST(amd_nodes_need_no_resource_name)
 {
-    world_put(
-        world, &kube_node,
-        world_json("{'metadata': {'name': 'm', 'labels': {'amd.com/gpu.product-name': "
-                   "'AMD_Instinct_MI210'}}, 'spec': {'taints': [{'key': "
-                   "'amd.com/gpu', 'effect': 'NoSchedule'}]}, 'status': "
-                   "{'allocatable': {'amd.com/gpu': '4'}, 'conditions': [{'type': "
-                   "'Ready', 'status': 'True'}]}}"));
+    world_put(world, &kube_node,
+              quoted("{'metadata': {'name': 'm', 'labels': {'amd.com/gpu.product-name': "
+                     "'AMD_Instinct_MI210'}}, 'spec': {'taints': [{'key': "
+                     "'amd.com/gpu', 'effect': 'NoSchedule'}]}, 'status': "
+                     "{'allocatable': {'amd.com/gpu': '4'}, 'conditions': [{'type': "
+                     "'Ready', 'status': 'True'}]}}"));
     set_pod(
         foreign_pod("1", "m", "Running",
                     "'containers': [{'resources': {'limits': {'amd.com/gpu': '1'}}}]"));
@@ -597,12 +592,12 @@ END_TEST
 
 START_TEST(settings_say_what_is_unhealthy_leaving_and_spot)
 {
-    json_auto_t *json = world_json(
+    json_auto_t *json = quoted(
         "{'unhealthyNodeConditions': [{'type': 'Hot', 'status': 'True'}], "
         "'leavingTaints': ['bye'], 'spotLabels': [{'key': 'cheap', 'value': 'yes'}]}");
     static struct settings settings;
     struct het_error err;
-    ck_assert_int_eq(settings_parse(arena, json, &settings, &err), 0);
+    ck_assert_int_eq(settings_parse(world->arena, json, &settings, &err), 0);
     world_node(world, "a", "Tesla-T4", 8);
     change_node("a", "{'status': {'conditions': [{'type': 'Ready', 'status': 'True'}, "
                      "{'type': 'Hot', 'status': 'True'}]}, 'metadata': {'labels': "

@@ -5,20 +5,17 @@
 #include <check.h>
 
 static struct world *world;
-static struct het_arena *arena;
 static json_t *asked;
 
 static void setup(void)
 {
     world = world_new();
-    arena = het_arena_new();
     world_node(world, "a", "NVIDIA-A100-SXM4-40GB", 4);
 }
 
 static void teardown(void)
 {
     json_decref(asked);
-    het_arena_free(arena);
     world_free(world);
 }
 
@@ -30,7 +27,7 @@ static const json_t *question(const char *spec)
     asked = NULL;
     world_job(world, spec);
     struct decision decision;
-    world_decide(world, arena, &decision);
+    world_decide(world, world->arena, &decision);
     for (size_t i = 0; i < decision.action_count; i++)
         if (decision.actions[i].kind == ACTION_PLAN)
             asked = json_incref(decision.actions[i].object);
@@ -45,7 +42,7 @@ static const json_t *question(const char *spec)
 
 START_TEST(architecture_is_asked_about_as_a_config)
 {
-    json_auto_t *expected = world_json(
+    json_auto_t *expected = quoted(
         "{'config': {'num_hidden_layers': 32, 'hidden_size': 4096, "
         "'num_attention_heads': 32, 'num_key_value_heads': 8, 'intermediate_size': "
         "14336, 'vocab_size': 128256, 'rms_norm_eps': 0.00001, 'tie_word_embeddings': "
@@ -66,14 +63,14 @@ END_TEST
 /* What the planner makes of them is tested there (test_search, test_answer). */
 START_TEST(limits_on_plans_are_asked_for)
 {
-    json_auto_t *constraints = world_json(
+    json_auto_t *constraints = quoted(
         "{'dataParallel': {'min': 2, 'max': 8}, 'tensorParallel': {'allowed': [1, 2]}, "
         "'pipelineParallel': {'max': 3}, 'memoryHeadroomPercent': 20, "
         "'uniformTensorParallel': true, 'nonUniformDataParallel': false, 'recompute': "
         "'None'}");
     json_auto_t *resources =
-        world_json("{'gpuTypes': [{'name': 'A100-SXM4-40GB', 'minGPUs': 2, 'maxGPUs': 4, "
-                   "'preference': 7}]}");
+        quoted("{'gpuTypes': [{'name': 'A100-SXM4-40GB', 'minGPUs': 2, 'maxGPUs': 4, "
+               "'preference': 7}]}");
     json_auto_t *whole = json_pack("{s:{s:O}, s:O}", "planner", "constraints",
                                    constraints, "resources", resources);
     auto_free char *spec = json_dumps(whole, 0);
@@ -89,8 +86,8 @@ END_TEST
 START_TEST(profile_of_another_sequence_length_is_refused)
 {
     world_put(world, &kube_model_profile,
-              world_json("{'metadata': {'name': 'p', 'namespace': 'ns'}, 'spec': "
-                         "{'model': {'sequenceLength': 2048}}}"));
+              quoted("{'metadata': {'name': 'p', 'namespace': 'ns'}, 'spec': "
+                     "{'model': {'sequenceLength': 2048}}}"));
     ck_assert_ptr_nonnull(question("{'training': {'sequenceLength': 2048}}"));
     ck_assert_ptr_null(question("{'training': {'sequenceLength': 4096}}"));
     world_settle(world);

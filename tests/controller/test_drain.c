@@ -5,78 +5,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define A100 "A100-SXM4-40GB"
 #define HTTP_HOOK                                                                        \
     "{'checkpoint': {'onDisruption': {'method': 'HTTP', 'timeoutSeconds': 100, 'http': " \
     "{'port': 8476}}}}"
 
 static struct world *world;
-static struct het_arena *arena;
 
 static void setup(void)
 {
-    world = world_new();
-    arena = het_arena_new();
-    world_node(world, "a", "NVIDIA-" A100, 4);
-    world_node(world, "b", "NVIDIA-" A100, 4);
-    world_node(world, "c", "NVIDIA-" A100, 4);
+    world = world_of("a:4 b:4 c:4");
 }
 
 static void teardown(void)
 {
-    het_arena_free(arena);
     world_free(world);
-}
-
-static void answer(const char *nodes)
-{
-    auto_free char *plan = world_plan(nodes, A100, 2.0);
-    world_answer(world, plan);
-}
-
-static json_t *copy_of(const struct kube_resource *resource, const char *ns,
-                       const char *name)
-{
-    json_t *held = store_find(world->store, resource, ns, name);
-    ck_assert_ptr_nonnull(held);
-    return json_deep_copy(held);
 }
 
 static void cordon(const char *name)
 {
-    json_t *node = copy_of(&kube_node, "", name);
+    json_t *node = world_copy(world, &kube_node, "", name);
     json_object_set_new(json_object_get(node, "spec"), "unschedulable", json_true());
     world_put(world, &kube_node, node);
-}
-
-static void run_job(const char *spec)
-{
-    world_job(world, spec);
-    world_settle(world);
-    answer("a:4 b:4");
-    world_settle(world);
-    world_run_pods(world);
-    world_settle(world);
 }
 
 /* A job runs on a and b; a takes no new pods any more, and the plan is to go to c. */
 static void move_job(const char *spec)
 {
-    run_job(spec);
+    world_run_job(world, spec);
     cordon("a");
     world_settle(world);
     world->now_ms += 60000; /* nodeFailureGraceSeconds and the debounce */
     world_settle(world);
     world->now_ms += 60000;
     world_settle(world);
-    answer("b:4 c:4");
+    world_answer_nodes(world, "b:4 c:4", 2.0);
     world_settle(world);
-}
-
-static const char *annotation(const char *key)
-{
-    return kube_annotation(store_find(world->store, &kube_config_map, "ns", "job-plan-1"),
-                           key);
 }
 
 static void ck_old_pods_stay(void)
@@ -97,19 +60,23 @@ START_TEST(pods_stay_until_their_program_has_acknowledged)
     ck_old_pods_stay();
     ck_assert_ptr_nonnull(store_find(world->store, &kube_config_map, "ns", "job-plan-2"));
     ck_assert_str_eq(world_reason(world, "Placed"), "WaitingForCheckpoint");
-    ck_assert_str_ne(annotation(ANNOTATION_CHECKPOINT_REQUESTED), "");
-    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FOR), CHECKPOINT_FOR_STOP);
+    ck_assert_str_ne(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_REQUESTED),
+                     "");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_FOR),
+                     CHECKPOINT_FOR_STOP);
     ck_assert_int_eq(world->hooks, 1);
     world->now_ms += 50000;
     world_settle(world);
     ck_old_pods_stay();
     ck_assert_int_eq(world->hooks, 1);
-    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_ACKNOWLEDGED), "");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_ACKNOWLEDGED),
+                     "");
 
     world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
     world_settle(world);
-    ck_assert_str_ne(annotation(ANNOTATION_CHECKPOINT_ACKNOWLEDGED), "");
-    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FAILED), "");
+    ck_assert_str_ne(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_ACKNOWLEDGED),
+                     "");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_FAILED), "");
     ck_old_pods_are_gone();
     ck_assert_ptr_nonnull(store_find(world->store, &kube_pod, "ns", "job-2-1"));
     ck_assert_int_eq(world->memory.hook.outcome, HOOK_IDLE);
@@ -121,7 +88,7 @@ START_TEST(acknowledgement_is_written_down_before_a_pod_goes)
     move_job(HTTP_HOOK);
     world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
     struct decision decision;
-    world_decide(world, arena, &decision);
+    world_decide(world, world->arena, &decision);
     size_t patch = SIZE_MAX, deletion = SIZE_MAX;
     for (size_t i = decision.action_count; i-- > 0;) {
         if (decision.actions[i].kind == ACTION_PATCH)
@@ -145,7 +112,8 @@ START_TEST(pods_go_when_the_time_is_over)
     world->now_ms += 1; /* 100 s after the request */
     world_settle(world);
     ck_old_pods_are_gone();
-    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FAILED), "CheckpointTimedOut");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_FAILED),
+                     "CheckpointTimedOut");
     ck_assert(world_has_event(world, "CheckpointTimedOut"));
 }
 END_TEST
@@ -157,7 +125,8 @@ START_TEST(pods_go_at_once_when_the_program_refuses)
     world->memory.hook.message = "it answered 404";
     world_settle(world);
     ck_old_pods_are_gone();
-    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FAILED), "CheckpointRefused");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_FAILED),
+                     "CheckpointRefused");
     ck_assert(world_has_event(world, "CheckpointRefused"));
 }
 END_TEST
@@ -165,12 +134,14 @@ END_TEST
 START_TEST(who_takes_over_asks_again_within_the_same_time)
 {
     move_job(HTTP_HOOK);
-    auto_free char *requested = xstrdup(annotation(ANNOTATION_CHECKPOINT_REQUESTED));
+    auto_free char *requested =
+        xstrdup(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_REQUESTED));
     world->now_ms += 60000;
     world->memory.hook = (struct hook_memory){ 0 };
     world_settle(world);
     ck_assert_int_eq(world->hooks, 2);
-    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_REQUESTED), requested);
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_REQUESTED),
+                     requested);
     ck_old_pods_stay();
     world->now_ms += 40000; /* 60 s + 40 s */
     world_settle(world);
@@ -195,7 +166,7 @@ START_TEST(broken_gang_is_not_asked)
     world_pod_phase(world, "job-1-1", "Failed", 1);
     world_settle(world);
     ck_assert_ptr_null(store_find(world->store, &kube_pod, "ns", "job-1-0"));
-    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FAILED), "");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_FAILED), "");
 }
 END_TEST
 
@@ -212,7 +183,8 @@ START_TEST(nobody_is_asked_with_method_none)
 {
     move_job("{'checkpoint': {'onDisruption': {'method': 'None'}}}");
     ck_old_pods_are_gone();
-    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_REQUESTED), "");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_REQUESTED),
+                     "");
     ck_assert_int_eq(world->last_grace_s, -1);
 }
 END_TEST
@@ -245,8 +217,8 @@ END_TEST
 
 static void set_taints(const char *name, const char *key)
 {
-    json_t *node = copy_of(&kube_node, "", name);
-    json_t *taints = key ? world_json("[{'key': '%s', 'effect': 'NoSchedule'}]", key)
+    json_t *node = world_copy(world, &kube_node, "", name);
+    json_t *taints = key ? quoted("[{'key': '%s', 'effect': 'NoSchedule'}]", key)
                          : json_array();
     json_object_set_new(json_object_get(node, "spec"), "taints", taints);
     world_put(world, &kube_node, node);
@@ -256,7 +228,7 @@ static void set_taints(const char *name, const char *key)
 static void run_job_in_mode(const char *mode)
 {
     auto_free char *spec = xasprintf(LONG_HOOK, mode);
-    run_job(spec);
+    world_run_job(world, spec);
 }
 
 START_TEST(spot_notice_moves_the_job_without_a_pause)
@@ -268,7 +240,7 @@ START_TEST(spot_notice_moves_the_job_without_a_pause)
     world->now_ms += 5000; /* of collecting; the cool-down is 600 s */
     world_settle(world);
     ck_assert_int_eq(world->plans_asked, 2);
-    answer("b:4 c:4");
+    world_answer_nodes(world, "b:4 c:4", 2.0);
     world_settle(world);
     ck_assert_str_eq(
         kube_annotation(store_find(world->store, &kube_config_map, "ns", "job-plan-2"),
@@ -297,10 +269,12 @@ START_TEST(pods_without_another_place_stay_with_their_checkpoint)
     world_answer_no_plan(world, "nothing fits");
     world_settle(world);
     ck_assert_int_eq(world->hooks, 1);
-    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FOR), CHECKPOINT_FOR_NOTICE);
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_FOR),
+                     CHECKPOINT_FOR_NOTICE);
     world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
     world_settle(world);
-    ck_assert_str_ne(annotation(ANNOTATION_CHECKPOINT_ACKNOWLEDGED), "");
+    ck_assert_str_ne(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_ACKNOWLEDGED),
+                     "");
     world->now_ms += 1000000;
     world_settle(world);
     ck_old_pods_stay();
@@ -319,9 +293,11 @@ START_TEST(next_notice_is_asked_for_again)
         ck_assert_int_eq(world->hooks, notice);
         world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
         world_settle(world);
-        ck_assert_str_ne(annotation(ANNOTATION_CHECKPOINT_ACKNOWLEDGED), "");
+        ck_assert_str_ne(
+            world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_ACKNOWLEDGED), "");
         set_taints("a", NULL);
-        ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_REQUESTED), "");
+        ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_REQUESTED),
+                         "");
     }
     ck_assert_int_eq(world->plans_asked, 1);
     ck_old_pods_stay();
@@ -344,11 +320,12 @@ START_TEST(old_checkpoint_does_not_do_for_a_stop)
     world_settle(world);
     world->now_ms += 30000;
     world_settle(world);
-    answer("b:4 c:4");
+    world_answer_nodes(world, "b:4 c:4", 2.0);
     world_settle(world);
     ck_old_pods_stay();
     ck_assert_int_eq(world->hooks, 2);
-    ck_assert_str_eq(annotation(ANNOTATION_CHECKPOINT_FOR), CHECKPOINT_FOR_STOP);
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_CHECKPOINT_FOR),
+                     CHECKPOINT_FOR_STOP);
     world->memory.hook.outcome = HOOK_ACKNOWLEDGED;
     world_settle(world);
     ck_old_pods_are_gone();

@@ -5,30 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define A100 "A100-SXM4-40GB"
-
 static struct world *world;
-static struct het_arena *arena;
 
 static void setup(void)
 {
-    world = world_new();
-    arena = het_arena_new();
-    world_node(world, "a", "NVIDIA-" A100, 4);
-    world_node(world, "b", "NVIDIA-" A100, 4);
-    world_node(world, "c", "NVIDIA-" A100, 4);
+    world = world_of("a:4 b:4 c:4");
 }
 
 static void teardown(void)
 {
-    het_arena_free(arena);
     world_free(world);
-}
-
-static void answer(const char *nodes)
-{
-    auto_free char *plan = world_plan(nodes, A100, 2.0);
-    world_answer(world, plan);
 }
 
 /* A job whose plan on a:4 and b:4 is written; its pods are not. */
@@ -36,10 +22,10 @@ static void commit_job(const char *spec)
 {
     world_job(world, spec);
     world_settle(world);
-    answer("a:4 b:4");
+    world_answer_nodes(world, "a:4 b:4", 2.0);
     world_step(world);
     ck_assert_ptr_nonnull(store_find(world->store, &kube_config_map, "ns", "job-plan-1"));
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
 }
 
 static json_t *pod(const char *name)
@@ -53,20 +39,15 @@ static size_t gates_of(const char *name)
     return world_gates(pod(name));
 }
 
-static const char *map_annotation(const char *map, const char *key)
-{
-    return kube_annotation(store_find(world->store, &kube_config_map, "ns", map), key);
-}
-
 /* A pod of somebody else takes GPUs of a node. */
 static void occupy(const char *node, int gpus)
 {
     world_put(world, &kube_pod,
-              world_json("{'metadata': {'name': 'foreign-%s', 'namespace': 'x'}, 'spec': "
-                         "{'nodeName': '%s', 'containers': [{'name': 'c', 'resources': "
-                         "{'limits': {'nvidia.com/gpu': '%d'}}}]}, 'status': {'phase': "
-                         "'Running'}}",
-                         node, node, gpus));
+              quoted("{'metadata': {'name': 'foreign-%s', 'namespace': 'x'}, 'spec': "
+                     "{'nodeName': '%s', 'containers': [{'name': 'c', 'resources': "
+                     "{'limits': {'nvidia.com/gpu': '%d'}}}]}, 'status': {'phase': "
+                     "'Running'}}",
+                     node, node, gpus));
 }
 
 START_TEST(pods_are_gated_until_their_nodes_were_read_anew)
@@ -80,12 +61,12 @@ START_TEST(pods_are_gated_until_their_nodes_were_read_anew)
     world_step(world);
     ck_assert_int_eq(world->refreshes, 2);
     ck_assert_uint_eq(gates_of("job-1-0"), 1);
-    ck_assert_str_eq(map_annotation("job-plan-1", ANNOTATION_RELEASED), "");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_RELEASED), "");
     world_step(world);
     ck_assert_uint_eq(gates_of("job-1-0"), 0);
     ck_assert_uint_eq(gates_of("job-1-1"), 0);
     ck_assert_ptr_nonnull(store_find(world->store, &kube_service, "ns", "job"));
-    ck_assert_str_ne(map_annotation("job-plan-1", ANNOTATION_RELEASED), "");
+    ck_assert_str_ne(world_plan_annotation(world, 1, ANNOTATION_RELEASED), "");
     ck_assert_int_eq(world->refreshes, 2);
 }
 END_TEST
@@ -101,9 +82,9 @@ START_TEST(a_plan_that_does_not_fit_any_more_never_holds_a_gpu)
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "CapacityLost");
     world->now_ms += 5000;
     world_settle(world);
-    answer("a:4 c:4");
+    world_answer_nodes(world, "a:4 c:4", 2.0);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@ foreign-b@b");
+    ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@ foreign-b@b");
     ck_assert_uint_eq(gates_of("job-2-0"), 0);
 }
 END_TEST
@@ -156,13 +137,13 @@ START_TEST(a_gang_that_is_not_bound_in_time_gives_its_gpus_back_and_avoids_the_n
     ck_assert_str_eq(world_reason(world, "Placed"), "PodsPending");
     world->now_ms += 1000;
     world_settle(world);
-    ck_assert_str_eq(map_annotation("job-plan-1", ANNOTATION_RETIRED), "GangTimeout");
-    ck_assert_str_eq(map_annotation("job-plan-1", ANNOTATION_AVOID), "b");
-    ck_assert_str_eq(world_pods(world, arena), "");
-    answer("a:4 c:4");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_RETIRED), "GangTimeout");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_AVOID), "b");
+    ck_assert_str_eq(world_pods(world), "");
+    world_answer_nodes(world, "a:4 c:4", 2.0);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@");
-    ck_assert_str_eq(map_annotation("job-plan-2", ANNOTATION_TRIGGER), "GangTimeout");
+    ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@");
+    ck_assert_str_eq(world_plan_annotation(world, 2, ANNOTATION_TRIGGER), "GangTimeout");
 }
 END_TEST
 
@@ -177,7 +158,7 @@ START_TEST(an_avoided_node_comes_back_by_itself)
     ck_assert_int_eq(world->plans_asked, 1);
     world->now_ms += GANG_AVOID_MS;
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@");
+    ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@");
 }
 END_TEST
 
@@ -186,13 +167,13 @@ START_TEST(without_gates_pods_are_created_after_the_fit_check)
     commit_job("{'scheduling': {'gang': 'None', 'gangTimeoutSeconds': 60}}");
     world_step(world);
     ck_assert_int_eq(world->refreshes, 2);
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@ job-1-1@");
+    ck_assert_str_eq(world_pods(world), "job-1-0@ job-1-1@");
     ck_assert_uint_eq(gates_of("job-1-0"), 0);
     world->now_ms += 60000;
     world_settle(world);
-    ck_assert_str_eq(map_annotation("job-plan-1", ANNOTATION_RETIRED), "GangTimeout");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_RETIRED), "GangTimeout");
 }
 END_TEST
 
@@ -202,7 +183,7 @@ START_TEST(an_old_server_gets_no_gates)
     commit_job("{}");
     world_settle(world);
     ck_assert_int_eq(world->refreshes, 2);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@ job-1-1@");
+    ck_assert_str_eq(world_pods(world), "job-1-0@ job-1-1@");
     ck_assert_uint_eq(gates_of("job-1-0"), 0);
 }
 END_TEST
@@ -211,13 +192,13 @@ START_TEST(nodes_of_a_large_plan_are_read_at_once)
 {
     const char *nodes = "";
     for (int i = 0; i <= GANG_NODE_READS; i++) {
-        const char *name = het_arena_printf(arena, "n%02d", i);
+        const char *name = het_arena_printf(world->arena, "n%02d", i);
         world_node(world, name, "NVIDIA-" A100, 4);
-        nodes = het_arena_printf(arena, "%s%s%s:4", nodes, i ? " " : "", name);
+        nodes = het_arena_printf(world->arena, "%s%s%s:4", nodes, i ? " " : "", name);
     }
     world_job(world, "{}");
     world_settle(world);
-    answer(nodes);
+    world_answer_nodes(world, nodes, 2.0);
     world_settle(world);
     ck_assert_int_eq(world->refreshes, 1);
     ck_assert_uint_eq(gates_of("job-1-0"), 0);

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#define A100 "A100-SXM4-40GB"
 #define V100 "V100-SXM2-16GB"
 
 static struct het_arena *arena;

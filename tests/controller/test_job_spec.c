@@ -20,12 +20,11 @@ static void teardown(void)
 /* The least job that is valid, with `spec` merged over its spec. */
 static json_t *job_with(const char *spec)
 {
-    json_t *job =
-        world_json("{'metadata': {'name': 'opt', 'namespace': 'ns', 'uid': 'u', "
-                   "'generation': 3, 'creationTimestamp': '2026-01-01T00:00:01Z'}, "
-                   "'spec': {'model': {'profileRef': {'name': 'p'}}, 'training': "
-                   "{'globalBatchSize': 64}, 'podTemplate': {'spec': {}}}}");
-    json_auto_t *extra = world_json("%s", spec);
+    json_t *job = quoted("{'metadata': {'name': 'opt', 'namespace': 'ns', 'uid': 'u', "
+                         "'generation': 3, 'creationTimestamp': '2026-01-01T00:00:01Z'}, "
+                         "'spec': {'model': {'profileRef': {'name': 'p'}}, 'training': "
+                         "{'globalBatchSize': 64}, 'podTemplate': {'spec': {}}}}");
+    json_auto_t *extra = quoted("%s", spec);
     json_object_update_recursive(json_object_get(job, "spec"), extra);
     return job;
 }

@@ -6,34 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define A100    "A100-SXM4-40GB"
 #define GPU     "nvidia.com/gpu"
 #define PRODUCT "nvidia.com/gpu.product"
 #define QUEUE_JOB                                                                        \
     "{'podTemplate': {'metadata': {'labels': {'" KUEUE_LABEL_QUEUE "': 'lq'}}}}"
 
 static struct world *world;
-static struct het_arena *arena;
 
 static void setup(void)
 {
     world = world_new();
     world->kueue = KUEUE_PRESENT;
-    arena = het_arena_new();
 }
 
 static void teardown(void)
 {
-    het_arena_free(arena);
     world_free(world);
 }
 
 static void put_flavor(const char *name, const char *product)
 {
     world_put(world, &kube_resource_flavor,
-              world_json("{'metadata': {'name': '%s'}, 'spec': {'nodeLabels': {'" PRODUCT
-                         "': '%s'}}}",
-                         name, product));
+              quoted("{'metadata': {'name': '%s'}, 'spec': {'nodeLabels': {'" PRODUCT
+                     "': '%s'}}}",
+                     name, product));
 }
 
 /* ClusterQueue with one flavor "f" whose quota has the fields `quota`; `used` of it is
@@ -41,29 +37,28 @@ static void put_flavor(const char *name, const char *product)
 static void put_cluster_queue(const char *name, const char *quota, int used,
                               const char *spec)
 {
-    world_put(
-        world, &kube_cluster_queue,
-        world_json("{'metadata': {'name': '%s'}, 'spec': {%s 'resourceGroups': "
-                   "[{'coveredResources': ['cpu', '" GPU "'], 'flavors': [{'name': "
-                   "'f', 'resources': [{'name': 'cpu', 'nominalQuota': '9'}, "
-                   "{'name': '" GPU "', %s}]}]}]}, 'status': "
-                   "{'flavorsReservation': [{'name': 'f', 'resources': [{'name': '" GPU
-                   "', 'total': '%d'}]}]}}",
-                   name, spec, quota, used));
+    world_put(world, &kube_cluster_queue,
+              quoted("{'metadata': {'name': '%s'}, 'spec': {%s 'resourceGroups': "
+                     "[{'coveredResources': ['cpu', '" GPU "'], 'flavors': [{'name': "
+                     "'f', 'resources': [{'name': 'cpu', 'nominalQuota': '9'}, "
+                     "{'name': '" GPU "', %s}]}]}]}, 'status': "
+                     "{'flavorsReservation': [{'name': 'f', 'resources': [{'name': '" GPU
+                     "', 'total': '%d'}]}]}}",
+                     name, spec, quota, used));
 }
 
 static void put_local_queue(const char *spec)
 {
     world_put(world, &kube_local_queue,
-              world_json("{'metadata': {'name': 'lq', 'namespace': 'ns'}, 'spec': "
-                         "{'clusterQueue': 'cq' %s}}",
-                         spec));
+              quoted("{'metadata': {'name': 'lq', 'namespace': 'ns'}, 'spec': "
+                     "{'clusterQueue': 'cq' %s}}",
+                     spec));
 }
 
 static struct kueue_quota read_quota(enum kueue_presence presence)
 {
     struct kueue_quota quota;
-    kueue_read_quota(arena, world->store, presence, world_get_job(world), NULL, 0,
+    kueue_read_quota(world->arena, world->store, presence, world_get_job(world), NULL, 0,
                      &quota);
     return quota;
 }
@@ -99,7 +94,7 @@ END_TEST
 
 START_TEST(label_of_the_job_goes_before_that_of_its_pods)
 {
-    json_auto_t *job = world_json(
+    json_auto_t *job = quoted(
         "{'metadata': {'labels': {'%s': 'own'}}, 'spec': {'podTemplate': {'metadata': "
         "{'labels': {'%s': 'template'}}}}}",
         KUEUE_LABEL_QUEUE, KUEUE_LABEL_QUEUE);
@@ -150,11 +145,10 @@ END_TEST
 
 static json_t *workload(const char *conditions, int gpus)
 {
-    return world_json(
-        "{'metadata': {'name': 'job-1', 'namespace': 'ns'}, 'status': "
-        "{'conditions': [%s], 'admission': {'podSetAssignments': [{'flavors': "
-        "{'" GPU "': 'f'}, 'resourceUsage': {'" GPU "': '%d'}}]}}}",
-        conditions, gpus);
+    return quoted("{'metadata': {'name': 'job-1', 'namespace': 'ns'}, 'status': "
+                  "{'conditions': [%s], 'admission': {'podSetAssignments': [{'flavors': "
+                  "{'" GPU "': 'f'}, 'resourceUsage': {'" GPU "': '%d'}}]}}}",
+                  conditions, gpus);
 }
 
 #define RESERVED "{'type': 'QuotaReserved', 'status': 'True'}"
@@ -171,8 +165,8 @@ START_TEST(own_workload_counts_as_available_until_it_is_evicted)
         json_auto_t *own = workload(conditions[i], 4);
         const json_t *list[] = { own };
         struct kueue_quota quota;
-        kueue_read_quota(arena, world->store, KUEUE_PRESENT, world_get_job(world), list,
-                         1, &quota);
+        kueue_read_quota(world->arena, world->store, KUEUE_PRESENT, world_get_job(world),
+                         list, 1, &quota);
         ck_assert_int_eq(quota.flavors[1].available, expected[i]);
     }
 }
@@ -213,7 +207,7 @@ START_TEST(kept_nodes_come_first_then_those_with_most_gpus)
     world_node(world, "e", "NVIDIA-V100", 8); /* no flavor covers it */
     struct het_rank_node kept[] = { { .node_name = "c", .gpu_count = 2 } };
     struct kueue_quota quota = read_quota(KUEUE_PRESENT);
-    kueue_limit_nodes(arena, world->store, &quota, kept, 1, nodes, 5);
+    kueue_limit_nodes(world->arena, world->store, &quota, kept, 1, nodes, 5);
     /* c has its 2 first, b with its 8 next, then c gets the last of 11 */
     static const int64_t expected[] = { 0, 8, 3, 0, 0 };
     for (size_t i = 0; i < 5; i++)
@@ -234,7 +228,7 @@ START_TEST(quota_of_a_node_is_that_of_the_resource_its_gpus_are_asked_for_by)
     struct kueue_quota quota = { .queue = "lq", .flavors = flavors, .flavor_count = 2 };
     struct capacity_node nodes[] = { node("a", 8), node("b", 8) };
     nodes[1].resource = "amd.com/gpu";
-    kueue_limit_nodes(arena, world->store, &quota, NULL, 0, nodes, 2);
+    kueue_limit_nodes(world->arena, world->store, &quota, NULL, 0, nodes, 2);
     ck_assert_int_eq(nodes[0].free, 5);
     ck_assert_int_eq(nodes[1].free, 3);
 }
@@ -265,7 +259,7 @@ START_TEST(limited_nodes_never_have_more_than_the_quota)
         }
         struct het_rank_node kept[] = { { .node_name = "b",
                                           .gpu_count = (uint32_t)(rand_r(&seed) % 9) } };
-        kueue_limit_nodes(arena, world->store, &quota, kept, 1, nodes, 6);
+        kueue_limit_nodes(world->arena, world->store, &quota, kept, 1, nodes, 6);
         for (size_t i = 0; i < 6; i++) {
             ck_assert_int_le(nodes[i].free, before[i]);
             given += nodes[i].free;
@@ -283,9 +277,9 @@ static json_t *decorated(const struct kueue_quota *quota, const char *product,
                          const char *type, int64_t gpus)
 {
     json_auto_t *job =
-        world_json("{'metadata': {'labels': {'%s': 'high'}}}", KUEUE_LABEL_PRIORITY);
+        quoted("{'metadata': {'labels': {'%s': 'high'}}}", KUEUE_LABEL_PRIORITY);
     json_auto_t *object =
-        world_json("{'metadata': {'labels': {'" PRODUCT "': '%s'}}}", product);
+        quoted("{'metadata': {'labels': {'" PRODUCT "': '%s'}}}", product);
     json_t *pod = json_object();
     kueue_decorate_pod(quota, job, object, "job-3", 5, type, gpus, pod);
     return pod;
@@ -356,9 +350,9 @@ START_TEST(gates_of_kueue_alone_say_whether_a_pod_is_admitted)
           KUEUE_ADMITTED },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        json_auto_t *pod = world_json(
-            "{'metadata': {'labels': {%s}}, 'spec': {'schedulingGates': [%s]}}",
-            rows[i].labels, rows[i].gates);
+        json_auto_t *pod =
+            quoted("{'metadata': {'labels': {%s}}, 'spec': {'schedulingGates': [%s]}}",
+                   rows[i].labels, rows[i].gates);
         ck_assert_int_eq(kueue_pod_admission(pod), rows[i].expected);
     }
 }
@@ -378,8 +372,8 @@ START_TEST(pod_is_stuck_when_only_a_finalizer_holds_it)
         { "'deletionTimestamp': 'x', 'deletionGracePeriodSeconds': 0", "Failed", false },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        json_auto_t *pod = world_json("{'metadata': {%s}, 'status': {'phase': '%s'}}",
-                                      rows[i].metadata, rows[i].phase);
+        json_auto_t *pod = quoted("{'metadata': {%s}, 'status': {'phase': '%s'}}",
+                                  rows[i].metadata, rows[i].phase);
         ck_assert_int_eq(kueue_pod_is_stuck(pod), rows[i].expected);
     }
 }

@@ -7,49 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define A100 "A100-SXM4-40GB"
-
 static struct world *world;
-static struct het_arena *arena;
 
 static void setup(void)
 {
-    world = world_new();
-    arena = het_arena_new();
-    world_node(world, "a", "NVIDIA-" A100, 4);
-    world_node(world, "b", "NVIDIA-" A100, 4);
-    world_node(world, "c", "NVIDIA-" A100, 2);
+    world = world_of("a:4 b:4 c:2");
 }
 
 static void teardown(void)
 {
-    het_arena_free(arena);
     world_free(world);
-}
-
-static void answer(const char *nodes)
-{
-    auto_free char *plan = world_plan(nodes, A100, 2.0);
-    world_answer(world, plan);
-}
-
-/* A job that runs on a:4 and b:4. */
-static void run_job(const char *spec)
-{
-    world_job(world, spec);
-    world_settle(world);
-    answer("a:4 b:4");
-    world_settle(world);
-    world_run_pods(world);
-    world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
-    ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
-}
-
-static void pass_s(int64_t seconds)
-{
-    world->now_ms += 1000 * seconds;
-    world_settle(world);
 }
 
 /* As kubectl edit does; `spec` is merged over the spec. */
@@ -57,7 +24,7 @@ static void change_spec(const char *spec)
 {
     json_t *job = json_deep_copy(world_get_job(world));
     json_t *metadata = json_object_get(job, "metadata");
-    json_auto_t *changes = world_json("%s", spec);
+    json_auto_t *changes = quoted("%s", spec);
     json_object_update_recursive(json_object_get(job, "spec"), changes);
     json_object_set_new(
         metadata, "generation",
@@ -65,30 +32,20 @@ static void change_spec(const char *spec)
     world_put(world, &kube_job, job);
 }
 
-static json_t *status_at(const char *key)
-{
-    return json_object_get(json_object_get(world_get_job(world), "status"), key);
-}
-
 static int64_t status_number(const char *key)
 {
-    return json_integer_value(status_at(key));
+    return json_integer_value(world_status(world, key));
 }
 
 static const char *status_word(const char *key)
 {
-    const char *text = json_string_value(status_at(key));
+    const char *text = json_string_value(world_status(world, key));
     return text ? text : "";
 }
 
 static const char *trigger(void)
 {
-    return json_string_value(json_object_get(status_at("plan"), "trigger"));
-}
-
-static int64_t generation(void)
-{
-    return json_integer_value(json_object_get(status_at("plan"), "generation"));
+    return json_string_value(json_object_get(world_status(world, "plan"), "trigger"));
 }
 
 static const char *condition(const char *type)
@@ -96,18 +53,11 @@ static const char *condition(const char *type)
     return object_condition(world_get_job(world), type);
 }
 
-static const char *on_plan(int number, const char *annotation)
-{
-    auto_free char *name = xasprintf("job-plan-%d", number);
-    return kube_annotation(store_find(world->store, &kube_config_map, "ns", name),
-                           annotation);
-}
-
 static int64_t free_on(const char *node)
 {
     const struct job_spec any = { 0 };
     struct capacity_node *nodes;
-    size_t count = capacity_view(world->capacity, arena, "ns/other", &any, &nodes);
+    size_t count = capacity_view(world->capacity, world->arena, "ns/other", &any, &nodes);
     for (size_t i = 0; i < count; i++)
         if (!strcmp(nodes[i].name, node))
             return nodes[i].free;
@@ -129,23 +79,33 @@ static void fail_pod(const char *name, int exit_code, int ended_s, const char *m
                         "state"),
         "terminated");
     json_object_set_new(terminated, "finishedAt", json_string(time));
-    json_auto_t *changes = world_json("%s", metadata);
+    json_auto_t *changes = quoted("%s", metadata);
     json_object_update(json_object_get(pod, "metadata"), changes);
-    json_auto_t *more = world_json("%s", conditions);
+    json_auto_t *more = quoted("%s", conditions);
     json_array_extend(json_object_get(status, "conditions"), more);
     world_put(world, &kube_pod, pod);
+}
+
+/* Restart number `restart` comes when its back-off is over, and not earlier. */
+static void check_restart_after(int64_t backoff_s, int64_t restart)
+{
+    world_pass_s(world, backoff_s - 1);
+    ck_assert_int_eq(world_generation(world), restart);
+    world_pass_s(world, 1);
+    ck_assert_int_eq(world_generation(world), restart + 1);
+    ck_assert_int_eq(status_number("restarts"), restart);
 }
 
 /* ---- suspend, resume ---- */
 
 START_TEST(suspended_job_gives_its_gpus_back_and_keeps_its_plan)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     ck_assert_str_eq(condition("Suspended"), ""); /* nobody spoke of it */
     ck_assert_int_eq(free_on("a"), 0);
     change_spec("{'suspend': true}");
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
     ck_assert_str_eq(world_reason(world, "Suspended"), "JobSuspended");
     ck_assert_str_eq(condition("Suspended"), "True");
     ck_assert_str_eq(condition("Running"), "False");
@@ -154,10 +114,10 @@ START_TEST(suspended_job_gives_its_gpus_back_and_keeps_its_plan)
     ck_assert_str_eq(status_word("startTime"), "");
     ck_assert_str_eq(world->last_event, "JobSuspended");
     ck_assert_int_eq(free_on("a"), 4);
-    ck_assert_str_eq(on_plan(1, ANNOTATION_RETIRED), "JobSuspended");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_RETIRED), "JobSuspended");
     /* Whatever happens around it, it sleeps. */
     world_node(world, "d", "NVIDIA-" A100, 8);
-    pass_s(3600);
+    world_pass_s(world, 3600);
     ck_assert_int_eq(world->plans_asked, 1);
     ck_assert_uint_eq(world_step(world), 0);
 }
@@ -165,18 +125,18 @@ END_TEST
 
 START_TEST(resumed_job_is_planned_anew)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     change_spec("{'suspend': true}");
     world_settle(world);
     world_node(world, "d", "NVIDIA-" A100, 8);
     change_spec("{'suspend': false}");
     world_settle(world);
     ck_assert_int_eq(world->plans_asked, 2);
-    answer("d:8");
+    world_answer_nodes(world, "d:8", 2.0);
     world_settle(world);
     world_run_pods(world);
-    pass_s(1);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@d");
+    world_pass_s(world, 1);
+    ck_assert_str_eq(world_pods(world), "job-2-0@d");
     ck_assert_str_eq(trigger(), "Resumed");
     ck_assert_str_eq(world_reason(world, "Suspended"), "JobResumed");
     ck_assert_str_eq(condition("Suspended"), "False");
@@ -188,7 +148,7 @@ END_TEST
 
 START_TEST(pods_that_end_because_of_a_pause_do_not_count_as_failed)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     change_spec("{'suspend': true}");
     fail_pod("job-1-0", 143, 0,
              "{'deletionTimestamp': '2026-01-01T00:17:10Z', "
@@ -198,7 +158,7 @@ START_TEST(pods_that_end_because_of_a_pause_do_not_count_as_failed)
     change_spec("{'suspend': false}");
     world_settle(world);
     ck_assert_int_eq(status_number("restarts"), 0);
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
 }
 END_TEST
 
@@ -212,7 +172,7 @@ START_TEST(job_created_suspended_is_not_planned_until_it_is_resumed)
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "JobSuspended");
     change_spec("{'suspend': false}");
     world_settle(world);
-    answer("a:4 b:4");
+    world_answer_nodes(world, "a:4 b:4", 2.0);
     world_settle(world);
     ck_assert_str_eq(trigger(), "JobCreated");
 }
@@ -227,8 +187,8 @@ START_TEST(suspended_job_holds_nobody_up)
                                         .capacity = world->capacity,
                                         .now_ms = world->now_ms };
     struct snapshot snapshot;
-    ck_assert(snapshot_take(arena, &sources, "ns", "job", NULL, &snapshot));
-    reconcile(arena, &snapshot, &decision);
+    ck_assert(snapshot_take(world->arena, &sources, "ns", "job", NULL, &snapshot));
+    reconcile(world->arena, &snapshot, &decision);
     ck_assert(!decision.is_unanswered);
     decision_fini(&decision);
 }
@@ -236,12 +196,12 @@ END_TEST
 
 START_TEST(job_with_a_spec_that_is_refused_can_still_be_stopped)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     change_spec("{'runtime': {'masterPort': 80}, 'suspend': true}");
     world_settle(world);
     ck_assert_str_eq(condition("Accepted"), "False");
     ck_assert_str_eq(condition("Suspended"), "True");
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
 }
 END_TEST
 
@@ -249,64 +209,52 @@ END_TEST
 
 START_TEST(failure_is_answered_after_the_back_off_that_doubles)
 {
-    run_job("{'failurePolicy': {'backoffSeconds': 10}}");
+    world_run_job(world, "{'failurePolicy': {'backoffSeconds': 10}}");
     fail_pod("job-1-1", 3, 0, "{}", "[]");
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Running"), "RestartBackOff");
-    pass_s(9);
-    ck_assert_int_eq(generation(), 1);
-    pass_s(1);
-    ck_assert_int_eq(generation(), 2);
-    ck_assert_int_eq(status_number("restarts"), 1);
+    check_restart_after(10, 1);
     ck_assert_str_ne(status_word("lastRestartTime"), "");
     world_run_pods(world);
     world_settle(world);
     fail_pod("job-2-0", 3, 0, "{}", "[]");
-    pass_s(19);
-    ck_assert_int_eq(generation(), 2);
-    pass_s(1);
-    ck_assert_int_eq(generation(), 3);
-    ck_assert_int_eq(status_number("restarts"), 2);
+    check_restart_after(20, 2);
 }
 END_TEST
 
 START_TEST(failed_pod_that_somebody_tidies_away_still_counts)
 {
-    run_job("{'failurePolicy': {'backoffSeconds': 10}}");
+    world_run_job(world, "{'failurePolicy': {'backoffSeconds': 10}}");
     fail_pod("job-1-1", 3, 0, "{}", "[]");
     world_settle(world);
     world_remove(world, &kube_pod, "ns", "job-1-1");
-    pass_s(9);
-    ck_assert_int_eq(generation(), 1);
-    pass_s(1);
-    ck_assert_int_eq(generation(), 2);
-    ck_assert_int_eq(status_number("restarts"), 1);
+    check_restart_after(10, 1);
 }
 END_TEST
 
 START_TEST(exit_code_that_nothing_mends_ends_the_job_at_once)
 {
-    run_job("{'failurePolicy': {'nonRetryableExitCodes': [2, 78]}}");
+    world_run_job(world, "{'failurePolicy': {'nonRetryableExitCodes': [2, 78]}}");
     fail_pod("job-1-0", 1, 1, "{}", "[]"); /* dies of its peer's death */
     fail_pod("job-1-1", 78, 1, "{}", "[]");
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Failed"), "NonRetryableExitCode");
     ck_assert_str_eq(condition("Failed"), "True");
-    ck_assert_int_eq(generation(), 1);
+    ck_assert_int_eq(world_generation(world), 1);
     ck_assert_int_eq(free_on("a"), 4);
 }
 END_TEST
 
 START_TEST(exit_code_of_a_pod_that_was_told_to_end_ends_no_job)
 {
-    run_job("{'failurePolicy': {'nonRetryableExitCodes': [143]}}");
+    world_run_job(world, "{'failurePolicy': {'nonRetryableExitCodes': [143]}}");
     fail_pod("job-1-0", 143, 0,
              "{'deletionTimestamp': '2026-01-01T00:17:10Z', "
              "'deletionGracePeriodSeconds': 30}",
              "[]");
-    pass_s(10);
+    world_pass_s(world, 10);
     ck_assert_str_eq(condition("Failed"), "False");
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
     ck_assert_int_eq(status_number("restarts"), 0);
 }
 END_TEST
@@ -314,21 +262,21 @@ END_TEST
 /* The node drain of rank 1 takes rank 0 down with it, by an error of its own. */
 START_TEST(rank_that_fails_after_its_peer_was_evicted_does_not_count)
 {
-    run_job("{'failurePolicy': {'maxRestarts': 0}}");
+    world_run_job(world, "{'failurePolicy': {'maxRestarts': 0}}");
     fail_pod("job-1-1", 137, 0, "{}",
              "[{'type': 'DisruptionTarget', 'status': 'True', 'reason': "
              "'EvictionByEvictionAPI', 'lastTransitionTime': '2026-01-01T00:16:38Z'}]");
     fail_pod("job-1-0", 1, 1, "{}", "[]"); /* at 00:16:39 */
-    pass_s(10);
+    world_pass_s(world, 10);
     ck_assert_str_eq(condition("Failed"), "False");
     ck_assert_int_eq(status_number("restarts"), 0);
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
 }
 END_TEST
 
 START_TEST(rank_that_failed_before_anybody_was_evicted_counts)
 {
-    run_job("{'failurePolicy': {'maxRestarts': 0}}");
+    world_run_job(world, "{'failurePolicy': {'maxRestarts': 0}}");
     fail_pod("job-1-0", 1, 5, "{}", "[]"); /* at 00:16:35 */
     fail_pod("job-1-1", 137, 0, "{}",
              "[{'type': 'DisruptionTarget', 'status': 'True', 'reason': "
@@ -340,14 +288,14 @@ END_TEST
 
 START_TEST(rank_that_fails_while_a_node_is_silent_does_not_count)
 {
-    run_job("{'failurePolicy': {'maxRestarts': 0}}");
+    world_run_job(world, "{'failurePolicy': {'maxRestarts': 0}}");
     world_node_ready(world, "b", false);
     fail_pod("job-1-0", 1, 0, "{}", "[]");
-    pass_s(10);
+    world_pass_s(world, 10);
     ck_assert_str_eq(condition("Failed"), "False");
-    answer("a:4 c:2");
+    world_answer_nodes(world, "a:4 c:2", 2.0);
     world_settle(world);
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
     ck_assert_int_eq(status_number("restarts"), 0);
 }
 END_TEST
@@ -356,15 +304,15 @@ END_TEST
  * end meanwhile, with whatever code, were told to. */
 START_TEST(disrupted_generation_starts_again_uncounted)
 {
-    run_job("{'failurePolicy': {'maxRestarts': 0, 'backoffSeconds': 100}}");
+    world_run_job(world, "{'failurePolicy': {'maxRestarts': 0, 'backoffSeconds': 100}}");
     fail_pod("job-1-1", 137, 0, "{}", "[{'type': 'DisruptionTarget', 'status': 'True'}]");
     world_settle(world);
-    ck_assert_str_eq(on_plan(1, ANNOTATION_RETIRED), "PodDisrupted");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_RETIRED), "PodDisrupted");
     world_remove(world, &kube_pod, "ns", "job-1-1");
-    pass_s(99);
-    ck_assert_int_eq(generation(), 1);
-    pass_s(1);
-    ck_assert_int_eq(generation(), 2);
+    world_pass_s(world, 99);
+    ck_assert_int_eq(world_generation(world), 1);
+    world_pass_s(world, 1);
+    ck_assert_int_eq(world_generation(world), 2);
     ck_assert_int_eq(status_number("restarts"), 0);
     ck_assert_str_eq(condition("Failed"), "False");
 }
@@ -372,23 +320,23 @@ END_TEST
 
 START_TEST(restarts_are_forgotten_after_healthy_time)
 {
-    run_job("{'failurePolicy': {'maxRestarts': 1, 'backoffSeconds': 10, "
-            "'resetAfterSeconds': 600}}");
+    world_run_job(world, "{'failurePolicy': {'maxRestarts': 1, 'backoffSeconds': 10, "
+                         "'resetAfterSeconds': 600}}");
     fail_pod("job-1-0", 3, 0, "{}", "[]");
-    pass_s(10);
+    world_pass_s(world, 10);
     world_run_pods(world);
     world_settle(world);
     ck_assert_int_eq(status_number("restarts"), 1);
-    pass_s(600);
+    world_pass_s(world, 600);
     fail_pod("job-2-0", 3, 0, "{}", "[]");
     world_settle(world);
-    ck_assert_str_eq(on_plan(2, ANNOTATION_RESTARTS), "0");
-    pass_s(10); /* the first back-off again, not the second */
+    ck_assert_str_eq(world_plan_annotation(world, 2, ANNOTATION_RESTARTS), "0");
+    world_pass_s(world, 10); /* the first back-off again, not the second */
     ck_assert_str_eq(condition("Failed"), "False");
-    ck_assert_int_eq(generation(), 3);
+    ck_assert_int_eq(world_generation(world), 3);
     ck_assert_int_eq(status_number("restarts"), 1);
     world_run_pods(world);
-    pass_s(599);
+    world_pass_s(world, 599);
     fail_pod("job-3-0", 3, 0, "{}", "[]");
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Failed"), "RestartLimitReached");
@@ -399,7 +347,7 @@ END_TEST
 
 START_TEST(another_rank_than_zero_decides_nothing)
 {
-    run_job("{'successPolicy': 'RankZero'}");
+    world_run_job(world, "{'successPolicy': 'RankZero'}");
     world_pod_phase(world, "job-1-1", "Succeeded", 0);
     world_settle(world);
     ck_assert_str_eq(condition("Complete"), "False");
@@ -409,34 +357,34 @@ END_TEST
 
 START_TEST(others_are_stopped_when_rank_zero_has_succeeded)
 {
-    run_job("{'successPolicy': 'RankZero'}");
+    world_run_job(world, "{'successPolicy': 'RankZero'}");
     world_pod_phase(world, "job-1-0", "Succeeded", 0);
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Complete"), "RankZeroSucceeded");
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a");
+    ck_assert_str_eq(world_pods(world), "job-1-0@a");
     ck_assert_int_eq(free_on("b"), 4);
 }
 END_TEST
 
 START_TEST(pod_that_succeeded_and_went_with_its_node_is_not_lost)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     world_pod_phase(world, "job-1-1", "Succeeded", 0);
     world_settle(world);
-    const json_t *pods = status_at("pods");
+    const json_t *pods = world_status(world, "pods");
     ck_assert_str_eq(json_string_value(json_object_get(pods, "succeededIndexes")), "1");
     world_remove(world, &kube_pod, "ns", "job-1-1");
     world_remove(world, &kube_node, "", "b");
-    pass_s(60);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a");
+    world_pass_s(world, 60);
+    ck_assert_str_eq(world_pods(world), "job-1-0@a");
     ck_assert_str_eq(condition("Running"), "True");
-    ck_assert_int_eq(json_integer_value(json_object_get(status_at("pods"), "succeeded")),
-                     1);
-    ck_assert_int_eq(generation(), 1);
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(world_status(world, "pods"), "succeeded")), 1);
+    ck_assert_int_eq(world_generation(world), 1);
     world_pod_phase(world, "job-1-0", "Succeeded", 0);
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Complete"), "AllPodsSucceeded");
-    pods = status_at("pods");
+    pods = world_status(world, "pods");
     ck_assert_str_eq(json_string_value(json_object_get(pods, "succeededIndexes")), "0-1");
 }
 END_TEST
@@ -445,17 +393,17 @@ START_TEST(deadline_counts_from_the_start_and_ends_the_job)
 {
     world_job(world, "{'activeDeadlineSeconds': 100}");
     world_settle(world);
-    pass_s(500); /* no plan yet: waiting does not count */
+    world_pass_s(world, 500); /* no plan yet: waiting does not count */
     ck_assert_str_eq(condition("Failed"), "False");
-    answer("a:4 b:4");
+    world_answer_nodes(world, "a:4 b:4", 2.0);
     world_settle(world);
     world_run_pods(world);
     world_settle(world);
-    pass_s(99);
+    world_pass_s(world, 99);
     ck_assert_str_eq(condition("Failed"), "False");
-    pass_s(1);
+    world_pass_s(world, 1);
     ck_assert_str_eq(world_reason(world, "Failed"), "DeadlineExceeded");
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
     ck_assert_int_eq(free_on("a"), 4);
     ck_assert_str_ne(status_word("completionTime"), "");
 }
@@ -463,18 +411,18 @@ END_TEST
 
 START_TEST(deadline_starts_anew_after_a_pause)
 {
-    run_job("{'activeDeadlineSeconds': 100}");
-    pass_s(90);
+    world_run_job(world, "{'activeDeadlineSeconds': 100}");
+    world_pass_s(world, 90);
     change_spec("{'suspend': true}");
-    pass_s(90);
+    world_pass_s(world, 90);
     ck_assert_str_eq(condition("Failed"), "False");
     change_spec("{'suspend': false}");
     world_settle(world);
     world_run_pods(world);
     world_settle(world);
-    pass_s(99);
+    world_pass_s(world, 99);
     ck_assert_str_eq(condition("Failed"), "False");
-    pass_s(1);
+    world_pass_s(world, 1);
     ck_assert_str_eq(world_reason(world, "Failed"), "DeadlineExceeded");
 }
 END_TEST
@@ -488,15 +436,16 @@ static int64_t next_look_ms(void)
                                         .wall_ms = 1767225600000 + world->now_ms };
     struct snapshot snapshot;
     struct decision decision;
-    ck_assert(snapshot_take(arena, &sources, "ns", "job", &world->memory, &snapshot));
-    reconcile(arena, &snapshot, &decision);
+    ck_assert(
+        snapshot_take(world->arena, &sources, "ns", "job", &world->memory, &snapshot));
+    reconcile(world->arena, &snapshot, &decision);
     decision_fini(&decision);
     return decision.requeue_ms;
 }
 
 START_TEST(finished_job_goes_when_its_time_to_live_is_over)
 {
-    run_job("{'ttlSecondsAfterFinished': 60}");
+    world_run_job(world, "{'ttlSecondsAfterFinished': 60}");
     world_pod_phase(world, "job-1-0", "Succeeded", 0);
     world_pod_phase(world, "job-1-1", "Succeeded", 0);
     world_settle(world);
@@ -512,12 +461,12 @@ END_TEST
 
 START_TEST(finished_job_without_a_time_to_live_is_kept)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     world_pod_phase(world, "job-1-0", "Succeeded", 0);
     world_pod_phase(world, "job-1-1", "Succeeded", 0);
     world_settle(world);
     ck_assert_int_eq(next_look_ms(), INT64_MAX);
-    pass_s(86400);
+    world_pass_s(world, 86400);
     ck_assert_ptr_nonnull(world_get_job(world));
 }
 END_TEST
@@ -530,8 +479,8 @@ START_TEST(job_of_another_manager_is_not_touched)
     json_t *job = json_deep_copy(world_get_job(world));
     json_object_set_new(
         job, "status",
-        world_json("{'completionTime': '2026-01-01T00:00:00Z', 'conditions': [{'type': "
-                   "'Complete', 'status': 'True'}]}"));
+        quoted("{'completionTime': '2026-01-01T00:00:00Z', 'conditions': [{'type': "
+               "'Complete', 'status': 'True'}]}"));
     world_put(world, &kube_job, job);
     ck_assert_uint_eq(world_step(world), 0);
 }
@@ -539,7 +488,7 @@ END_TEST
 
 START_TEST(nothing_is_made_again_for_a_job_that_is_being_deleted)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     json_t *job = json_deep_copy(world_get_job(world));
     json_object_set_new(json_object_get(job, "metadata"), "deletionTimestamp",
                         json_string("2026-01-01T00:20:00Z"));
@@ -573,17 +522,18 @@ static const struct {
 
 START_TEST(change_of_the_pods_starts_the_same_plan_with_new_ones)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     change_spec(changes[_i].spec);
     world_settle(world);
     world_run_pods(world);
     world_settle(world);
-    ck_assert_int_eq(generation(), changes[_i].changes_pods ? 2 : 1);
+    ck_assert_int_eq(world_generation(world), changes[_i].changes_pods ? 2 : 1);
     if (!changes[_i].changes_pods)
         return;
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@b");
+    ck_assert_str_eq(world_pods(world), "job-2-0@a job-2-1@b");
     ck_assert_str_eq(trigger(), "PodsChanged");
-    ck_assert_str_eq(on_plan(1, ANNOTATION_PLAN_HASH), on_plan(2, ANNOTATION_PLAN_HASH));
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_PLAN_HASH),
+                     world_plan_annotation(world, 2, ANNOTATION_PLAN_HASH));
     ck_assert_int_eq(world->plans_asked, 1);
     ck_assert_int_eq(status_number("restarts"), 0);
 }
@@ -591,26 +541,26 @@ END_TEST
 
 START_TEST(changed_pods_wait_while_their_nodes_are_in_doubt)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     world_node_ready(world, "b", false);
     change_spec("{'runtime': {'masterPort': 29501}}");
     world_settle(world);
-    ck_assert_int_eq(generation(), 1);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_int_eq(world_generation(world), 1);
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
     world_node_ready(world, "b", true);
     world_settle(world);
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
 }
 END_TEST
 
 START_TEST(scaled_job_takes_no_more_than_it_may_and_says_so)
 {
-    run_job("{'resources': {'maxGPUs': 8}}");
+    world_run_job(world, "{'resources': {'maxGPUs': 8}}");
     ck_assert_str_eq(status_word("selector"), "heterotrain.io/job-name=job");
     change_spec("{'resources': {'maxGPUs': 4}}");
     world_settle(world);
-    pass_s(5);
-    answer("a:4");
+    world_pass_s(world, 5);
+    world_answer_nodes(world, "a:4", 2.0);
     world_settle(world);
     world_run_pods(world);
     world_settle(world);

@@ -74,14 +74,14 @@ static const struct {
 
 static json_t *make_node(void)
 {
-    return world_json("{'metadata': {'name': 'a', 'labels': {'pool': 'train', 'gpus': "
-                      "'8', 'empty': ''}}}");
+    return quoted("{'metadata': {'name': 'a', 'labels': {'pool': 'train', 'gpus': "
+                  "'8', 'empty': ''}}}");
 }
 
 START_TEST(terms_match_as_the_scheduler_matches_them)
 {
     json_auto_t *node = make_node();
-    json_auto_t *selector = world_json("{'nodeSelectorTerms': %s}", cases[_i].terms);
+    json_auto_t *selector = quoted("{'nodeSelectorTerms': %s}", cases[_i].terms);
     ck_assert_msg(node_selector_matches(selector, node) == cases[_i].matches, "%s",
                   cases[_i].terms);
 }
@@ -100,9 +100,9 @@ END_TEST
 START_TEST(labels_must_all_be_there)
 {
     json_auto_t *node = make_node();
-    json_auto_t *both = world_json("{'pool': 'train', 'gpus': '8'}");
-    json_auto_t *other = world_json("{'pool': 'train', 'gpus': '4'}");
-    json_auto_t *absent = world_json("{'none': ''}");
+    json_auto_t *both = quoted("{'pool': 'train', 'gpus': '8'}");
+    json_auto_t *other = quoted("{'pool': 'train', 'gpus': '4'}");
+    json_auto_t *absent = quoted("{'none': ''}");
     ck_assert(node_selector_matches_labels(both, node));
     ck_assert(!node_selector_matches_labels(other, node));
     ck_assert(!node_selector_matches_labels(absent, node));
@@ -141,7 +141,7 @@ static const struct {
 
 START_TEST(what_the_server_would_refuse_is_refused_by_path)
 {
-    json_auto_t *selector = world_json("{'x': %s}", refused[_i].selector);
+    json_auto_t *selector = quoted("{'x': %s}", refused[_i].selector);
     struct het_error err;
     ck_assert_int_eq(node_selector_check(json_object_get(selector, "x"), "sel", &err),
                      -1);
@@ -151,7 +151,7 @@ END_TEST
 
 START_TEST(good_selectors_pass_the_check)
 {
-    json_auto_t *selector = world_json(
+    json_auto_t *selector = quoted(
         "{'nodeSelectorTerms': [{'matchExpressions': [{'key': 'x', 'operator': 'Lt', "
         "'values': ['-3']}, {'key': 'y', 'operator': 'DoesNotExist'}]}, {'matchFields': "
         "[{'key': 'metadata.name', 'operator': 'NotIn', 'values': ['a']}]}]}");
@@ -165,12 +165,12 @@ END_TEST
 START_TEST(joined_selector_is_both_and_the_name)
 {
     json_auto_t *a =
-        world_json("{'nodeSelectorTerms': [{'matchExpressions': [{'key': 'pool', "
-                   "'operator': 'In', 'values': ['train']}]}, {}, {'matchExpressions': "
-                   "[{'key': 'none', 'operator': 'Exists'}]}]}");
-    json_auto_t *b = world_json("{'nodeSelectorTerms': [{'matchExpressions': [{'key': "
-                                "'gpus', 'operator': 'Gt', 'values': ['4']}]}]}");
-    json_auto_t *labels = world_json("{'empty': ''}");
+        quoted("{'nodeSelectorTerms': [{'matchExpressions': [{'key': 'pool', "
+               "'operator': 'In', 'values': ['train']}]}, {}, {'matchExpressions': "
+               "[{'key': 'none', 'operator': 'Exists'}]}]}");
+    json_auto_t *b = quoted("{'nodeSelectorTerms': [{'matchExpressions': [{'key': "
+                            "'gpus', 'operator': 'Gt', 'values': ['4']}]}]}");
+    json_auto_t *labels = quoted("{'empty': ''}");
     json_auto_t *node = make_node();
     json_auto_t *joined = node_selector_join(a, b, labels, "a");
     /* 3 terms x 1 term, less the one that admits nothing */
@@ -183,7 +183,7 @@ START_TEST(joined_selector_is_both_and_the_name)
                         "gpus", json_string("4"));
     ck_assert(!node_selector_matches(joined, node));
 
-    json_auto_t *none = world_json("{'nodeSelectorTerms': []}");
+    json_auto_t *none = quoted("{'nodeSelectorTerms': []}");
     json_auto_t *never = node_selector_join(none, b, NULL, "a");
     ck_assert_uint_eq(json_array_size(json_object_get(never, "nodeSelectorTerms")), 1);
     ck_assert(!node_selector_matches(never, node));

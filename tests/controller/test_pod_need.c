@@ -37,13 +37,13 @@ static const struct pod_need *need_of(const char *resource)
 
 START_TEST(containers_sidecars_and_gpus_add_up_and_init_containers_peak)
 {
-    json_auto_t *template = world_json(
+    json_auto_t *template = quoted(
         "{'spec': {'overhead': {'memory': '1Gi'}, 'containers': [{'resources': "
         "{'requests': {'cpu': '2', 'memory': '4Gi'}}}, {'resources': {'limits': {'cpu': "
         "'500m', 'nvidia.com/gpu': '1'}}}], 'initContainers': [{'restartPolicy': "
         "'Always', 'resources': {'requests': {'cpu': '1'}}}, {'resources': {'requests': "
         "{'cpu': '8', 'memory': '40Gi'}}}]}}");
-    json_auto_t *per_gpu = world_json("{'cpu': '1500m', 'memory': '16Gi', 'x/hca': 1}");
+    json_auto_t *per_gpu = quoted("{'cpu': '1500m', 'memory': '16Gi', 'x/hca': 1}");
     read_needs(template, per_gpu);
     ck_assert_uint_eq(need_count, 4); /* cpu, memory, pods, x/hca; GPUs are no need */
     const struct pod_need *cpu = need_of("cpu");
@@ -62,9 +62,9 @@ END_TEST
 START_TEST(request_of_the_whole_pod_wins)
 {
     json_auto_t *template =
-        world_json("{'spec': {'resources': {'requests': {'cpu': '4'}}, 'containers': "
-                   "[{'resources': {'requests': {'cpu': '2'}}}]}}");
-    json_auto_t *per_gpu = world_json("{'cpu': '1'}");
+        quoted("{'spec': {'resources': {'requests': {'cpu': '4'}}, 'containers': "
+               "[{'resources': {'requests': {'cpu': '2'}}}]}}");
+    json_auto_t *per_gpu = quoted("{'cpu': '1'}");
     read_needs(template, per_gpu);
     ck_assert_int_eq(pod_need_amount(need_of("cpu"), 8), 4000);
 }
@@ -90,9 +90,9 @@ END_TEST
 
 START_TEST(absurd_quantities_saturate)
 {
-    json_auto_t *template = world_json("{'spec': {'containers': [{'resources': "
-                                       "{'requests': {'memory': '9E'}}}]}}");
-    json_auto_t *per_gpu = world_json("{'memory': '9E'}");
+    json_auto_t *template = quoted("{'spec': {'containers': [{'resources': "
+                                   "{'requests': {'memory': '9E'}}}]}}");
+    json_auto_t *per_gpu = quoted("{'memory': '9E'}");
     read_needs(template, per_gpu);
     ck_assert_int_eq(pod_need_amount(need_of("memory"), 1024), INT64_MAX);
     ck_assert_int_eq(pod_need_fit(need_of("memory"), (int64_t)1 << 50, 8), 0);

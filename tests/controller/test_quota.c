@@ -1,39 +1,33 @@
-#include "controller/object.h"
 #include "tests/controller/world.h"
 
 #include <check.h>
 #include <string.h>
 
-#define A100 "A100-SXM4-40GB"
-#define GPU  "nvidia.com/gpu"
+#define GPU "nvidia.com/gpu"
 
 static struct world *world;
-static struct het_arena *arena;
 
 /* The quota of the job's queue: `nominal` GPUs, of which `used` are reserved. */
 static void set_quota(int nominal, int used)
 {
     world_put(world, &kube_cluster_queue,
-              world_json("{'metadata': {'name': 'cq'}, 'spec': {'resourceGroups': "
-                         "[{'coveredResources': ['" GPU "'], 'flavors': [{'name': 'f', "
-                         "'resources': [{'name': '" GPU "', 'nominalQuota': '%d'}]}]}]}, "
-                         "'status': {'flavorsReservation': [{'name': 'f', 'resources': "
-                         "[{'name': '" GPU "', 'total': '%d'}]}]}}",
-                         nominal, used));
+              quoted("{'metadata': {'name': 'cq'}, 'spec': {'resourceGroups': "
+                     "[{'coveredResources': ['" GPU "'], 'flavors': [{'name': 'f', "
+                     "'resources': [{'name': '" GPU "', 'nominalQuota': '%d'}]}]}]}, "
+                     "'status': {'flavorsReservation': [{'name': 'f', 'resources': "
+                     "[{'name': '" GPU "', 'total': '%d'}]}]}}",
+                     nominal, used));
 }
 
 static void setup(void)
 {
-    world = world_new();
+    world = world_of("a:4 b:4");
     world->kueue = KUEUE_PRESENT;
-    arena = het_arena_new();
-    world_node(world, "a", "NVIDIA-" A100, 4);
-    world_node(world, "b", "NVIDIA-" A100, 4);
     world_put(world, &kube_resource_flavor,
-              world_json("{'metadata': {'name': 'f'}, 'spec': {'nodeLabels': {}}}"));
+              quoted("{'metadata': {'name': 'f'}, 'spec': {'nodeLabels': {}}}"));
     world_put(world, &kube_local_queue,
-              world_json("{'metadata': {'name': 'lq', 'namespace': 'ns'}, 'spec': "
-                         "{'clusterQueue': 'cq'}}"));
+              quoted("{'metadata': {'name': 'lq', 'namespace': 'ns'}, 'spec': "
+                     "{'clusterQueue': 'cq'}}"));
     set_quota(8, 0);
     world_job(world, "{'podTemplate': {'metadata': {'labels': "
                      "{'kueue.x-k8s.io/queue-name': 'lq'}}}}");
@@ -41,33 +35,19 @@ static void setup(void)
 
 static void teardown(void)
 {
-    het_arena_free(arena);
     world_free(world);
-}
-
-static void answer(const char *nodes)
-{
-    auto_free char *plan = world_plan(nodes, A100, 2.0);
-    world_answer(world, plan);
-}
-
-static json_t *copy(const struct kube_resource *resource, const char *name)
-{
-    json_t *held = store_find(world->store, resource, "ns", name);
-    ck_assert_msg(held != NULL, "no %s %s", resource->kind, name);
-    return json_deep_copy(held);
 }
 
 /* What Kueue's webhook does to a pod that was created, and what it does when it admits.
  */
 static void manage(const char *name, bool is_admitted)
 {
-    json_t *pod = copy(&kube_pod, name);
+    json_t *pod = world_copy(world, &kube_pod, "ns", name);
     json_object_set_new(json_object_get(json_object_get(pod, "metadata"), "labels"),
                         KUEUE_LABEL_MANAGED, json_string("true"));
     json_object_set_new(
         json_object_get(pod, "spec"), "schedulingGates",
-        world_json(is_admitted ? "[]" : "[{'name': '%s'}]", "kueue.x-k8s.io/admission"));
+        quoted(is_admitted ? "[]" : "[{'name': '%s'}]", "kueue.x-k8s.io/admission"));
     world_put(world, &kube_pod, pod);
 }
 
@@ -76,12 +56,12 @@ static void put_workload(const char *conditions)
 {
     world_put(
         world, &kube_workload,
-        world_json("{'metadata': {'name': 'job-1', 'namespace': 'ns', 'ownerReferences': "
-                   "[{'kind': 'Pod', 'name': 'job-1-0', 'uid': '%s'}]}, 'status': "
-                   "{'conditions': [%s], 'admission': {'podSetAssignments': [{'flavors': "
-                   "{'" GPU "': 'f'}, 'resourceUsage': {'" GPU "': '8'}}]}}}",
-                   kube_uid(store_find(world->store, &kube_pod, "ns", "job-1-0")),
-                   conditions));
+        quoted("{'metadata': {'name': 'job-1', 'namespace': 'ns', 'ownerReferences': "
+               "[{'kind': 'Pod', 'name': 'job-1-0', 'uid': '%s'}]}, 'status': "
+               "{'conditions': [%s], 'admission': {'podSetAssignments': [{'flavors': "
+               "{'" GPU "': 'f'}, 'resourceUsage': {'" GPU "': '8'}}]}}}",
+               kube_uid(store_find(world->store, &kube_pod, "ns", "job-1-0")),
+               conditions));
 }
 
 #define RESERVED "{'type': 'QuotaReserved', 'status': 'True'}"
@@ -93,7 +73,7 @@ static void put_workload(const char *conditions)
 static void create_pods(void)
 {
     world_settle(world);
-    answer("a:4 b:4");
+    world_answer_nodes(world, "a:4 b:4", 2.0);
     world_settle(world);
     manage("job-1-0", false);
     manage("job-1-1", false);
@@ -116,19 +96,13 @@ static void run_job(void)
     ck_assert_str_eq(world_reason(world, "QuotaReserved"), "Admitted");
 }
 
-static const char *message_of(const char *type)
-{
-    return json_string_value(
-        json_object_get(object_find_condition(world_get_job(world), type), "message"));
-}
-
 START_TEST(condition_says_what_the_pods_wait_for)
 {
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "QuotaReserved"), "Pending");
-    ck_assert_str_eq(message_of("QuotaReserved"),
+    ck_assert_str_eq(world_message(world, "QuotaReserved"),
                      "queue lq (ClusterQueue cq) can give f nvidia.com/gpu: 8");
-    answer("a:4 b:4");
+    world_answer_nodes(world, "a:4 b:4", 2.0);
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "QuotaReserved"), "NotManaged");
     manage("job-1-0", false);
@@ -136,7 +110,7 @@ START_TEST(condition_says_what_the_pods_wait_for)
     put_workload("{'type': 'QuotaReserved', 'status': 'False', 'message': 'no room'}");
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "QuotaReserved"), "Pending");
-    ck_assert_str_eq(message_of("QuotaReserved"), "no room");
+    ck_assert_str_eq(world_message(world, "QuotaReserved"), "no room");
     put_workload(RESERVED);
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "QuotaReserved"), "QuotaReserved");
@@ -153,7 +127,7 @@ START_TEST(without_kueue_a_queue_label_does_nothing)
 {
     world->kueue = KUEUE_ABSENT;
     world_settle(world);
-    answer("a:4 b:4");
+    world_answer_nodes(world, "a:4 b:4", 2.0);
     world_settle(world);
     world_run_pods(world);
     world_settle(world);
@@ -171,7 +145,7 @@ START_TEST(no_quota_no_question_and_no_pods)
     world_settle(world);
     ck_assert_int_eq(world->plans_asked, 0);
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "NoUsableGPUs");
-    ck_assert_str_eq(message_of("QuotaReserved"),
+    ck_assert_str_eq(world_message(world, "QuotaReserved"),
                      "queue lq (ClusterQueue cq) can give f nvidia.com/gpu: 0");
     set_quota(8, 2);
     world_settle(world);
@@ -187,7 +161,7 @@ START_TEST(generation_that_can_not_be_admitted_any_more_is_given_up)
     world_settle(world); /* settling */
     world->now_ms += 6000;
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
     ck_assert_str_eq(world_reason(world, "Failed"), "InProgress");
 }
 END_TEST
@@ -197,22 +171,22 @@ START_TEST(admitted_generation_stays_though_all_quota_is_in_use)
     run_job();
     world->now_ms += 3600000;
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
 }
 END_TEST
 
 /* What Kueue does to a pod of an evicted Workload, before it is gone. */
 static void evict(const char *name)
 {
-    json_t *pod = copy(&kube_pod, name);
+    json_t *pod = world_copy(world, &kube_pod, "ns", name);
     json_object_set_new(json_object_get(pod, "metadata"), "deletionTimestamp",
                         json_string("2026-01-01T00:00:00Z"));
     json_object_set_new(json_object_get(pod, "metadata"), "deletionGracePeriodSeconds",
                         json_integer(30));
     json_array_append_new(
         json_object_get(json_object_get(pod, "status"), "conditions"),
-        world_json("{'type': 'TerminationTarget', 'status': 'True', 'reason': "
-                   "'WorkloadEvicted', 'message': 'somebody more important'}"));
+        quoted("{'type': 'TerminationTarget', 'status': 'True', 'reason': "
+               "'WorkloadEvicted', 'message': 'somebody more important'}"));
     world_put(world, &kube_pod, pod);
 }
 
@@ -225,7 +199,8 @@ START_TEST(preemption_is_no_restart_and_the_job_comes_back)
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "QuotaReserved"), "Preempted");
     ck_assert_str_eq(world_reason(world, "Running"), "Evicted");
-    ck_assert_ptr_nonnull(strstr(message_of("QuotaReserved"), "somebody more important"));
+    ck_assert_ptr_nonnull(
+        strstr(world_message(world, "QuotaReserved"), "somebody more important"));
     ck_assert_str_eq(
         kube_annotation(store_find(world->store, &kube_config_map, "ns", "job-plan-1"),
                         ANNOTATION_RETIRED),
@@ -235,14 +210,14 @@ START_TEST(preemption_is_no_restart_and_the_job_comes_back)
     world_remove(world, &kube_workload, "ns", "job-1");
     world->now_ms += 60000; /* it does not come back while somebody else has the quota */
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
     ck_assert_str_eq(world_reason(world, "QuotaReserved"), "Preempted");
     set_quota(8, 0);
     world_settle(world); /* settling */
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
     world->now_ms += 6000;
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@");
+    ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@");
     const json_t *status = json_object_get(world_get_job(world), "status");
     ck_assert_int_eq(json_integer_value(json_object_get(status, "restarts")), 0);
 }
@@ -252,13 +227,12 @@ END_TEST
 START_TEST(workload_of_a_stuck_generation_is_deleted_once_all_else_has_ended)
 {
     create_pods();
-    world_put(
-        world, &kube_node,
-        world_json("{'metadata': {'name': 'c', 'labels': {'nvidia.com/gpu.product': "
-                   "'NVIDIA-" A100 "'}}, 'spec': {}, 'status': {'allocatable': "
-                   "{'nvidia.com/gpu': '8'}, 'conditions': [{'type': 'Ready', "
-                   "'status': 'True'}]}}"));
-    json_t *pod = copy(&kube_pod, "job-1-0");
+    world_put(world, &kube_node,
+              quoted("{'metadata': {'name': 'c', 'labels': {'nvidia.com/gpu.product': "
+                     "'NVIDIA-" A100 "'}}, 'spec': {}, 'status': {'allocatable': "
+                     "{'nvidia.com/gpu': '8'}, 'conditions': [{'type': 'Ready', "
+                     "'status': 'True'}]}}"));
+    json_t *pod = world_copy(world, &kube_pod, "ns", "job-1-0");
     json_t *metadata = json_object_get(pod, "metadata");
     json_object_set_new(metadata, "deletionTimestamp",
                         json_string("2026-01-01T00:00:00Z"));

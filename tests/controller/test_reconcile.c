@@ -6,57 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define A100 "A100-SXM4-40GB"
-
 static struct world *world;
-static struct het_arena *arena;
 
 static void setup(void)
 {
-    world = world_new();
-    arena = het_arena_new();
-    world_node(world, "a", "NVIDIA-" A100, 4);
-    world_node(world, "b", "NVIDIA-" A100, 4);
-    world_node(world, "c", "NVIDIA-" A100, 2);
+    world = world_of("a:4 b:4 c:2");
 }
 
 static void teardown(void)
 {
-    het_arena_free(arena);
     world_free(world);
-}
-
-static void answer(const char *nodes, double iteration_s)
-{
-    auto_free char *plan = world_plan(nodes, A100, iteration_s);
-    world_answer(world, plan);
-}
-
-/* A job that runs on a:4 and b:4. */
-static void run_job(const char *spec)
-{
-    world_job(world, spec);
-    world_settle(world);
-    answer("a:4 b:4", 2.0);
-    world_settle(world);
-    world_run_pods(world);
-    world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
-    ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
-}
-
-static json_t *status_at(const char *key)
-{
-    return json_object_get(json_object_get(world_get_job(world), "status"), key);
 }
 
 START_TEST(new_job_is_planned_placed_and_then_left_alone)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     ck_assert_int_eq(world->plans_asked, 1);
     ck_assert_ptr_nonnull(store_find(world->store, &kube_config_map, "ns", "job-plan-1"));
     ck_assert_ptr_nonnull(store_find(world->store, &kube_service, "ns", "job"));
-    ck_assert_int_eq(json_integer_value(status_at("allocatedGPUs")), 8);
+    ck_assert_int_eq(json_integer_value(world_status(world, "allocatedGPUs")), 8);
     ck_assert_str_eq(world_reason(world, "Placed"), "AllPodsScheduled");
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "UpToDate");
     int writes = world->writes;
@@ -72,7 +40,7 @@ END_TEST
 static void label_node(const char *name, const char *labels)
 {
     json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", name));
-    json_auto_t *more = world_json("%s", labels);
+    json_auto_t *more = quoted("%s", labels);
     json_object_update(json_object_get(json_object_get(node, "metadata"), "labels"),
                        more);
     world_put(world, &kube_node, node);
@@ -92,7 +60,7 @@ START_TEST(pods_carry_pin_limits_environment_and_plan)
               "[{'matchExpressions': [{'key': 'x', 'operator': 'Exists'}]}, "
               "{'matchExpressions': [{'key': 'y', 'operator': 'Exists'}]}]}}}}}}");
     world_settle(world);
-    answer("b:2 a:4", 1.0);
+    world_answer_nodes(world, "b:2 a:4", 1.0);
     world_settle(world);
     const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-1-0");
     const json_t *spec = json_object_get(pod, "spec");
@@ -103,7 +71,7 @@ START_TEST(pods_carry_pin_limits_environment_and_plan)
                         "nodeSelectorTerms");
     ck_assert_uint_eq(json_array_size(terms), 2);
     json_auto_t *pin =
-        world_json("[{'key': 'metadata.name', 'operator': 'In', 'values': ['b']}]");
+        quoted("[{'key': 'metadata.name', 'operator': 'In', 'values': ['b']}]");
     for (size_t i = 0; i < 2; i++) {
         const json_t *term = json_array_get(terms, i);
         ck_assert(json_equal(json_object_get(term, "matchFields"), pin));
@@ -111,7 +79,7 @@ START_TEST(pods_carry_pin_limits_environment_and_plan)
         ck_assert_uint_eq(json_array_size(json_object_get(term, "matchExpressions")), 3);
     }
     const json_t *container = json_array_get(json_object_get(spec, "containers"), 0);
-    json_auto_t *resources = world_json(
+    json_auto_t *resources = quoted(
         "{'requests': {'cpu': '3', 'memory': '21474836480', 'nvidia.com/gpu': '2'}, "
         "'limits': {'nvidia.com/gpu': '2'}}"); /* 2 x 1.5 cpu, 2 x 10 x 2^30 */
     ck_assert(json_equal(json_object_get(container, "resources"), resources));
@@ -132,12 +100,11 @@ END_TEST
 
 START_TEST(pods_ask_for_gpus_by_the_resource_that_the_job_names)
 {
-    world_put(
-        world, &kube_node,
-        world_json("{'metadata': {'name': 'm', 'labels': {'nvidia.com/gpu.product': "
-                   "'NVIDIA-A100-SXM4-40GB'}}, 'status': {'allocatable': "
-                   "{'nvidia.com/mig-3g.20gb': '4', 'rdma/hca': '8'}, "
-                   "'conditions': [{'type': 'Ready', 'status': 'True'}]}}"));
+    world_put(world, &kube_node,
+              quoted("{'metadata': {'name': 'm', 'labels': {'nvidia.com/gpu.product': "
+                     "'NVIDIA-A100-SXM4-40GB'}}, 'status': {'allocatable': "
+                     "{'nvidia.com/mig-3g.20gb': '4', 'rdma/hca': '8'}, "
+                     "'conditions': [{'type': 'Ready', 'status': 'True'}]}}"));
     world_job(world, "{'resources': {'sharedGPUPolicy': 'Allow', 'gpuTypes': [{'name': "
                      "'A100-SXM4-40GB-MIG-3g.20gb', 'resourceName': "
                      "'nvidia.com/mig-3g.20gb'}]}, 'perGPUResources': {'rdma/hca': 2}}");
@@ -148,9 +115,9 @@ START_TEST(pods_ask_for_gpus_by_the_resource_that_the_job_names)
     const json_t *spec =
         json_object_get(store_find(world->store, &kube_pod, "ns", "job-1-0"), "spec");
     const json_t *container = json_array_get(json_object_get(spec, "containers"), 0);
-    json_auto_t *resources = world_json(
-        "{'requests': {'rdma/hca': '8', 'nvidia.com/mig-3g.20gb': '4'}, 'limits': "
-        "{'rdma/hca': '8', 'nvidia.com/mig-3g.20gb': '4'}}");
+    json_auto_t *resources =
+        quoted("{'requests': {'rdma/hca': '8', 'nvidia.com/mig-3g.20gb': '4'}, 'limits': "
+               "{'rdma/hca': '8', 'nvidia.com/mig-3g.20gb': '4'}}");
     ck_assert(json_equal(json_object_get(container, "resources"), resources));
     ck_assert_str_eq(json_string_value(json_object_get(
                          json_array_get(json_object_get(spec, "tolerations"), 1), "key")),
@@ -167,22 +134,22 @@ static json_t *take_question(const json_t *hardware, const struct settings *sett
                                         .settings = settings,
                                         .now_ms = world->now_ms };
     struct snapshot snapshot;
-    ck_assert(snapshot_take(arena, &sources, "ns", "job", NULL, &snapshot));
+    ck_assert(snapshot_take(world->arena, &sources, "ns", "job", NULL, &snapshot));
     return desired_question(&snapshot);
 }
 
 START_TEST(planner_is_told_of_levels_in_the_order_of_the_topology_keys)
 {
-    json_auto_t *hardware = world_json(
+    json_auto_t *hardware = quoted(
         "{'levels': [{'label': 'zone', 'uplinkGBs': 5}, {'label': 'rack', 'uplinkGBs': "
         "20}]}");
     label_node("a", "{'zone': 'z1', 'rack': 'r1', 'block': 'b1'}");
     world_job(world, "{}");
     json_auto_t *plain = take_question(hardware, NULL);
     json_auto_t *cluster =
-        world_json("{'nodes': [{'name': 'a', 'type': 'T4', 'gpus': 4, 'levels': {'zone': "
-                   "'z1', 'rack': 'r1'}}], 'levels': [{'label': 'zone', 'uplinkGBs': 5}, "
-                   "{'label': 'rack', 'uplinkGBs': 20}]}");
+        quoted("{'nodes': [{'name': 'a', 'type': 'T4', 'gpus': 4, 'levels': {'zone': "
+               "'z1', 'rack': 'r1'}}], 'levels': [{'label': 'zone', 'uplinkGBs': 5}, "
+               "{'label': 'rack', 'uplinkGBs': 20}]}");
     const json_t *asked = json_object_get(plain, "cluster");
     ck_assert(
         json_equal(json_object_get(asked, "levels"), json_object_get(cluster, "levels")));
@@ -196,23 +163,23 @@ START_TEST(planner_is_told_of_levels_in_the_order_of_the_topology_keys)
     settings.topology_keys = installed;
     settings.topology_key_count = 1;
     json_auto_t *of_settings = take_question(hardware, &settings);
-    json_auto_t *rack = world_json("[{'label': 'rack', 'uplinkGBs': 20}]");
+    json_auto_t *rack = quoted("[{'label': 'rack', 'uplinkGBs': 20}]");
     ck_assert(json_equal(
         json_object_get(json_object_get(of_settings, "cluster"), "levels"), rack));
     world_job(world, "{'planner': {'topologyKeys': ['block', 'rack', 'zone']}}");
     json_auto_t *of_job = take_question(hardware, &settings);
-    json_auto_t *both = world_json("[{'label': 'rack', 'uplinkGBs': 20}, {'label': "
-                                   "'zone', 'uplinkGBs': 5}]");
+    json_auto_t *both = quoted("[{'label': 'rack', 'uplinkGBs': 20}, {'label': "
+                               "'zone', 'uplinkGBs': 5}]");
     ck_assert(
         json_equal(json_object_get(json_object_get(of_job, "cluster"), "levels"), both));
     /* A planner takes all of it. */
     const struct het_cluster *read;
     const struct het_hardware *merged;
     struct het_error err;
-    ck_assert(
-        !het_codec_hardware(arena, hardware, het_hardware_builtin(), &merged, &err));
-    ck_assert_msg(!het_codec_cluster(arena, json_object_get(of_job, "cluster"), merged,
-                                     &read, &err),
+    ck_assert(!het_codec_hardware(world->arena, hardware, het_hardware_builtin(), &merged,
+                                  &err));
+    ck_assert_msg(!het_codec_cluster(world->arena, json_object_get(of_job, "cluster"),
+                                     merged, &read, &err),
                   "%s", err.message);
     ck_assert_uint_eq(read->level_count, 2);
 }
@@ -229,7 +196,7 @@ START_TEST(spot_nodes_are_asked_about_last_where_the_job_prefers_others)
     ck_assert_ptr_null(json_object_get(json_array_get(nodes, 1), "preference"));
     const struct het_cluster *read;
     struct het_error err;
-    ck_assert_msg(!het_codec_cluster(arena, json_object_get(question, "cluster"),
+    ck_assert_msg(!het_codec_cluster(world->arena, json_object_get(question, "cluster"),
                                      het_hardware_builtin(), &read, &err),
                   "%s", err.message);
     ck_assert_int_eq(read->nodes[0].preference, -1);
@@ -244,23 +211,23 @@ START_TEST(resources_for_each_gpu_come_on_top_of_the_containers_own)
               "'x', 'resources': {'requests': {'cpu': 8, 'memory': '1Gi'}, "
               "'limits': {'cpu': '64', 'memory': '2Gi'}}}]}}}");
     world_settle(world);
-    answer("a:2", 1.0);
+    world_answer_nodes(world, "a:2", 1.0);
     world_settle(world);
     const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-1-0");
     const json_t *container =
         json_array_get(json_object_get(json_object_get(pod, "spec"), "containers"), 0);
     /* cpu 8 + 2 x 1.5; memory (1 + 2 x 10) x 2^30, above its limit, which is raised. */
-    json_auto_t *resources = world_json(
-        "{'requests': {'cpu': '11', 'memory': '22548578304', 'nvidia.com/gpu': "
-        "'2'}, 'limits': {'cpu': '64', 'memory': '22548578304', "
-        "'nvidia.com/gpu': '2'}}");
+    json_auto_t *resources =
+        quoted("{'requests': {'cpu': '11', 'memory': '22548578304', 'nvidia.com/gpu': "
+               "'2'}, 'limits': {'cpu': '64', 'memory': '22548578304', "
+               "'nvidia.com/gpu': '2'}}");
     ck_assert(json_equal(json_object_get(container, "resources"), resources));
 }
 END_TEST
 
 START_TEST(lost_node_moves_the_job_after_a_short_wait)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     world_remove(world, &kube_node, "", "b");
     world_settle(world);
     ck_assert_int_eq(world->plans_asked, 1); /* simultaneous failures are collected */
@@ -268,66 +235,67 @@ START_TEST(lost_node_moves_the_job_after_a_short_wait)
     world->now_ms += 5000;
     world_settle(world);
     ck_assert_int_eq(world->plans_asked, 2);
-    answer("a:4 c:2", 3.0);
+    world_answer_nodes(world, "a:4 c:2", 3.0);
     world_settle(world);
     world_run_pods(world);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@c");
-    ck_assert_int_eq(json_integer_value(status_at("replans")), 1);
-    ck_assert_int_eq(json_integer_value(status_at("restarts")), 0);
+    ck_assert_str_eq(world_pods(world), "job-2-0@a job-2-1@c");
+    ck_assert_int_eq(json_integer_value(world_status(world, "replans")), 1);
+    ck_assert_int_eq(json_integer_value(world_status(world, "restarts")), 0);
     ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
 }
 END_TEST
 
 START_TEST(no_plan_after_a_loss_stops_the_rest_and_starts_again_by_itself)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     world_remove(world, &kube_node, "", "b");
     world_settle(world);
     world->now_ms += 5000;
     world_settle(world);
     world_answer_no_plan(world, "needs 8 GPUs");
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "NoPlanFits");
-    ck_assert_int_eq(json_integer_value(status_at("allocatedGPUs")), 0);
+    ck_assert_int_eq(json_integer_value(world_status(world, "allocatedGPUs")), 0);
 
     /* The node is back: the plan fits again, but its generation never starts twice. */
     world_node(world, "b", "NVIDIA-" A100, 4);
     world_settle(world);
     world_run_pods(world);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@b");
+    ck_assert_str_eq(world_pods(world), "job-2-0@a job-2-1@b");
     ck_assert_int_eq(world->plans_asked, 2);
 }
 END_TEST
 
 START_TEST(not_ready_node_is_tolerated_for_its_grace)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     world_node_ready(world, "b", false);
     world->now_ms += 29000;
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
     ck_assert_str_ne(world_reason(world, "PlanOutdated"), "NodeNotReady");
     world_node_ready(world, "b", true);
     world->now_ms += 100000;
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
 
     world_node_ready(world, "b", false);
     world_settle(world);
     world->now_ms += 31000;
     world_settle(world);
-    answer("a:4 c:2", 3.0);
+    world_answer_nodes(world, "a:4 c:2", 3.0);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@");
+    ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@");
 }
 END_TEST
 
 START_TEST(nothing_better_is_looked_for_while_a_node_may_come_back)
 {
-    run_job("{'replanPolicy': {'debounceSeconds': 0, 'cooldownSeconds': 0}}");
+    world_run_job(world,
+                  "{'replanPolicy': {'debounceSeconds': 0, 'cooldownSeconds': 0}}");
     world_node_ready(world, "b", false);
     world_settle(world);
     world->now_ms += 20000;
@@ -341,7 +309,7 @@ END_TEST
 
 START_TEST(better_plan_is_taken_only_past_the_threshold_and_after_the_waits)
 {
-    run_job("{'replanPolicy': {'minImprovementPercent': 15}}");
+    world_run_job(world, "{'replanPolicy': {'minImprovementPercent': 15}}");
     world_node(world, "d", "NVIDIA-" A100, 4);
     world_settle(world);
     world->now_ms += 30000; /* debounce over, cool-down of 600 s not */
@@ -350,51 +318,52 @@ START_TEST(better_plan_is_taken_only_past_the_threshold_and_after_the_waits)
     world->now_ms += 600000;
     world_settle(world);
     ck_assert_int_eq(world->plans_asked, 2);
-    answer("a:4 b:4 c:2", 1.8); /* 2.0 / 1.8 - 1 = 11 % */
+    world_answer_nodes(world, "a:4 b:4 c:2", 1.8); /* 2.0 / 1.8 - 1 = 11 % */
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "BelowThreshold");
-    ck_assert_int_eq(json_integer_value(
-                         json_object_get(status_at("lastReplanDecision"), "gainPercent")),
+    ck_assert_int_eq(json_integer_value(json_object_get(
+                         world_status(world, "lastReplanDecision"), "gainPercent")),
                      11);
 
     world_node(world, "e", "NVIDIA-" A100, 4);
     world_settle(world);
     world->now_ms += 30000;
     world_settle(world);
-    answer("a:4 b:4 d:4 e:4", 1.25); /* 60 % */
+    world_answer_nodes(world, "a:4 b:4 d:4 e:4", 1.25); /* 60 % */
     world_settle(world);
     world_run_pods(world);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@b job-2-2@d job-2-3@e");
-    ck_assert_int_eq(json_integer_value(status_at("replans")), 1);
+    ck_assert_str_eq(world_pods(world), "job-2-0@a job-2-1@b job-2-2@d job-2-3@e");
+    ck_assert_int_eq(json_integer_value(world_status(world, "replans")), 1);
 }
 END_TEST
 
 START_TEST(manual_mode_reports_a_better_plan_and_does_nothing)
 {
-    run_job("{'replanPolicy': {'mode': 'Manual', 'cooldownSeconds': 0}}");
+    world_run_job(world, "{'replanPolicy': {'mode': 'Manual', 'cooldownSeconds': 0}}");
     world_node(world, "d", "NVIDIA-" A100, 4);
     world_settle(world);
     world->now_ms += 30000;
     world_settle(world);
-    answer("a:4 b:4 d:4", 1.0);
+    world_answer_nodes(world, "a:4 b:4 d:4", 1.0);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "ApprovalNeeded");
 }
 END_TEST
 
 START_TEST(failed_pod_restarts_the_generation_until_the_limit)
 {
-    run_job("{'failurePolicy': {'maxRestarts': 1, 'backoffSeconds': 10}}");
+    world_run_job(world, "{'failurePolicy': {'maxRestarts': 1, 'backoffSeconds': 10}}");
     world_pod_phase(world, "job-1-1", "Failed", 3);
     world_settle(world);
     world_run_pods(
         world); /* the failed one of generation 1 is a record, not a pod to run */
-    ck_assert_int_eq(json_integer_value(json_object_get(status_at("plan"), "generation")),
-                     2);
-    ck_assert_int_eq(json_integer_value(status_at("restarts")), 1);
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(world_status(world, "plan"), "generation")),
+        2);
+    ck_assert_int_eq(json_integer_value(world_status(world, "restarts")), 1);
     ck_assert_int_eq(world->plans_asked, 1);
     world_settle(world);
     world_pod_phase(world, "job-2-0", "Failed", 3);
@@ -408,14 +377,14 @@ END_TEST
 
 START_TEST(pods_that_succeed_complete_the_job)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     world_pod_phase(world, "job-1-0", "Succeeded", 0);
     world_settle(world);
     ck_assert_str_eq(object_condition(world_get_job(world), "Complete"), "False");
     world_pod_phase(world, "job-1-1", "Succeeded", 0);
     world_settle(world);
     ck_assert_str_eq(object_condition(world_get_job(world), "Complete"), "True");
-    ck_assert_ptr_nonnull(status_at("completionTime"));
+    ck_assert_ptr_nonnull(world_status(world, "completionTime"));
     world_remove(world, &kube_node, "", "b");
     world->now_ms += 3600000;
     ck_assert_uint_eq(world_step(world), 0);
@@ -424,7 +393,7 @@ END_TEST
 
 START_TEST(new_pods_wait_until_old_ones_are_gone)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     /* An old pod that ends slowly: deleted, and still there. */
     world_remove(world, &kube_node, "", "b");
     json_t *old = json_deep_copy(store_find(world->store, &kube_pod, "ns", "job-1-0"));
@@ -434,7 +403,7 @@ START_TEST(new_pods_wait_until_old_ones_are_gone)
     world_settle(world);
     world->now_ms += 5000;
     world_settle(world);
-    answer("a:4 c:2", 3.0);
+    world_answer_nodes(world, "a:4 c:2", 3.0);
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Placed"), "WaitingForOldPods");
     const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-2-0");
@@ -448,7 +417,7 @@ END_TEST
 
 START_TEST(cordoned_node_is_left_only_for_a_place_to_go)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", "b"));
     json_object_set_new(json_object_get(node, "spec"), "unschedulable", json_true());
     world_put(world, &kube_node, node);
@@ -457,17 +426,17 @@ START_TEST(cordoned_node_is_left_only_for_a_place_to_go)
     world_settle(world);
     world_answer_no_plan(world, "needs 8 GPUs");
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "NodeUnusable");
     ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
     world_node(world, "d", "NVIDIA-" A100, 4);
     world_settle(world);
     world->now_ms += 31000;
     world_settle(world);
-    answer("a:4 d:4", 2.0);
+    world_answer_nodes(world, "a:4 d:4", 2.0);
     world_settle(world);
     world_run_pods(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@d");
+    ck_assert_str_eq(world_pods(world), "job-2-0@a job-2-1@d");
 }
 END_TEST
 
@@ -486,14 +455,14 @@ START_TEST(plan_of_no_time_is_no_better_than_another_of_no_time)
 {
     world_job(world, "{'replanPolicy': {'minImprovementPercent': 15}}");
     world_settle(world);
-    answer_predicting("a:4 b:4", world_json("{'iterationSeconds': 0}"));
+    answer_predicting("a:4 b:4", quoted("{'iterationSeconds': 0}"));
     world_settle(world);
     world_run_pods(world);
     world_node(world, "d", "NVIDIA-" A100, 4);
     world_settle(world);
     world->now_ms += 630000;
     world_settle(world);
-    answer_predicting("a:4 b:4 c:2", world_json("{'iterationSeconds': 0}"));
+    answer_predicting("a:4 b:4 c:2", quoted("{'iterationSeconds': 0}"));
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "BelowThreshold");
 }
@@ -504,11 +473,11 @@ START_TEST(status_of_a_plan_with_absurd_figures_keeps_to_the_schema)
     world_job(world, "{}");
     world_settle(world);
     answer_predicting("a:4 b:4",
-                      world_json("{'iterationSeconds': 1e300, 'peakMemoryBytes': [{"
-                                 "'pipeline': 0, 'stage': 0, 'replica': 0, 'bytes': "
-                                 "9000000000, 'capacityBytes': 0}]}"));
+                      quoted("{'iterationSeconds': 1e300, 'peakMemoryBytes': [{"
+                             "'pipeline': 0, 'stage': 0, 'replica': 0, 'bytes': "
+                             "9000000000, 'capacityBytes': 0}]}"));
     world_settle(world);
-    const json_t *predicted = json_object_get(status_at("plan"), "predicted");
+    const json_t *predicted = json_object_get(world_status(world, "plan"), "predicted");
     ck_assert_int_eq(
         json_integer_value(json_object_get(predicted, "iterationMilliseconds")),
         (int64_t)1 << 53);
@@ -545,10 +514,9 @@ START_TEST(profile_that_the_planner_refuses_is_not_asked_about_again)
     ck_assert_str_eq(world_reason(world, "Accepted"), "ProfileInvalid");
     world->now_ms += 3600000;
     ck_assert_uint_eq(world_step(world), 0);
-    world_put(
-        world, &kube_model_profile,
-        world_json("{'kind': 'ModelProfile', 'metadata': {'name': 'p', 'namespace': "
-                   "'ns', 'generation': 2}, 'spec': {'layers': 2}}"));
+    world_put(world, &kube_model_profile,
+              quoted("{'kind': 'ModelProfile', 'metadata': {'name': 'p', 'namespace': "
+                     "'ns', 'generation': 2}, 'spec': {'layers': 2}}"));
     world_settle(world);
     ck_assert_int_eq(world->plans_asked, 2);
 }
@@ -556,20 +524,20 @@ END_TEST
 
 START_TEST(rejected_change_leaves_the_running_job_as_it_was)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     json_t *job = json_deep_copy(world_get_job(world));
     json_object_set_new(json_object_get(job, "spec"), "training", json_true());
     world_put(world, &kube_job, job);
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Accepted"), "InvalidSpec");
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
-    ck_assert_int_eq(json_integer_value(status_at("allocatedGPUs")), 8);
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
+    ck_assert_int_eq(json_integer_value(world_status(world, "allocatedGPUs")), 8);
 }
 END_TEST
 
 START_TEST(loss_is_answered_however_restless_the_cluster_is)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     world_remove(world, &kube_node, "", "b");
     for (int second = 0; second < 5; second++) { /* another node changes each second */
         world_node(world, "c", "NVIDIA-" A100, second % 2);
@@ -582,16 +550,16 @@ START_TEST(loss_is_answered_however_restless_the_cluster_is)
     ck_assert_int_eq(world->plans_asked, 2);
     /* The cluster has changed again when the answer comes; it still fits. */
     world_node(world, "d", "NVIDIA-" A100, 4);
-    answer("a:4 c:2", 3.0);
+    world_answer_nodes(world, "a:4 c:2", 3.0);
     world_settle(world);
     world_run_pods(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@c");
+    ck_assert_str_eq(world_pods(world), "job-2-0@a job-2-1@c");
 }
 END_TEST
 
 START_TEST(node_that_loses_its_labels_is_not_gone)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", "b"));
     json_object_set_new(json_object_get(node, "metadata"), "labels", json_object());
     world_put(world, &kube_node, node);
@@ -599,7 +567,7 @@ START_TEST(node_that_loses_its_labels_is_not_gone)
         world_settle(world);
         world->now_ms += 4000;
     }
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
     ck_assert_int_eq(world->plans_asked, 1);
     world_node(world, "b", "NVIDIA-" A100, 4);
     world_settle(world);
@@ -609,7 +577,7 @@ END_TEST
 
 START_TEST(restart_with_the_same_plan_forgets_no_better_one)
 {
-    run_job("{'replanPolicy': {'cooldownSeconds': 0}}");
+    world_run_job(world, "{'replanPolicy': {'cooldownSeconds': 0}}");
     world_node(world, "d", "NVIDIA-" A100, 4);
     world_settle(world);
     world_pod_phase(world, "job-1-0", "Failed", 1);
@@ -619,10 +587,11 @@ START_TEST(restart_with_the_same_plan_forgets_no_better_one)
     world->now_ms += 60000;
     world_settle(world);
     ck_assert_int_eq(world->plans_asked, 2);
-    answer("a:4 b:4 d:4", 1.0);
+    world_answer_nodes(world, "a:4 b:4 d:4", 1.0);
     world_settle(world);
-    ck_assert_int_eq(json_integer_value(json_object_get(status_at("plan"), "generation")),
-                     3);
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(world_status(world, "plan"), "generation")),
+        3);
 }
 END_TEST
 
@@ -630,7 +599,7 @@ START_TEST(refused_pods_are_told_and_hold_no_gpus)
 {
     world_job(world, "{}");
     world_settle(world);
-    answer("a:4 b:4", 2.0);
+    world_answer_nodes(world, "a:4 b:4", 2.0);
     world_step(world); /* the plan is written */
     world->memory.refusals = 1;
     world->memory.refused_ms = world->now_ms;
@@ -638,20 +607,20 @@ START_TEST(refused_pods_are_told_and_hold_no_gpus)
     world->memory.refusal = "Pod ns/job-1-0: imagePullPolicy: Unsupported value";
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "PodsRefused");
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
     struct capacity_node *nodes;
     const struct job_spec any = { 0 };
-    capacity_view(world->capacity, arena, "ns/other", &any, &nodes);
+    capacity_view(world->capacity, world->arena, "ns/other", &any, &nodes);
     ck_assert_int_eq(nodes[0].free, 4);
     world->now_ms += 5000; /* once more, as another generation */
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@");
+    ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@");
 }
 END_TEST
 
 START_TEST(running_job_with_a_spec_that_is_refused_still_completes)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     json_t *job = json_deep_copy(world_get_job(world));
     json_object_set_new(json_object_get(job, "spec"), "training", json_true());
     world_put(world, &kube_job, job);
@@ -668,30 +637,30 @@ END_TEST
 
 START_TEST(plan_on_a_type_that_the_spec_no_longer_names_is_replaced)
 {
-    run_job("{'resources': {'gpuTypes': [{'name': '" A100 "'}]}}");
+    world_run_job(world, "{'resources': {'gpuTypes': [{'name': '" A100 "'}]}}");
     json_t *job = json_deep_copy(world_get_job(world));
     json_object_set_new(json_object_get(json_object_get(job, "spec"), "resources"),
-                        "gpuTypes", world_json("[{'name': '" A100 "', 'maxGPUs': 4}]"));
+                        "gpuTypes", quoted("[{'name': '" A100 "', 'maxGPUs': 4}]"));
     world_put(world, &kube_job, job);
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "SpecChanged");
     world->now_ms += 5000;
     world_settle(world);
-    answer("a:4", 4.0);
+    world_answer_nodes(world, "a:4", 4.0);
     world_settle(world);
     world_run_pods(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a");
+    ck_assert_str_eq(world_pods(world), "job-2-0@a");
 }
 END_TEST
 
 START_TEST(type_may_be_named_by_an_alias)
 {
-    run_job("{'resources': {'gpuTypes': [{'name': 'A100', 'maxGPUs': 8}]}}");
+    world_run_job(world, "{'resources': {'gpuTypes': [{'name': 'A100', 'maxGPUs': 8}]}}");
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "UpToDate");
     ck_assert_int_eq(world->plans_asked, 1);
     json_t *job = json_deep_copy(world_get_job(world));
     json_object_set_new(json_object_get(json_object_get(job, "spec"), "resources"),
-                        "gpuTypes", world_json("[{'name': 'A100', 'maxGPUs': 4}]"));
+                        "gpuTypes", quoted("[{'name': 'A100', 'maxGPUs': 4}]"));
     world_put(world, &kube_job, job);
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "SpecChanged");
@@ -700,7 +669,7 @@ END_TEST
 
 START_TEST(forged_generation_is_no_generation)
 {
-    run_job("{}");
+    world_run_job(world, "{}");
     json_t *forged =
         json_deep_copy(store_find(world->store, &kube_config_map, "ns", "job-plan-1"));
     json_t *metadata = json_object_get(forged, "metadata");
@@ -710,9 +679,10 @@ START_TEST(forged_generation_is_no_generation)
                         json_string("9223372036854775807"));
     world_put(world, &kube_config_map, forged);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
-    ck_assert_int_eq(json_integer_value(json_object_get(status_at("plan"), "generation")),
-                     1);
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(world_status(world, "plan"), "generation")),
+        1);
 }
 END_TEST
 

@@ -14,8 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define A100 "A100-SXM4-40GB"
-
 static struct world *world;
 static char folder[64], path[96], old_path[104];
 static char *out, *err;
@@ -82,7 +80,7 @@ static void live(int64_t max_bytes, bool with_env)
     json_t *job = json_deep_copy(world_get_job(world));
     json_object_set_new(
         json_object_get(job, "metadata"), "annotations",
-        world_json("{'kubectl.kubernetes.io/last-applied-configuration': 'hunter2'}"));
+        quoted("{'kubectl.kubernetes.io/last-applied-configuration': 'hunter2'}"));
     world_put(world, &kube_job, job);
     world_settle(world);
     auto_free char *plan = world_plan("a:4 b:4", A100, 2.0);

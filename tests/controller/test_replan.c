@@ -7,35 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define A100 "A100-SXM4-40GB"
-
 static struct world *world;
-static struct het_arena *arena;
 
 static void setup(void)
 {
-    world = world_new();
-    arena = het_arena_new();
-    world_node(world, "a", "NVIDIA-" A100, 4);
-    world_node(world, "b", "NVIDIA-" A100, 4);
+    world = world_of("a:4 b:4");
 }
 
 static void teardown(void)
 {
-    het_arena_free(arena);
     world_free(world);
-}
-
-static void wait_s(int64_t seconds)
-{
-    world->now_ms += seconds * 1000;
-    world_settle(world);
 }
 
 static void answer(const char *nodes, double iteration_s)
 {
-    auto_free char *plan = world_plan(nodes, A100, iteration_s);
-    world_answer(world, plan);
+    world_answer_nodes(world, nodes, iteration_s);
     world_settle(world);
 }
 
@@ -45,11 +31,11 @@ static void run_job(const char *spec)
     world_job(world, spec);
     world_settle(world);
     answer("a:4 b:4", 2.0);
-    wait_s(60);
+    world_pass_s(world, 60);
     world_run_pods(world);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a job-1-1@b");
-    wait_s(3600);
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
+    world_pass_s(world, 3600);
 }
 
 /* Node `name` joins; the debounce is over. */
@@ -57,34 +43,19 @@ static void join(const char *name)
 {
     world_node(world, name, "NVIDIA-" A100, 4);
     world_settle(world);
-    wait_s(30);
-}
-
-static json_t *status_at(const char *key)
-{
-    return json_object_get(json_object_get(world_get_job(world), "status"), key);
+    world_pass_s(world, 30);
 }
 
 static int64_t number_at(const char *object, const char *key)
 {
-    return json_integer_value(json_object_get(status_at(object), key));
+    return json_integer_value(json_object_get(world_status(world, object), key));
 }
 
 static const char *text_at(const char *object, const char *key)
 {
-    const char *text = json_string_value(json_object_get(status_at(object), key));
+    const char *text =
+        json_string_value(json_object_get(world_status(world, object), key));
     return text ? text : "";
-}
-
-static int64_t generation(void)
-{
-    return number_at("plan", "generation");
-}
-
-static const char *message_of(const char *type)
-{
-    return json_string_value(
-        json_object_get(object_find_condition(world_get_job(world), type), "message"));
 }
 
 /* As `kubectl annotate` does; NULL removes. */
@@ -141,9 +112,9 @@ START_TEST(plan_that_does_not_pay_is_turned_down_with_its_numbers)
     /* Nothing more is said, though the clock goes on. */
     int writes = world->writes;
     for (int i = 0; i < 5; i++)
-        wait_s(3600);
+        world_pass_s(world, 3600);
     ck_assert_int_eq(world->writes, writes);
-    ck_assert_int_eq(generation(), 1);
+    ck_assert_int_eq(world_generation(world), 1);
 }
 END_TEST
 
@@ -153,11 +124,11 @@ START_TEST(longer_horizon_makes_the_same_plan_pay)
             "'checkpoint': {'intervalSeconds': 600}}");
     join("c");
     answer("a:4 b:4 c:4", 1.6);
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
     ck_assert_str_eq(text_at("lastReplanDecision", "result"), "Accepted");
     ck_assert_int_eq(number_at("lastReplanDecision", "benefitSeconds"), 900);
     ck_assert_str_eq(text_at("plan", "trigger"), "BetterPlan");
-    ck_assert_str_ne(json_string_value(status_at("lastReplanTime")), "");
+    ck_assert_str_ne(json_string_value(world_status(world, "lastReplanTime")), "");
 }
 END_TEST
 
@@ -169,7 +140,7 @@ START_TEST(program_that_says_when_its_checkpoint_is_written_loses_no_work)
     join("c");
     answer("a:4 b:4 c:4", 1.6);
     ck_assert_int_eq(number_at("lastReplanDecision", "costSeconds"), 60);
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
 }
 END_TEST
 
@@ -208,7 +179,7 @@ START_TEST(changed_policy_weighs_the_same_plan_again)
     json_object_set_new(json_object_get(job, "metadata"), "generation", json_integer(2));
     world_put(world, &kube_job, job);
     world_settle(world);
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
 }
 END_TEST
 
@@ -229,30 +200,30 @@ START_TEST(cap_of_an_hour_counts_voluntary_plans_only)
     join("c");
     answer("a:4 b:4 c:4", 1.0);
     world_run_pods(world);
-    wait_s(60);
+    world_pass_s(world, 60);
     /* A lost node is not voluntary. */
     world_remove(world, &kube_node, "", "c");
     world_settle(world);
-    wait_s(5);
+    world_pass_s(world, 5);
     answer("a:4 b:4", 2.0);
     world_run_pods(world);
-    wait_s(60);
-    ck_assert_int_eq(generation(), 3);
+    world_pass_s(world, 60);
+    ck_assert_int_eq(world_generation(world), 3);
     join("d");
-    wait_s(60);
+    world_pass_s(world, 60);
     answer("a:4 b:4 d:4", 1.0);
     world_run_pods(world);
-    wait_s(60);
-    ck_assert_int_eq(generation(), 4);
+    world_pass_s(world, 60);
+    ck_assert_int_eq(world_generation(world), 4);
     int asked = world->plans_asked;
     join("e");
-    wait_s(60);
+    world_pass_s(world, 60);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "HourlyLimit");
     ck_assert_int_eq(world->plans_asked, asked);
     forget(); /* the count is in the cluster */
-    wait_s(120);
+    world_pass_s(world, 120);
     ck_assert_int_eq(world->plans_asked, asked);
-    wait_s(3600);
+    world_pass_s(world, 3600);
     ck_assert_int_eq(world->plans_asked, asked + 1);
 }
 END_TEST
@@ -270,14 +241,14 @@ START_TEST(changes_that_are_not_listed_are_passed_over)
 {
     run_job("{'replanPolicy': {'triggers': ['CapacityFreed']}}");
     join("c");
-    wait_s(3600);
+    world_pass_s(world, 3600);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "TriggerNotListed");
-    ck_assert_ptr_nonnull(strstr(message_of("PlanOutdated"), "NodeAdded"));
+    ck_assert_ptr_nonnull(strstr(world_message(world, "PlanOutdated"), "NodeAdded"));
     ck_assert_int_eq(world->plans_asked, 1);
     /* What is lost is always acted on. */
     world_remove(world, &kube_node, "", "b");
     world_settle(world);
-    wait_s(5);
+    world_pass_s(world, 5);
     ck_assert_int_eq(world->plans_asked, 2);
 }
 END_TEST
@@ -289,11 +260,11 @@ START_TEST(cordoned_node_is_left_only_if_that_is_listed)
     json_object_set_new(json_object_get(node, "spec"), "unschedulable", json_true());
     world_put(world, &kube_node, node);
     world_settle(world);
-    wait_s(60);
+    world_pass_s(world, 60);
     ck_assert_int_eq(world->plans_asked, 1);
     json_t *job = json_deep_copy(world_get_job(world));
     json_object_set_new(json_object_get(json_object_get(job, "spec"), "replanPolicy"),
-                        "triggers", world_json("['NodeCordoned']"));
+                        "triggers", quoted("['NodeCordoned']"));
     world_put(world, &kube_job, job);
     world_settle(world);
     ck_assert_int_eq(world->plans_asked, 2);
@@ -304,7 +275,7 @@ START_TEST(never_does_not_look)
 {
     run_job("{'replanPolicy': {'mode': 'Never'}}");
     join("c");
-    wait_s(3600);
+    world_pass_s(world, 3600);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "ModeIsNever");
     ck_assert_int_eq(world->plans_asked, 1);
 }
@@ -320,38 +291,38 @@ static void offer_candidate(void)
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "ApprovalNeeded");
     ck_assert_str_eq(text_at("lastReplanDecision", "result"), "Reported");
     ck_assert_ptr_nonnull(
-        strstr(message_of("PlanOutdated"), text_at("candidate", "hash")));
-    ck_assert_int_eq(generation(), 1);
+        strstr(world_message(world, "PlanOutdated"), text_at("candidate", "hash")));
+    ck_assert_int_eq(world_generation(world), 1);
 }
 
 START_TEST(approved_candidate_is_carried_out)
 {
     offer_candidate();
     int writes = world->writes;
-    wait_s(7200);
+    world_pass_s(world, 7200);
     ck_assert_int_eq(world->writes, writes);
-    const char *hash = het_arena_strdup(arena, text_at("candidate", "hash"));
+    const char *hash = het_arena_strdup(world->arena, text_at("candidate", "hash"));
     annotate(ANNOTATION_APPROVE_PLAN, hash);
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
     ck_assert_str_eq(text_at("plan", "hash"), hash);
     ck_assert_str_eq(text_at("plan", "trigger"), "Approved");
-    ck_assert_ptr_null(status_at("candidate"));
+    ck_assert_ptr_null(world_status(world, "candidate"));
     world_run_pods(world);
-    wait_s(7200);
+    world_pass_s(world, 7200);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "UpToDate");
-    ck_assert_ptr_null(strstr(message_of("PlanOutdated"), "approval"));
+    ck_assert_ptr_null(strstr(world_message(world, "PlanOutdated"), "approval"));
 }
 END_TEST
 
 START_TEST(approved_candidate_is_carried_out_by_another_controller_too)
 {
     offer_candidate();
-    const char *hash = het_arena_strdup(arena, text_at("candidate", "hash"));
+    const char *hash = het_arena_strdup(world->arena, text_at("candidate", "hash"));
     world->memory = (struct job_memory){ 0 };
     annotate(ANNOTATION_APPROVE_PLAN, hash);
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
     ck_assert_int_eq(world->plans_asked, 2);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@ job-2-2@");
+    ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@ job-2-2@");
 }
 END_TEST
 
@@ -359,9 +330,9 @@ START_TEST(approval_of_another_plan_is_passed_over_and_that_is_said)
 {
     offer_candidate();
     annotate(ANNOTATION_APPROVE_PLAN, "sha256:0123");
-    ck_assert_int_eq(generation(), 1);
+    ck_assert_int_eq(world_generation(world), 1);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "ApprovalStale");
-    ck_assert_ptr_nonnull(strstr(message_of("PlanOutdated"), "sha256:0123"));
+    ck_assert_ptr_nonnull(strstr(world_message(world, "PlanOutdated"), "sha256:0123"));
     ck_assert_str_eq(world->last_event, "ApprovalStale");
 }
 END_TEST
@@ -369,13 +340,13 @@ END_TEST
 START_TEST(approved_candidate_that_fits_no_more_is_passed_over)
 {
     offer_candidate();
-    const char *hash = het_arena_strdup(arena, text_at("candidate", "hash"));
+    const char *hash = het_arena_strdup(world->arena, text_at("candidate", "hash"));
     world_remove(world, &kube_node, "", "c");
     world_settle(world);
     annotate(ANNOTATION_APPROVE_PLAN, hash);
-    ck_assert_int_eq(generation(), 1);
+    ck_assert_int_eq(world_generation(world), 1);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "UpToDate");
-    ck_assert_ptr_nonnull(strstr(message_of("PlanOutdated"), "passed over"));
+    ck_assert_ptr_nonnull(strstr(world_message(world, "PlanOutdated"), "passed over"));
 }
 END_TEST
 
@@ -385,14 +356,14 @@ START_TEST(lost_node_in_manual_mode_waits_for_approval_of_another_plan)
     world_node(world, "c", "NVIDIA-" A100, 4);
     world_remove(world, &kube_node, "", "b");
     world_settle(world);
-    wait_s(5);
+    world_pass_s(world, 5);
     answer("a:4 c:4", 2.0);
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "ApprovalNeeded");
-    ck_assert_str_eq(world_pods(world, arena), "");
-    const char *hash = het_arena_strdup(arena, text_at("candidate", "hash"));
+    ck_assert_str_eq(world_pods(world), "");
+    const char *hash = het_arena_strdup(world->arena, text_at("candidate", "hash"));
     annotate(ANNOTATION_APPROVE_PLAN, hash);
-    ck_assert_int_eq(generation(), 2);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@ job-2-1@");
+    ck_assert_int_eq(world_generation(world), 2);
+    ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@");
 }
 END_TEST
 
@@ -419,11 +390,11 @@ START_TEST(plan_that_moves_less_is_taken_before_the_fastest_one)
     world_node(world, "d", "NVIDIA-" A100, 4);
     world_remove(world, &kube_node, "", "b");
     world_settle(world);
-    wait_s(5);
+    world_pass_s(world, 5);
     answer_both("c:4 d:4", 2.0, "a:4 c:4", 2.1);
     world_run_pods(world);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@c");
+    ck_assert_str_eq(world_pods(world), "job-2-0@a job-2-1@c");
 }
 END_TEST
 
@@ -434,7 +405,8 @@ START_TEST(question_says_how_much_slower_a_plan_may_be_that_moves_less)
                                         .capacity = world->capacity,
                                         .now_ms = world->now_ms };
     struct snapshot snapshot;
-    ck_assert(snapshot_take(arena, &sources, "ns", "job", &world->memory, &snapshot));
+    ck_assert(
+        snapshot_take(world->arena, &sources, "ns", "job", &world->memory, &snapshot));
     json_auto_t *question = desired_question(&snapshot);
     const json_t *job = json_object_get(question, "job");
     ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(job, "migration"),
@@ -450,14 +422,14 @@ START_TEST(same_plan_moves_to_equal_nodes_and_to_no_others)
     world_node(world, "c", "NVIDIA-" A100, 2);
     world_remove(world, &kube_node, "", "b");
     world_settle(world);
-    wait_s(5);
+    world_pass_s(world, 5);
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "CheckpointNotLoadable");
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
     world_node(world, "d", "NVIDIA-" A100, 8);
-    wait_s(5);
+    world_pass_s(world, 5);
     world_run_pods(world);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-2-0@a job-2-1@d");
+    ck_assert_str_eq(world_pods(world), "job-2-0@a job-2-1@d");
     ck_assert_int_eq(world->plans_asked, 1);
 }
 END_TEST
@@ -488,11 +460,11 @@ START_TEST(other_cut_cannot_follow_a_checkpoint_of_the_same_pipeline)
     auto_free char *plan = two_stage_plan(1.0);
     world_answer(world, plan);
     world_settle(world);
-    ck_assert_int_eq(generation(), 1);
+    ck_assert_int_eq(world_generation(world), 1);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "CheckpointNotLoadable");
     join("d");
     answer("a:4 b:4 c:4 d:4", 1.0); /* one stage of all layers, as before */
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
 }
 END_TEST
 
@@ -503,9 +475,9 @@ START_TEST(any_plan_may_follow_before_there_is_a_checkpoint)
     answer("a:4 b:4", 2.0);
     world_remove(world, &kube_node, "", "b");
     world_settle(world);
-    wait_s(5);
+    world_pass_s(world, 5);
     answer("a:4", 4.0);
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
 }
 END_TEST
 
@@ -521,28 +493,29 @@ START_TEST(dry_run_shows_the_plan_and_creates_nothing)
     ck_assert_str_eq(world_reason(world, "Running"), "DryRun");
     json_auto_t *plan = json_loads(text_at("candidate", "plan"), 0, NULL);
     const struct het_plan *read;
-    ck_assert_int_eq(het_codec_plan(arena, plan, &read, NULL), 0);
-    ck_assert_str_eq(het_codec_plan_hash(arena, read), text_at("candidate", "hash"));
+    ck_assert_int_eq(het_codec_plan(world->arena, plan, &read, NULL), 0);
+    ck_assert_str_eq(het_codec_plan_hash(world->arena, read),
+                     text_at("candidate", "hash"));
     ck_assert_uint_eq(store_count(world->store, &kube_config_map), 0);
     ck_assert_uint_eq(store_count(world->store, &kube_service), 0);
     ck_assert_uint_eq(store_count(world->store, &kube_pod), 0);
-    ck_assert_ptr_null(status_at("plan"));
+    ck_assert_ptr_null(world_status(world, "plan"));
 
     /* It follows the cluster, after the debounce. */
     world_node(world, "c", "NVIDIA-" A100, 4);
     world_settle(world);
-    wait_s(29);
+    world_pass_s(world, 29);
     ck_assert_int_eq(world->plans_asked, 1);
-    wait_s(1);
+    world_pass_s(world, 1);
     answer("a:4 b:4 c:4", 1.0);
     ck_assert_int_eq(json_integer_value(json_object_get(
-                         json_object_get(status_at("candidate"), "predicted"),
+                         json_object_get(world_status(world, "candidate"), "predicted"),
                          "iterationMilliseconds")),
                      1000);
 
     annotate(ANNOTATION_DRY_RUN, NULL);
-    ck_assert_int_eq(generation(), 1);
-    ck_assert_ptr_null(status_at("candidate"));
+    ck_assert_int_eq(world_generation(world), 1);
+    ck_assert_ptr_null(world_status(world, "candidate"));
 }
 END_TEST
 
@@ -552,12 +525,12 @@ START_TEST(dry_run_of_a_running_job_only_shows_the_better_plan)
     annotate(ANNOTATION_DRY_RUN, "true");
     join("c");
     answer("a:4 b:4 c:4", 1.0);
-    ck_assert_int_eq(generation(), 1);
+    ck_assert_int_eq(world_generation(world), 1);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "DryRun");
     annotate(ANNOTATION_APPROVE_PLAN, text_at("candidate", "hash"));
-    ck_assert_int_eq(generation(), 1);
+    ck_assert_int_eq(world_generation(world), 1);
     annotate(ANNOTATION_DRY_RUN, NULL);
-    ck_assert_int_eq(generation(), 2);
+    ck_assert_int_eq(world_generation(world), 2);
 }
 END_TEST
 
@@ -574,15 +547,16 @@ START_TEST(status_says_how_long_the_search_took_and_when_the_last_restart_was)
     world_run_pods(world);
     world_settle(world);
     ck_assert_int_eq(number_at("plan", "plannerMilliseconds"), 123);
-    ck_assert_ptr_null(status_at("lastRestartTime"));
-    wait_s(100);
+    ck_assert_ptr_null(world_status(world, "lastRestartTime"));
+    world_pass_s(world, 100);
     world_pod_phase(world, "job-1-1", "Failed", 3);
     world_settle(world);
-    ck_assert_int_eq(generation(), 2);
-    ck_assert_str_eq(json_string_value(status_at("lastRestartTime")),
+    ck_assert_int_eq(world_generation(world), 2);
+    ck_assert_str_eq(json_string_value(world_status(world, "lastRestartTime")),
                      text_at("plan", "computedAt"));
     /* No search led to this one. */
-    ck_assert_ptr_null(json_object_get(status_at("plan"), "plannerMilliseconds"));
+    ck_assert_ptr_null(
+        json_object_get(world_status(world, "plan"), "plannerMilliseconds"));
 }
 END_TEST
 

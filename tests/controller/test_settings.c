@@ -29,7 +29,7 @@ END_TEST
 
 START_TEST(given_lists_replace_the_default_ones)
 {
-    json_auto_t *json = world_json(
+    json_auto_t *json = quoted(
         "{'unhealthyNodeConditions': [{'type': 'Hot', 'status': 'True'}], "
         "'leavingTaints': ['a/*', 'b'], 'leavingAnnotations': [], 'spotLabels': "
         "[{'key': 'k', 'value': 'v'}], 'topologyKeys': ['rack', 'zone'], 'allowLoopbackHooks': true}");
@@ -52,7 +52,7 @@ END_TEST
 
 START_TEST(each_namespace_has_its_level_and_its_accounts)
 {
-    json_auto_t *json = world_json(
+    json_auto_t *json = quoted(
         "{'podSecurity': {'default': 'baseline', 'namespaces': {'a': 'privileged', 'b': "
         "'restricted'}}, 'serviceAccounts': {'a': ['reader', 'writer'], 'b': []}, "
         "'runtimeClasses': ['nvidia']}");
@@ -96,7 +96,7 @@ START_TEST(mistakes_name_their_field)
         { "{'runtimeClasses': [1]}", "runtimeClasses[0]" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        json_auto_t *json = world_json("%s", cases[i].json);
+        json_auto_t *json = quoted("%s", cases[i].json);
         struct settings settings;
         struct het_error err;
         ck_assert_int_eq(settings_parse(arena, json, &settings, &err), -1);

@@ -22,9 +22,9 @@ static void teardown(void)
 
 static json_t *job_with(const char *spec)
 {
-    json_t *job = world_json(
+    json_t *job = quoted(
         "{'spec': {'podTemplate': {'spec': {'containers': [{'name': 'trainer'}]}}}}");
-    json_auto_t *extra = world_json("%s", spec);
+    json_auto_t *extra = quoted("%s", spec);
     json_object_update_recursive(json_object_get(job, "spec"), extra);
     return make_restricted(job);
 }
@@ -33,7 +33,7 @@ static struct settings settings_of(const char *text)
 {
     struct settings settings;
     struct het_error err = { 0 };
-    json_auto_t *json = world_json("%s", text);
+    json_auto_t *json = quoted("%s", text);
     ck_assert_msg(!settings_parse(arena, json, &settings, &err), "%s", err.message);
     return settings;
 }
@@ -161,7 +161,7 @@ START_TEST(a_refused_job_gets_nothing_and_is_told_why)
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Accepted"), "PodSecurity");
     ck_assert_int_eq(world->plans_asked, 0);
-    ck_assert_str_eq(world_pods(world, arena), "");
+    ck_assert_str_eq(world_pods(world), "");
     ck_assert_str_eq(world->last_event, "PodSecurity");
     world_free(world);
 }
@@ -176,7 +176,7 @@ START_TEST(a_running_job_that_asks_for_too_much_goes_on_as_it_was)
     world_settle(world);
     world_run_pods(world);
     world_settle(world);
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a");
+    ck_assert_str_eq(world_pods(world), "job-1-0@a");
     const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-1-0");
     ck_assert(json_is_false(
         json_object_get(json_object_get(pod, "spec"), "automountServiceAccountToken")));
@@ -187,7 +187,7 @@ START_TEST(a_running_job_that_asks_for_too_much_goes_on_as_it_was)
     world_put(world, &kube_job, job);
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Accepted"), "PodSecurity");
-    ck_assert_str_eq(world_pods(world, arena), "job-1-0@a");
+    ck_assert_str_eq(world_pods(world), "job-1-0@a");
     ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
     world_free(world);
 }

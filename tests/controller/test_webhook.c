@@ -24,19 +24,19 @@ static void teardown(void)
 /* A job as the API server would send it: a valid one, with `patch` merged over it. */
 static json_t *job_with(const char *patch)
 {
-    json_t *job = world_json(
+    json_t *job = quoted(
         "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
         "'metadata': {'name': 'job', 'namespace': 'ns', 'uid': 'u'}, 'spec': {'model': "
         "{'profileRef': {'name': 'p'}}, 'training': {'globalBatchSize': 64}, "
         "'podTemplate': {'spec': {'containers': [{'name': 'trainer'}]}}}}");
-    json_auto_t *extra = world_json("%s", patch);
+    json_auto_t *extra = quoted("%s", patch);
     json_object_update_recursive(job, extra);
     return make_restricted(job);
 }
 
 static json_t *review_of(const char *before, const char *after)
 {
-    json_t *review = world_json(
+    json_t *review = quoted(
         "{'apiVersion': 'admission.k8s.io/v1', 'kind': 'AdmissionReview', 'request': "
         "{'uid': '705ab4f5', 'namespace': 'ns', 'name': 'job', 'operation': '%s', "
         "'resource': {'group': 'heterotrain.io', 'version': 'v1alpha1', 'resource': "
@@ -145,7 +145,7 @@ END_TEST
 START_TEST(what_is_settled_for_a_namespace_holds_here)
 {
     json_auto_t *review = review_of(NULL, TEMPLATE("{'serviceAccountName': 'admin'}"));
-    json_auto_t *json = world_json("{'serviceAccounts': {'ns': ['admin']}}");
+    json_auto_t *json = quoted("{'serviceAccounts': {'ns': ['admin']}}");
     struct settings settings;
     struct het_error err;
     ck_assert_int_eq(settings_parse(arena, json, &settings, &err), 0);
@@ -161,7 +161,7 @@ START_TEST(the_question_is_whether_the_user_may_create_pods_there)
 {
     struct webhook_verdict verdict = judge(NULL, "{}");
     ck_assert_int_eq(verdict.decision, WEBHOOK_ASK);
-    json_auto_t *expected = world_json(
+    json_auto_t *expected = quoted(
         "{'apiVersion': 'authorization.k8s.io/v1', 'kind': 'SubjectAccessReview', "
         "'spec': {'user': 'ann', 'uid': '7', 'groups': ['a', 'b'], 'extra': {'scopes': "
         "['x', 'y']}, 'resourceAttributes': {'namespace': 'ns', 'verb': 'create', "
@@ -188,7 +188,7 @@ static const struct {
 START_TEST(only_a_plain_yes_is_one)
 {
     struct webhook_verdict verdict = judge(NULL, "{}");
-    json_auto_t *answer = world_json("%s", answers[_i].status);
+    json_auto_t *answer = quoted("%s", answers[_i].status);
     webhook_hear(arena, answer, &verdict);
     ck_assert_int_eq(verdict.decision, answers[_i].decision);
     ck_assert_ptr_null(verdict.question);
@@ -299,7 +299,7 @@ START_TEST(a_review_that_cannot_be_answered_is_refused)
 {
     json_auto_t *review = review_of(NULL, "{}");
     if (broken[_i].value) {
-        json_auto_t *value = world_json("[%s]", broken[_i].value);
+        json_auto_t *value = quoted("[%s]", broken[_i].value);
         object_set(review, broken[_i].path, json_incref(json_array_get(value, 0)));
     } else
         object_remove(review, broken[_i].path);
@@ -319,7 +319,7 @@ START_TEST(an_allowed_request_is_answered_with_no_more_than_that)
 {
     struct webhook_verdict verdict = judge("{}", "{}");
     json_auto_t *answer = webhook_answer(&verdict);
-    json_auto_t *expected = world_json(
+    json_auto_t *expected = quoted(
         "{'apiVersion': 'admission.k8s.io/v1', 'kind': 'AdmissionReview', 'response': "
         "{'uid': '705ab4f5', 'allowed': true}}");
     ck_assert(json_equal(answer, expected));
@@ -330,7 +330,7 @@ START_TEST(a_denied_request_is_answered_with_a_status)
 {
     struct webhook_verdict verdict = judge(NULL, BAD("", ""));
     json_auto_t *answer = webhook_answer(&verdict);
-    json_auto_t *expected = world_json(
+    json_auto_t *expected = quoted(
         "{'apiVersion': 'admission.k8s.io/v1', 'kind': 'AdmissionReview', 'response': "
         "{'uid': '705ab4f5', 'allowed': false, 'auditAnnotations': {'reason': "
         "'InvalidSpec'}, 'status': {'status': 'Failure', 'code': 422, 'reason': "

@@ -1,11 +1,11 @@
 #include "tests/controller/world.h"
 
 #include "controller/embedded/merge.h"
+#include "controller/object.h"
 #include "tests/controller/objects.h"
 #include "tests/controller/recorded.h"
 
 #include <check.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +17,13 @@ struct world *world_new(void)
     struct world *world = xcalloc(1, sizeof *world);
     world->store = store_new();
     world->capacity = capacity_new();
+    world->arena = het_arena_new();
     world->now_ms = 1000000;
     world->next_uid = world->next_version = 1;
     world->event_reasons = json_object();
-    world_put(
-        world, &kube_model_profile,
-        world_json("{'kind': 'ModelProfile', 'metadata': {'name': 'p', 'namespace': "
-                   "'ns', 'generation': 1}, 'spec': {'layers': 1}}"));
+    world_put(world, &kube_model_profile,
+              quoted("{'kind': 'ModelProfile', 'metadata': {'name': 'p', 'namespace': "
+                     "'ns', 'generation': 1}, 'spec': {'layers': 1}}"));
     return world;
 }
 
@@ -31,27 +31,11 @@ void world_free(struct world *world)
 {
     store_free(world->store);
     capacity_free(world->capacity);
+    het_arena_free(world->arena);
     json_decref(world->event_reasons);
     free(world->answer);
     free(world->what_if);
     free(world);
-}
-
-json_t *world_json(const char *format, ...)
-{
-    char *text;
-    va_list args;
-    va_start(args, format);
-    ck_assert_int_ge(vasprintf(&text, format, args), 0);
-    va_end(args);
-    for (char *c = text; *c; c++)
-        if (*c == '\'')
-            *c = '"';
-    json_error_t error;
-    json_t *json = json_loads(text, 0, &error);
-    ck_assert_msg(json != NULL, "%s in %s", error.text, text);
-    free(text);
-    return json;
 }
 
 static void tell_capacity(struct world *world, const struct kube_resource *resource,
@@ -100,18 +84,42 @@ void world_remove(struct world *world, const struct kube_resource *resource,
 
 void world_node(struct world *world, const char *name, const char *product, int gpus)
 {
-    world_put(
-        world, &kube_node,
-        world_json("{'metadata': {'name': '%s', 'labels': {'nvidia.com/gpu.product': "
-                   "'%s', 'nvidia.com/gpu.count': '%d'}}, 'spec': {}, 'status': "
-                   "{'allocatable': {'nvidia.com/gpu': '%d'}, 'conditions': [{'type': "
-                   "'Ready', 'status': 'True'}]}}",
-                   name, product, gpus, gpus));
+    world_put(world, &kube_node,
+              quoted("{'metadata': {'name': '%s', 'labels': {'nvidia.com/gpu.product': "
+                     "'%s', 'nvidia.com/gpu.count': '%d'}}, 'spec': {}, 'status': "
+                     "{'allocatable': {'nvidia.com/gpu': '%d'}, 'conditions': [{'type': "
+                     "'Ready', 'status': 'True'}]}}",
+                     name, product, gpus, gpus));
 }
 
-/* A copy of an object that may be changed and put again. */
-static json_t *copy_of(struct world *world, const struct kube_resource *resource,
-                       const char *ns, const char *name)
+/* Calls `each` for every "node:gpus" of a list "a:4 b:2". */
+static void for_nodes(const char *nodes, void *context,
+                      void (*each)(void *context, const char *name, int gpus))
+{
+    auto_free char *list = xstrdup(nodes);
+    char *rest = list;
+    for (char *word; (word = strsep(&rest, " "));) {
+        char *colon = strchr(word, ':');
+        ck_assert_ptr_nonnull(colon);
+        *colon = '\0';
+        each(context, word, atoi(colon + 1));
+    }
+}
+
+static void add_node(void *world, const char *name, int gpus)
+{
+    world_node(world, name, "NVIDIA-" A100, gpus);
+}
+
+struct world *world_of(const char *nodes)
+{
+    struct world *world = world_new();
+    for_nodes(nodes, world, add_node);
+    return world;
+}
+
+json_t *world_copy(struct world *world, const struct kube_resource *resource,
+                   const char *ns, const char *name)
 {
     json_t *held = store_find(world->store, resource, ns, name);
     ck_assert_msg(held != NULL, "no %s %s", resource->kind, name);
@@ -120,23 +128,23 @@ static json_t *copy_of(struct world *world, const struct kube_resource *resource
 
 void world_node_ready(struct world *world, const char *name, bool is_ready)
 {
-    json_t *node = copy_of(world, &kube_node, "", name);
+    json_t *node = world_copy(world, &kube_node, "", name);
     json_object_set_new(
         json_object_get(node, "status"), "conditions",
-        world_json("[{'type': 'Ready', 'status': '%s'}]", is_ready ? "True" : "Unknown"));
+        quoted("[{'type': 'Ready', 'status': '%s'}]", is_ready ? "True" : "Unknown"));
     world_put(world, &kube_node, node);
 }
 
 void world_job(struct world *world, const char *spec)
 {
-    json_t *job = world_json(
+    json_t *job = quoted(
         "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
         "'metadata': {'name': 'job', 'namespace': 'ns', 'generation': 1, "
         "'creationTimestamp': '2026-01-01T00:00:00Z'}, 'spec': {'model': {'profileRef': "
         "{'kind': 'ModelProfile', 'name': 'p'}}, 'training': {'globalBatchSize': 64}, "
         "'replanPolicy': {'debounceSeconds': 30, 'cooldownSeconds': 600}, "
         "'podTemplate': {'spec': {'containers': [{'name': 'trainer', 'image': 'x'}]}}}}");
-    json_auto_t *extra = world_json("%s", spec);
+    json_auto_t *extra = quoted("%s", spec);
     json_object_update_recursive(json_object_get(job, "spec"), extra);
     world_put(world, &kube_job, make_restricted(job));
 }
@@ -146,41 +154,60 @@ json_t *world_get_job(struct world *world)
     return store_find(world->store, &kube_job, "ns", "job");
 }
 
+json_t *world_status(struct world *world, const char *key)
+{
+    return json_object_get(json_object_get(world_get_job(world), "status"), key);
+}
+
+int64_t world_generation(struct world *world)
+{
+    return json_integer_value(json_object_get(world_status(world, "plan"), "generation"));
+}
+
 const char *world_reason(struct world *world, const char *type)
 {
-    const json_t *list =
-        json_object_get(json_object_get(world_get_job(world), "status"), "conditions");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *entry = json_array_get(list, i);
-        if (!strcmp(json_string_value(json_object_get(entry, "type")), type))
-            return json_string_value(json_object_get(entry, "reason"));
-    }
-    return "";
+    return object_text(object_find_condition(world_get_job(world), type), "reason");
+}
+
+const char *world_message(struct world *world, const char *type)
+{
+    return object_text(object_find_condition(world_get_job(world), type), "message");
+}
+
+const char *world_plan_annotation(struct world *world, int generation, const char *key)
+{
+    auto_free char *name = xasprintf("job-plan-%d", generation);
+    return kube_annotation(store_find(world->store, &kube_config_map, "ns", name), key);
+}
+
+struct replicas {
+    json_t *list;
+    const char *type;
+};
+
+static void add_replica(void *context, const char *name, int gpus)
+{
+    struct replicas *replicas = context;
+    json_t *indices = json_array();
+    for (int i = 0; i < gpus; i++)
+        json_array_append_new(indices, json_integer(i));
+    json_array_append_new(replicas->list,
+                          json_pack("{s:s, s:i, s:s, s:o}", "gpuType", replicas->type,
+                                    "microBatchSize", 1, "node", name, "gpus", indices));
 }
 
 char *world_plan(const char *nodes, const char *type, double iteration_s)
 {
-    json_t *replicas = json_array();
-    auto_free char *list = xstrdup(nodes);
-    char *rest = list;
-    for (char *word; (word = strsep(&rest, " "));) {
-        char *colon = strchr(word, ':');
-        *colon = '\0';
-        json_t *gpus = json_array();
-        for (int i = 0; i < atoi(colon + 1); i++)
-            json_array_append_new(gpus, json_integer(i));
-        json_array_append_new(replicas,
-                              json_pack("{s:s, s:i, s:s, s:o}", "gpuType", type,
-                                        "microBatchSize", 1, "node", word, "gpus", gpus));
-    }
-    int count = (int)json_array_size(replicas);
+    struct replicas replicas = { .list = json_array(), .type = type };
+    for_nodes(nodes, &replicas, add_replica);
+    int count = (int)json_array_size(replicas.list);
     json_auto_t *plan = json_pack(
         "{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:s, s:[{s:i, s:[{s:i, s:i, s:s, s:o}]}], "
         "s:[], s:{s:f, s:f}}",
         "apiVersion", "heterotrain.io/v1alpha1", "kind", "Plan", "algorithm", "metis",
         "globalBatchSize", 4 * count, "layerCount", 2, "schedule", "1F1B", "precision",
         "fp32", "optimizer", "adam", "pipelines", "microBatches", 4, "stages",
-        "firstLayer", 0, "layerCount", 2, "recompute", "none", "replicas", replicas,
+        "firstLayer", 0, "layerCount", 2, "recompute", "none", "replicas", replicas.list,
         "idle", "predicted", "iterationSeconds", iteration_s, "samplesPerSecond",
         4.0 * count / iteration_s);
     ck_assert_ptr_nonnull(plan);
@@ -213,6 +240,12 @@ static void set_answer(struct world *world, enum answer_kind kind, const char *t
 void world_answer(struct world *world, const char *plan)
 {
     set_answer(world, ANSWER_PLAN, plan, "");
+}
+
+void world_answer_nodes(struct world *world, const char *nodes, double iteration_s)
+{
+    auto_free char *plan = world_plan(nodes, A100, iteration_s);
+    world_answer(world, plan);
 }
 
 void world_answer_no_plan(struct world *world, const char *why)
@@ -355,13 +388,19 @@ void world_settle(struct world *world)
     ck_abort_msg("the decisions do not come to rest");
 }
 
+void world_pass_s(struct world *world, int64_t seconds)
+{
+    world->now_ms += 1000 * seconds;
+    world_settle(world);
+}
+
 void world_pod_phase(struct world *world, const char *name, const char *phase,
                      int exit_code)
 {
-    json_t *pod = copy_of(world, &kube_pod, "ns", name);
+    json_t *pod = world_copy(world, &kube_pod, "ns", name);
     json_object_set_new(
         pod, "status",
-        world_json(
+        quoted(
             "{'phase': '%s', 'podIP': '10.1.0.1', 'conditions': [{'type': 'PodScheduled', 'status': 'True'}, "
             "{'type': 'Ready', 'status': '%s'}], 'containerStatuses': [{'name': "
             "'trainer', 'state': {'terminated': {'exitCode': %d, 'finishedAt': "
@@ -390,14 +429,26 @@ void world_run_pods(struct world *world)
     }
 }
 
-const char *world_pods(struct world *world, struct het_arena *arena)
+void world_run_job(struct world *world, const char *spec)
+{
+    world_job(world, spec);
+    world_settle(world);
+    world_answer_nodes(world, "a:4 b:4", 2.0);
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
+    ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
+}
+
+const char *world_pods(struct world *world)
 {
     const char *text = "";
     for (size_t i = 0; i < store_count(world->store, &kube_pod); i++) {
         json_t *pod = store_at(world->store, &kube_pod, i);
         const char *node =
             json_string_value(json_object_get(json_object_get(pod, "spec"), "nodeName"));
-        text = het_arena_printf(arena, "%s%s%s@%s", text, *text ? " " : "",
+        text = het_arena_printf(world->arena, "%s%s%s@%s", text, *text ? " " : "",
                                 kube_name(pod), node ? node : "");
     }
     return text;

@@ -5,10 +5,15 @@
 #define TESTS_CONTROLLER_WORLD_H
 
 #include "controller/reconcile.h"
+#include "tests/controller/quoted.h"
+
+/* Of the nodes of world_of, and of the plans of world_answer_nodes. */
+#define A100 "A100-SXM4-40GB"
 
 struct world {
     struct store *store;
     struct capacity *capacity;
+    struct het_arena *arena; /* for the test; freed with the world */
     int64_t now_ms;
     enum kueue_presence kueue;
     struct job_memory memory; /* of the one job under test */
@@ -27,10 +32,9 @@ struct world {
 };
 
 struct world *world_new(void);
+/* With ready nodes of A100: "a:4 b:2". */
+struct world *world_of(const char *nodes);
 void world_free(struct world *world);
-
-/* JSON with ' for ". A new reference. */
-json_t *world_json(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Puts `object` (taken over), giving it uid and resourceVersion if it has none; replaces
  * what has its name. */
@@ -39,6 +43,10 @@ json_t *world_put(struct world *world, const struct kube_resource *resource,
 void world_remove(struct world *world, const struct kube_resource *resource,
                   const char *ns, const char *name);
 
+/* A copy of an object that is there, to be changed and put again. */
+json_t *world_copy(struct world *world, const struct kube_resource *resource,
+                   const char *ns, const char *name);
+
 /* A ready node with `gpus` GPUs of `product`. */
 void world_node(struct world *world, const char *name, const char *product, int gpus);
 void world_node_ready(struct world *world, const char *name, bool is_ready);
@@ -46,13 +54,21 @@ void world_node_ready(struct world *world, const char *name, bool is_ready);
  * "{}". */
 void world_job(struct world *world, const char *spec);
 json_t *world_get_job(struct world *world);
-/* status.conditions[type].reason; "" if absent. */
+/* Member `key` of the job's status, NULL if absent; and its plan's generation. */
+json_t *world_status(struct world *world, const char *key);
+int64_t world_generation(struct world *world);
+/* Reason and message of a condition of the job; "" if absent. */
 const char *world_reason(struct world *world, const char *type);
+const char *world_message(struct world *world, const char *type);
+/* An annotation of the ConfigMap of a generation's plan; "" if absent. */
+const char *world_plan_annotation(struct world *world, int generation, const char *key);
 
 /* A plan of one stage with one replica of tp GPUs on each node of `nodes` ("a:4 b:2"). */
 char *world_plan(const char *nodes, const char *type, double iteration_s);
 /* What the planner answers to the question asked last. */
 void world_answer(struct world *world, const char *plan);
+/* With a plan for `nodes` of A100. */
+void world_answer_nodes(struct world *world, const char *nodes, double iteration_s);
 void world_answer_no_plan(struct world *world, const char *why);
 void world_answer_refused(struct world *world, const char *why);
 
@@ -67,12 +83,15 @@ void world_decide(struct world *world, struct het_arena *arena, struct decision 
 size_t world_step(struct world *world);
 /* Passes until nothing is to be done (at most 20; fails the test otherwise). */
 void world_settle(struct world *world);
+/* The same, so much later. */
+void world_pass_s(struct world *world, int64_t seconds);
 /* All pods of the job that are there: bound to their nodes, Running and Ready. */
 void world_run_pods(struct world *world);
+/* The job is made, with a plan for a:4 and b:4, and runs. */
+void world_run_job(struct world *world, const char *spec);
 void world_pod_phase(struct world *world, const char *name, const char *phase,
                      int exit_code);
-/* Pods "name@node name@node", sorted; deleted pods vanish at once unless `keep_deleted`.
- */
-const char *world_pods(struct world *world, struct het_arena *arena);
+/* Pods "name@node name@node", sorted. In the world's arena. */
+const char *world_pods(struct world *world);
 
 #endif
