@@ -354,29 +354,40 @@ START_TEST(too_long_reply_is_not_asked_for_again)
 }
 END_TEST
 
+/* Each verb that changes something. */
+static void start_write(int write)
+{
+    json_auto_t *pod = make_object(&kube_pod, "ns", "a", "u1", 7, NULL);
+    switch (write) {
+    case 0:
+        kube_create(kube, &kube_pod, "ns", pod, record, &last);
+        break;
+    case 1:
+        kube_apply(kube, &kube_pod, "ns", "a", NULL, "m", pod, record, &last);
+        break;
+    case 2:
+        kube_patch(kube, &kube_pod, "ns", "a", NULL, pod, record, &last);
+        break;
+    case 3:
+        kube_update(kube, &kube_pod, "ns", "a", pod, record, &last);
+        break;
+    case 4:
+        kube_delete(kube, &kube_pod, "ns", "a", "u1", -1, record, &last);
+        break;
+    }
+}
+
+static const char *const write_methods[] = { "POST", "PATCH", "PATCH", "PUT", "DELETE" };
+enum { WRITES = sizeof write_methods / sizeof *write_methods };
+
 /* a.16 */
 START_TEST(write_with_unknown_end_is_never_repeated)
 {
-    json_auto_t *pod = make_object(&kube_pod, "ns", "a", "", 0, NULL);
-    for (int write = 0; write < 4; write++) {
+    for (int write = 0; write < WRITES; write++) {
         for (int maybe_sent = 0; maybe_sent < 2; maybe_sent++) {
             last.count = 0;
-            switch (write) {
-            case 0:
-                kube_create(kube, &kube_pod, "ns", pod, record, &last);
-                break;
-            case 1:
-                kube_apply(kube, &kube_pod, "ns", "a", NULL, "m", pod, record, &last);
-                break;
-            case 2:
-                kube_patch(kube, &kube_pod, "ns", "a", NULL, pod, record, &last);
-                break;
-            case 3:
-                kube_delete(kube, &kube_pod, "ns", "a", "u1", -1, record, &last);
-                break;
-            }
-            static const char *const methods[] = { "POST", "PATCH", "PATCH", "DELETE" };
-            script_fail(script_expect(script, methods[write], "*"), maybe_sent);
+            start_write(write);
+            script_fail(script_expect(script, write_methods[write], "*"), maybe_sent);
             assert_outcome(maybe_sent ? KUBE_UNKNOWN : KUBE_UNREACHABLE);
             kube_step(kube, 100000);
             script_expect_nothing(script);
@@ -403,31 +414,6 @@ static bool fence_is_open(void *context)
 {
     return *(bool *)context;
 }
-
-/* Each verb that changes something; the rest does not wait behind it. */
-static void start_write(int write)
-{
-    json_auto_t *pod = make_object(&kube_pod, "ns", "a", "u1", 7, NULL);
-    switch (write) {
-    case 0:
-        kube_create(kube, &kube_pod, "ns", pod, record, &last);
-        break;
-    case 1:
-        kube_apply(kube, &kube_pod, "ns", "a", NULL, "m", pod, record, &last);
-        break;
-    case 2:
-        kube_patch(kube, &kube_pod, "ns", "a", NULL, pod, record, &last);
-        break;
-    case 3:
-        kube_update(kube, &kube_pod, "ns", "a", pod, record, &last);
-        break;
-    case 4:
-        kube_delete(kube, &kube_pod, "ns", "a", "u1", -1, record, &last);
-        break;
-    }
-}
-
-static const char *const write_methods[] = { "POST", "PATCH", "PATCH", "PUT", "DELETE" };
 
 START_TEST(write_waits_while_the_fence_is_closed)
 {
