@@ -2,12 +2,21 @@
 #ifndef TESTS_SCALE_H
 #define TESTS_SCALE_H
 
-/* `n` rounds in a plain build; a quarter under sanitizers, which are several times slower
- * and find their kind of mistake in fewer rounds. */
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* Whether few rounds are enough: in `make check` (QUICK=1), and under sanitizers, which
+ * are several times slower and find their kind of mistake in fewer rounds. */
+static inline bool is_quick_run(void)
+{
 #if defined(__SANITIZE_ADDRESS__)
-#define SCALED(n) ((n) / 4)
+    return true;
 #else
-#define SCALED(n) (n)
+    return getenv("QUICK");
 #endif
+}
+
+/* `n` rounds; a quarter in a quick run. */
+#define SCALED(n) (is_quick_run() ? (n) / 4 : (n))
 
 #endif

@@ -231,26 +231,26 @@ END_TEST
 
 START_TEST(fifty_thousand_objects_in_any_order_take_moments)
 {
-    enum { COUNT = SCALED(50000) };
+    const int count = SCALED(50000);
     char name[16], uid[16], owner[16];
-    for (int i = 0; i < COUNT; i++) {
-        int n = (int)(i * 7919L % COUNT); /* coprime to COUNT */
+    for (int i = 0; i < count; i++) {
+        int n = (int)(i * 7919L % count); /* coprime to count */
         snprintf(name, sizeof name, "%d", n);
         snprintf(uid, sizeof uid, "u%d", n);
         snprintf(owner, sizeof owner, "job%d", n % 100);
         json_auto_t *object = make_object(&kube_pod, "ns", name, uid, i + 1, owner);
         store_put(store, &kube_pod, object);
     }
-    ck_assert_uint_eq(store_total(store), COUNT);
+    ck_assert_uint_eq(store_total(store), count);
     struct het_arena *arena = het_arena_new();
     json_t **owned;
     for (int i = 0; i < 100; i++) {
         snprintf(owner, sizeof owner, "job%d", i);
         ck_assert_uint_eq(store_find_owned(store, &kube_pod, owner, arena, &owned),
-                          COUNT / 100);
+                          count / 100);
     }
     het_arena_free(arena);
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < count; i++) {
         snprintf(name, sizeof name, "%d", i);
         ck_assert(store_remove(store, &kube_pod, "ns", name, NULL));
     }
