@@ -60,33 +60,9 @@ __attribute__((format(printf, 2, 3))) static void violate(struct invariants *inv
 
 /* ---- reading objects ---- */
 
-static const char *label(const json_t *object, const char *key)
-{
-    const char *text =
-        json_string_value(json_object_get(object_at(object, "metadata.labels"), key));
-    return text ? text : "";
-}
-
-static const char *annotation(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(
-        json_object_get(object_at(object, "metadata.annotations"), key));
-    return text ? text : "";
-}
-
-static const char *name_of(const json_t *object)
-{
-    return object_text(object, "metadata.name");
-}
-
-static const char *uid_of(const json_t *object)
-{
-    return object_text(object, "metadata.uid");
-}
-
 static int64_t generation_of(const json_t *object)
 {
-    return atoll(label(object, LABEL_PLAN_GENERATION));
+    return atoll(kube_label(object, LABEL_PLAN_GENERATION));
 }
 
 /* The uid of the job that controls a child; "" if none does. */
@@ -154,7 +130,7 @@ static int64_t gpus_of_node(const json_t *node, const char *path)
 /* Whether a pod can neither hold a GPU nor run a rank. */
 static bool is_gone(const struct invariants *invariants, const json_t *pod)
 {
-    return is_finished_pod(pod) || json_object_get(invariants->lost, uid_of(pod));
+    return is_finished_pod(pod) || json_object_get(invariants->lost, kube_uid(pod));
 }
 
 static bool is_our_pod_of(const json_t *pod, const char *uid)
@@ -169,7 +145,7 @@ static json_t *find_job(const struct invariants *invariants, const char *uid)
                                         object_text(known, "ns"),
                                         object_text(known, "name"))
                         : NULL;
-    return job && !strcmp(uid_of(job), uid) ? job : NULL;
+    return job && !strcmp(kube_uid(job), uid) ? job : NULL;
 }
 
 static bool is_plan(const json_t *map)
@@ -217,13 +193,13 @@ static json_t *read_plan(const json_t *map)
 /* The same, borrowed; a plan does not change. */
 static json_t *planned(const struct invariants *invariants, const json_t *map)
 {
-    if (!json_object_get(invariants->planned, uid_of(map)))
-        json_object_set_new(invariants->planned, uid_of(map), read_plan(map));
-    return json_object_get(invariants->planned, uid_of(map));
+    if (!json_object_get(invariants->planned, kube_uid(map)))
+        json_object_set_new(invariants->planned, kube_uid(map), read_plan(map));
+    return json_object_get(invariants->planned, kube_uid(map));
 }
 
-static int64_t planned_on(const struct invariants *invariants, const json_t *map,
-                          const char *node)
+int64_t invariants_planned_on(const struct invariants *invariants, const json_t *map,
+                              const char *node)
 {
     return json_integer_value(json_object_get(planned(invariants, map), node));
 }
@@ -244,7 +220,7 @@ static int64_t all_planned_on(const struct invariants *invariants, const char *n
     for (size_t i = 0; i < embedded_count(invariants->server, "configmaps"); i++) {
         const json_t *map = embedded_at(invariants->server, "configmaps", i);
         if (holds_gpus(invariants, map))
-            taken += planned_on(invariants, map, node);
+            taken += invariants_planned_on(invariants, map, node);
     }
     return taken;
 }
@@ -256,11 +232,11 @@ static void check_new_plan(struct invariants *invariants, const json_t *map)
     const char *name;
     json_t *count;
     invariants->statistics.plans++;
-    if (*annotation(map, "heterotrain.io/preempts"))
+    if (*kube_annotation(map, "heterotrain.io/preempts"))
         return;
     const json_t *job = find_job(invariants, owner_of(map));
     hold(job != NULL || invariants->config.is_late, "I6: plan %s of no job",
-         name_of(map));
+         kube_name(map));
     json_object_foreach (planned(invariants, map), name, count) {
         const json_t *node = embedded_find(invariants->server, "nodes", "", name);
         int64_t has = gpus_of_node(
@@ -268,17 +244,42 @@ static void check_new_plan(struct invariants *invariants, const json_t *map)
         int64_t taken = all_planned_on(invariants, name);
         hold(taken <= has || (!node && invariants->config.is_late),
              "I2: with %s, %" PRId64 " of %" PRId64 " GPUs of %s are planned",
-             name_of(map), taken, has, name);
+             kube_name(map), taken, has, name);
     }
 }
 
-/* ---- gates are lifted ---- */
+/* ---- pods ---- */
+
+/* A pod is what the newest plan of its job says, where that says. */
+static void check_planned_pod(struct invariants *invariants, const json_t *pod)
+{
+    const json_t *map = newest_plan(invariants, owner_of(pod));
+    const char *node = node_of(pod);
+    hold(map != NULL, "I3: %s has no plan", kube_name(pod));
+    if (!map)
+        return;
+    hold(generation_of(map) == generation_of(pod),
+         "I3: %s is made or released, but generation %" PRId64 " is decided",
+         kube_name(pod), generation_of(map));
+    hold(invariants_planned_on(invariants, map, node) == gpus_of_pod(pod),
+         "I3: %s has %" PRId64 " GPUs on %s, not as planned", kube_name(pod),
+         gpus_of_pod(pod), node);
+}
+
+static void check_new_pod(struct invariants *invariants, const json_t *pod)
+{
+    invariants->statistics.pods++;
+    /* Nobody may have said yet that the job is gone; the pod goes with it. */
+    if (*owner_of(pod) &&
+        (!invariants->config.is_late || find_job(invariants, owner_of(pod))))
+        check_planned_pod(invariants, pod);
+}
 
 /* Whether the controller must know of a pod when it lifts gates: its own, and what others
  * bound some time ago. */
 static bool is_known(const struct invariants *invariants, const json_t *pod)
 {
-    json_t *at_ms = json_object_get(invariants->bound_ms, uid_of(pod));
+    json_t *at_ms = json_object_get(invariants->bound_ms, kube_uid(pod));
     return *owner_of(pod) || (at_ms && json_integer_value(at_ms) + KNOWN_AFTER_MS <=
                                            simulation_now_ms(invariants->simulation));
 }
@@ -300,32 +301,25 @@ static void check_fit(struct invariants *invariants, const json_t *pod)
     if (node)
         hold(taken <= gpus_of_node(node, path),
              "I2: with %s, %" PRId64 " of %" PRId64 " GPUs of %s are asked for",
-             name_of(pod), taken, gpus_of_node(node, path), name);
+             kube_name(pod), taken, gpus_of_node(node, path), name);
 }
 
 /* A pod that the scheduler may place from now on. */
 static void check_released_pod(struct invariants *invariants, const json_t *pod)
 {
     const char *uid = owner_of(pod);
-    const json_t *map = newest_plan(invariants, uid);
-    const char *node = node_of(pod);
-    hold(map != NULL, "I3: %s has no plan", name_of(pod));
-    hold(!map || generation_of(map) == generation_of(pod),
-         "I3: %s is released, but generation %" PRId64 " is decided", name_of(pod),
-         generation_of(map));
-    hold(!map || planned_on(invariants, map, node) == gpus_of_pod(pod),
-         "I3: %s has %" PRId64 " GPUs on %s, not as planned", name_of(pod),
-         gpus_of_pod(pod), node);
+    check_planned_pod(invariants, pod);
     for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
         const json_t *other = embedded_at(invariants->server, "pods", i);
-        if (!is_our_pod_of(other, uid) || !strcmp(uid_of(other), uid_of(pod)) ||
-            is_gated(other) || is_gone(invariants, other))
+        if (!is_our_pod_of(other, uid) || !strcmp(kube_uid(other), kube_uid(pod)) ||
+            is_gone(invariants, other))
             continue;
         hold(generation_of(other) == generation_of(pod),
-             "I1, I3: %s is released while %s may run", name_of(pod), name_of(other));
-        hold(strcmp(label(other, LABEL_POD_INDEX), label(pod, LABEL_POD_INDEX)) != 0 ||
+             "I1, I3: %s is released while %s may run", kube_name(pod), kube_name(other));
+        hold(strcmp(kube_label(other, LABEL_POD_INDEX),
+                    kube_label(pod, LABEL_POD_INDEX)) != 0 ||
                  generation_of(other) != generation_of(pod),
-             "I1: %s and %s have one index", name_of(pod), name_of(other));
+             "I1: %s and %s have one index", kube_name(pod), kube_name(other));
     }
     check_fit(invariants, pod);
 }
@@ -345,18 +339,19 @@ static json_t *users_part(const json_t *job)
 static void check_write_of_job(struct invariants *invariants, const json_t *before,
                                const json_t *after)
 {
-    hold(before != NULL, "I7: the controller made job %s", name_of(after));
+    hold(before != NULL, "I7: the controller made job %s", kube_name(after));
     if (before && after) {
         json_auto_t *old = users_part(before);
         json_auto_t *new = users_part(after);
-        hold(json_equal(old, new), "I7: the controller changed job %s", name_of(before));
+        hold(json_equal(old, new), "I7: the controller changed job %s",
+             kube_name(before));
     }
     /* Nobody else's wish than the spec's. */
     if (before && (!after || object_at(after, "metadata.deletionTimestamp")) &&
         !object_at(before, "metadata.deletionTimestamp"))
         hold(snapshot_job_is_finished(before) &&
                  object_at(before, "spec.ttlSecondsAfterFinished"),
-             "I7: the controller deleted job %s", name_of(before));
+             "I7: the controller deleted job %s", kube_name(before));
 }
 
 static void check_write(struct invariants *invariants,
@@ -377,13 +372,13 @@ static void check_write(struct invariants *invariants,
         is_child = is_child || !strcmp(change->plural, children[i]);
     const json_t *known = json_object_get(invariants->jobs, owner_of(object));
     hold(is_child && known, "I7: the controller wrote %s %s, which is not its own",
-         change->plural, name_of(object));
+         change->plural, kube_name(object));
     hold(!known ||
              !strcmp(object_text(known, "ns"), object_text(object, "metadata.namespace")),
          "I7: %s %s is in another namespace than its job", change->plural,
-         name_of(object));
+         kube_name(object));
     hold(!change->after || !strcmp(owner_of(object), owner_of(change->after)),
-         "I7: %s %s changed its owner", change->plural, name_of(object));
+         "I7: %s %s changed its owner", change->plural, kube_name(object));
 }
 
 /* The controller ends a pod that does its work: only for something that happened. */
@@ -392,7 +387,7 @@ static void check_ended_pod(struct invariants *invariants, const json_t *pod)
     const json_t *job = find_job(invariants, owner_of(pod));
     hold(!invariants->is_calm || !job || snapshot_job_is_finished(job) ||
              !object_condition_is_true(pod, "Ready"),
-         "I9: %s ran well and was ended, though nothing happened", name_of(pod));
+         "I9: %s ran well and was ended, though nothing happened", kube_name(pod));
 }
 
 /* ---- jobs ---- */
@@ -412,19 +407,19 @@ static void check_job_change(struct invariants *invariants, const json_t *before
     for (size_t i = 0; i < 2; i++)
         hold(!is_condition(before, final[i], "True") ||
                  is_condition(after, final[i], "True"),
-             "I5: %s of %s is taken back", final[i], name_of(after));
+             "I5: %s of %s is taken back", final[i], kube_name(after));
     hold(!is_condition(after, "Complete", "True") ||
              !is_condition(after, "Failed", "True"),
-         "I5: %s is complete and failed", name_of(after));
+         "I5: %s is complete and failed", kube_name(after));
     for (size_t i = 0; i < 3; i++)
         hold(object_integer(after, rising[i], 0) >= object_integer(before, rising[i], 0),
-             "I5: %s of %s falls", rising[i], name_of(after));
+             "I5: %s of %s falls", rising[i], kube_name(after));
     hold(object_integer(after, "status.observedGeneration", 0) <=
              object_integer(after, "metadata.generation", 0),
-         "I5: %s has seen a spec that is not there", name_of(after));
+         "I5: %s has seen a spec that is not there", kube_name(after));
     if (is_condition(after, "Running", "True") &&
         !is_condition(before, "Running", "True"))
-        json_object_set_new(invariants->ran, uid_of(after), json_true());
+        json_object_set_new(invariants->ran, kube_uid(after), json_true());
 }
 
 /* ---- every change ---- */
@@ -432,10 +427,10 @@ static void check_job_change(struct invariants *invariants, const json_t *before
 static void note_job(struct invariants *invariants, const struct embedded_change *change)
 {
     if (!change->before) {
-        json_object_set_new(invariants->jobs, uid_of(change->after),
+        json_object_set_new(invariants->jobs, kube_uid(change->after),
                             json_pack("{s:s, s:s}", "ns",
                                       object_text(change->after, "metadata.namespace"),
-                                      "name", name_of(change->after)));
+                                      "name", kube_name(change->after)));
         invariants->statistics.jobs_seen++;
     } else if (change->after) {
         check_job_change(invariants, change->before, change->after);
@@ -455,8 +450,8 @@ static void note_node(struct invariants *invariants, const struct embedded_chang
     }
     for (i = 0; is_out && i < embedded_count(invariants->server, "pods"); i++) {
         const json_t *pod = embedded_at(invariants->server, "pods", i);
-        if (!strcmp(object_text(pod, "spec.nodeName"), name_of(node)))
-            json_object_set_new(invariants->lost, uid_of(pod), json_true());
+        if (!strcmp(object_text(pod, "spec.nodeName"), kube_name(node)))
+            json_object_set_new(invariants->lost, kube_uid(pod), json_true());
     }
 }
 
@@ -465,13 +460,14 @@ static void note_pod(struct invariants *invariants, const struct embedded_change
     const json_t *before = change->before;
     const json_t *after = change->after;
     if (after && is_bound(after) && (!before || !is_bound(before)))
-        json_object_set_new(invariants->bound_ms, uid_of(after),
+        json_object_set_new(invariants->bound_ms, kube_uid(after),
                             json_integer(simulation_now_ms(invariants->simulation)));
     if (!change->by_client)
         return;
     if (after && !is_gated(after) && (!before || is_gated(before)) && *owner_of(after))
         check_released_pod(invariants, after);
-    invariants->statistics.pods += !before;
+    if (!before)
+        check_new_pod(invariants, after);
     bool ends = before && !object_at(before, "metadata.deletionTimestamp") &&
                 (!after || object_at(after, "metadata.deletionTimestamp"));
     if (ends)
@@ -512,10 +508,10 @@ static void check_bound_pods(struct invariants *invariants)
     }
     for (size_t i = 0; i < embedded_count(invariants->server, "nodes"); i++) {
         const json_t *node = embedded_at(invariants->server, "nodes", i);
-        int64_t taken = json_integer_value(json_object_get(used, name_of(node)));
+        int64_t taken = json_integer_value(json_object_get(used, kube_name(node)));
         int64_t has = gpus_of_node(node, "status.capacity");
         hold(taken <= has, "I2: %" PRId64 " of %" PRId64 " GPUs of %s are used", taken,
-             has, name_of(node));
+             has, kube_name(node));
     }
 }
 
@@ -564,7 +560,7 @@ static void check_gang(struct invariants *invariants, const json_t *map)
     int64_t slack_ms = invariants->config.is_late ? LATE_GANG_SLACK_MS : GANG_SLACK_MS;
     hold(now_ms - json_integer_value(since_ms) <= timeout_ms + slack_ms,
          "gang: %" PRId64 " of %" PRId64 " pods of %s hold GPUs since %.1f s", gang.bound,
-         gang.wanted, name_of(map), (double)json_integer_value(since_ms) / 1000);
+         gang.wanted, kube_name(map), (double)json_integer_value(since_ms) / 1000);
 }
 
 void invariants_step(struct invariants *invariants)
@@ -592,6 +588,17 @@ static int64_t count_pods(const struct invariants *invariants, const json_t *map
     return count;
 }
 
+/* GPUs that a plan takes, of all nodes. */
+static int64_t planned_gpus(const struct invariants *invariants, const json_t *map)
+{
+    const char *node;
+    json_t *count;
+    int64_t gpus = 0;
+    json_object_foreach (planned(invariants, map), node, count)
+        gpus += json_integer_value(count);
+    return gpus;
+}
+
 static void check_status(struct invariants *invariants, const json_t *job)
 {
     static const struct {
@@ -599,28 +606,39 @@ static void check_status(struct invariants *invariants, const json_t *job)
     } counts[] = { { "status.pods.running", "Running" },
                    { "status.pods.succeeded", "Succeeded" },
                    { "status.pods.failed", "Failed" } };
-    const json_t *map = newest_plan(invariants, uid_of(job));
+    const json_t *map = newest_plan(invariants, kube_uid(job));
     hold(object_integer(job, "status.observedGeneration", 0) ==
              object_integer(job, "metadata.generation", 0),
-         "I5: %s: the spec was not looked at", name_of(job));
+         "I5: %s: the spec was not looked at", kube_name(job));
     /* What ended stays counted when its pod is taken away, with its node or by hand. */
-    for (size_t i = 0; map && i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         int64_t said = object_integer(job, counts[i].field, 0);
         int64_t there = count_pods(invariants, map, counts[i].phase);
         hold(said == there || (i && said > there),
-             "I5: %s: %" PRId64 " pods are %s, status says %" PRId64, name_of(job), there,
-             counts[i].phase, said);
+             "I5: %s: %" PRId64 " pods are %s, status says %" PRId64, kube_name(job),
+             there, counts[i].phase, said);
     }
     hold(!map || object_integer(job, "status.plan.generation", 0) == generation_of(map),
-         "I5: %s: status has generation %" PRId64 ", not %" PRId64, name_of(job),
+         "I5: %s: status has generation %" PRId64 ", not %" PRId64, kube_name(job),
          object_integer(job, "status.plan.generation", 0), generation_of(map));
+    int64_t allocated = object_integer(job, "status.allocatedGPUs", 0);
+    if (is_condition(job, "Suspended", "True") && !snapshot_job_is_finished(job))
+        hold(!allocated && !count_pods(invariants, map, "Running"),
+             "I5: %s is suspended and holds %" PRId64 " GPUs", kube_name(job), allocated);
     if (!is_condition(job, "Running", "True"))
         return;
-    struct gang gang = map ? count_gang(invariants, map) : (struct gang){ 0 };
-    hold(map && count_pods(invariants, map, "Running") +
-                        object_integer(job, "status.pods.succeeded", 0) ==
-                    gang.wanted,
-         "I5: %s says that it runs", name_of(job));
+    hold(map != NULL, "I5: %s runs without a plan", kube_name(job));
+    if (!map)
+        return;
+    int64_t wanted = count_gang(invariants, map).wanted;
+    hold(object_integer(job, "status.pods.desired", -1) == wanted &&
+             count_pods(invariants, map, "Running") +
+                     object_integer(job, "status.pods.succeeded", 0) ==
+                 wanted,
+         "I5: %s says that it runs", kube_name(job));
+    hold(allocated == planned_gpus(invariants, map),
+         "I5: %s: %" PRId64 " GPUs are allocated, %" PRId64 " planned", kube_name(job),
+         allocated, planned_gpus(invariants, map));
 }
 
 /* I4: the job runs, is over, or says why it waits. */
@@ -633,7 +651,7 @@ static void check_answered(struct invariants *invariants, const json_t *job)
                     { "Suspended", "True" },     { "PlanFeasible", "False" },
                     { "QuotaReserved", "False" } };
     if (!job_spec_is_ours(job)) {
-        hold(!object_at(job, "status"), "I7: %s is somebody else's", name_of(job));
+        hold(!object_at(job, "status"), "I7: %s is somebody else's", kube_name(job));
         return;
     }
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
@@ -646,7 +664,7 @@ static void check_answered(struct invariants *invariants, const json_t *job)
         return;
     auto_free char *conditions =
         json_dumps(object_at(job, "status.conditions"), JSON_COMPACT | JSON_ENCODE_ANY);
-    violate(invariants, "I4: %s neither runs nor says why: %s", name_of(job),
+    violate(invariants, "I4: %s neither runs nor says why: %s", kube_name(job),
             conditions ? conditions : "nothing");
 }
 
@@ -657,14 +675,14 @@ static int64_t idle_gpus(const struct invariants *invariants, const json_t *node
                                            "karpenter.sh/capacity-type",
                                            "nvidia.com/mig.config.state" };
     for (size_t i = 0; i < 3; i++)
-        if (*label(node, special[i]))
+        if (*kube_label(node, special[i]))
             return 0;
     if (object_at(node, "spec.taints") || object_at(node, "spec.unschedulable"))
         return 0;
     int64_t used = 0, pods = 0;
     for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
         const json_t *pod = embedded_at(invariants->server, "pods", i);
-        if (is_finished_pod(pod) || strcmp(node_of(pod), name_of(node)) != 0)
+        if (is_finished_pod(pod) || strcmp(node_of(pod), kube_name(node)) != 0)
             continue;
         used += gpus_of_pod(pod);
         pods++;
@@ -672,7 +690,7 @@ static int64_t idle_gpus(const struct invariants *invariants, const json_t *node
     const char *most_pods = object_text(node, "status.allocatable.pods");
     if (*most_pods && pods >= atoll(most_pods))
         return 0; /* no pod has a place there */
-    int64_t held = all_planned_on(invariants, name_of(node));
+    int64_t held = all_planned_on(invariants, kube_name(node));
     return gpus_of_node(node, "status.allocatable") - (used > held ? used : held);
 }
 
@@ -693,7 +711,7 @@ static void check_idle(struct invariants *invariants, const json_t *job)
         const json_t *node = embedded_at(invariants->server, "nodes", i);
         int64_t idle = idle_gpus(invariants, node);
         hold(idle <= 0, "I4: %s says that no GPU can be used, %" PRId64 " of %s are idle",
-             name_of(job), idle, name_of(node));
+             kube_name(job), idle, kube_name(node));
     }
 }
 
@@ -705,7 +723,7 @@ static void check_no_orphans(struct invariants *invariants)
             const json_t *object = embedded_at(invariants->server, plurals[k], i);
             const char *owner = owner_of(object);
             hold(!*owner || find_job(invariants, owner), "I6: %s %s has no job any more",
-                 plurals[k], name_of(object));
+                 plurals[k], kube_name(object));
         }
 }
 
@@ -720,8 +738,8 @@ static void check_pods_at_rest(struct invariants *invariants)
         const json_t *map = newest_plan(invariants, owner_of(pod));
         hold(map && generation_of(map) == generation_of(pod) && !is_retired(map) &&
                  !snapshot_job_is_finished(job),
-             "I10: %s is left over", name_of(pod));
-        hold(!is_gated(pod), "I10: %s waits behind its gate", name_of(pod));
+             "I10: %s is left over", kube_name(pod));
+        hold(!is_gated(pod), "I10: %s waits behind its gate", kube_name(pod));
     }
 }
 

@@ -28,6 +28,10 @@ void invariants_at_rest(struct invariants *invariants);
 /* Nothing happens to the cluster while it is calm: no healthy pod may end (I9). */
 void invariants_set_calm(struct invariants *invariants, bool is_calm);
 
+/* GPUs of node `node` that the plan in a ConfigMap takes. */
+int64_t invariants_planned_on(const struct invariants *invariants, const json_t *map,
+                              const char *node);
+
 struct invariants_statistics {
     uint64_t plans, pods, partial_gangs, restarts, changes;
     uint64_t jobs_seen, jobs_that_ran, jobs_over;

@@ -1,5 +1,7 @@
 #include "tests/controller/objects.h"
 
+#include "tests/controller/quoted.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -58,4 +60,48 @@ char *make_object_text(const struct kube_resource *resource, const char *ns,
     char *text = json_dumps(object, JSON_COMPACT);
     assert(text);
     return text;
+}
+
+static json_t *measurements(int factor)
+{
+    json_t *list = json_array();
+    static const char *const groups[] = { "embedding", "decoder", "head" };
+    for (int group = 0; group < 3; group++)
+        for (int tp = 1; tp <= 2; tp++)
+            for (int batch = 1; batch <= 4; batch *= 2)
+                json_array_append_new(
+                    list,
+                    json_pack("{s:s, s:i, s:i, s:i, s:i, s:I}", "layerGroup",
+                              groups[group], "tensorParallel", tp, "microBatchSize",
+                              batch, "forwardMicroseconds", factor * 1000 * batch / tp,
+                              "backwardMicroseconds", factor * 2000 * batch / tp,
+                              "activationBytes", (json_int_t)100000000 * batch / tp));
+    return list;
+}
+
+json_t *make_profile(const char *ns, size_t type_count, int factor)
+{
+    static const struct {
+        const char *name;
+        int memory_mib;
+    } types[] = { { "A100-SXM4-40GB", 40960 },
+                  { "V100-SXM2-16GB", 16384 },
+                  { "Tesla-T4", 16384 } };
+    assert(type_count <= sizeof types / sizeof *types);
+    json_t *profile = quoted(
+        "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'ModelProfile', 'metadata': "
+        "{'name': 'small', 'namespace': '%s'}, 'spec': {'model': {'name': 'small', "
+        "'precision': 'BF16', 'optimizer': 'Adam', 'sequenceLength': 128}, 'layerGroups': "
+        "[{'name': 'embedding', 'count': 1, 'parameterBytes': 1000000, "
+        "'activationOutputBytes': 1000000}, {'name': 'decoder', 'count': 4, "
+        "'parameterBytes': 1000000, 'activationOutputBytes': 1000000}, {'name': 'head', "
+        "'count': 1, 'parameterBytes': 1000000, 'activationOutputBytes': 1000000}], "
+        "'gpuTypes': []}}",
+        ns);
+    json_t *list = json_object_get(json_object_get(profile, "spec"), "gpuTypes");
+    for (size_t i = 0; i < type_count; i++)
+        json_array_append_new(list, json_pack("{s:s, s:i, s:o}", "name", types[i].name,
+                                              "memoryMiB", types[i].memory_mib,
+                                              "measurements", measurements(factor << i)));
+    return profile;
 }

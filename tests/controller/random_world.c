@@ -2,6 +2,7 @@
 
 #include "controller/embedded/object.h"
 #include "controller/job_spec.h"
+#include "tests/controller/happening.h"
 #include "tests/controller/objects.h"
 #include "tests/controller/quoted.h"
 
@@ -10,6 +11,7 @@
 #include <string.h>
 
 static const char *const namespaces[] = { "default", "team" };
+/* Those that make_profile knows. */
 static const char *const types[] = { "A100-SXM4-40GB", "V100-SXM2-16GB", "Tesla-T4" };
 
 static void put(struct random_world *world, json_t *object)
@@ -47,45 +49,6 @@ static void put_node(struct random_world *world, size_t index)
         object_set(node, "spec.taints",
                    quoted("[{'key': 'dedicated', 'effect': 'NoSchedule'}]"));
     put(world, node);
-}
-
-/* Three layers, times of each type by `factor`. */
-static json_t *measurements(int factor)
-{
-    json_t *list = json_array();
-    static const char *const groups[] = { "embedding", "decoder", "head" };
-    for (int group = 0; group < 3; group++)
-        for (int tp = 1; tp <= 2; tp++)
-            for (int batch = 1; batch <= 4; batch *= 2)
-                json_array_append_new(
-                    list,
-                    json_pack("{s:s, s:i, s:i, s:i, s:i, s:I}", "layerGroup",
-                              groups[group], "tensorParallel", tp, "microBatchSize",
-                              batch, "forwardMicroseconds", factor * 1000 * batch / tp,
-                              "backwardMicroseconds", factor * 2000 * batch / tp,
-                              "activationBytes", (json_int_t)100000000 * batch / tp));
-    return list;
-}
-
-static void put_profile(struct random_world *world, const char *ns, int factor)
-{
-    json_t *profile = quoted(
-        "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'ModelProfile', 'metadata': "
-        "{'name': 'small', 'namespace': '%s'}, 'spec': {'model': {'name': 'small', "
-        "'precision': 'BF16', 'optimizer': 'Adam', 'sequenceLength': 128}, 'layerGroups': "
-        "[{'name': 'embedding', 'count': 1, 'parameterBytes': 1000000, "
-        "'activationOutputBytes': 1000000}, {'name': 'decoder', 'count': 4, "
-        "'parameterBytes': 1000000, 'activationOutputBytes': 1000000}, {'name': 'head', "
-        "'count': 1, 'parameterBytes': 1000000, 'activationOutputBytes': 1000000}], "
-        "'gpuTypes': [{'name': 'A100-SXM4-40GB', 'memoryMiB': 40960}, {'name': "
-        "'V100-SXM2-16GB', 'memoryMiB': 16384}, {'name': 'Tesla-T4', 'memoryMiB': "
-        "16384}]}}",
-        ns);
-    json_t *list = object_at(profile, "spec.gpuTypes");
-    for (int i = 0; i < 3; i++)
-        object_set(json_array_get(list, (size_t)i), "measurements",
-                   measurements(factor * (1 << i)));
-    put(world, profile);
 }
 
 /* A pod, a ConfigMap and a Service that look like ours to whoever trusts a label. */
@@ -142,7 +105,7 @@ void random_world_build(struct random_world *world)
     for (size_t i = 0; i < world->node_count; i++)
         put_node(world, i);
     for (size_t i = 0; i < 2; i++)
-        put_profile(world, namespaces[i], 1);
+        put(world, make_profile(namespaces[i], 3, 1));
     put_class(world, "low", -10);
     put_class(world, "high", 1000);
     world->has_bystanders = dice_chance(&world->dice, 150);
@@ -291,25 +254,6 @@ static void choose_scheduling(struct dice *dice, json_t *spec)
           json_integer(dice_between(dice, 0, 5)));
 }
 
-/* Takes out what this release refuses ("spec.x.y: ..."), so that the job lives. */
-static void drop_unsupported(json_t *job)
-{
-    for (int i = 0; i < 16; i++) {
-        struct het_arena *arena = het_arena_new();
-        struct job_spec spec;
-        const char *reason = NULL;
-        struct het_error err = { 0 };
-        int failed = job_spec_parse(arena, job, &spec, &reason, &err);
-        bool is_unsupported = failed && !strcmp(reason, "Unsupported");
-        auto_free char *path = xstrdup(err.message);
-        het_arena_free(arena);
-        if (!is_unsupported)
-            return;
-        path[strcspn(path, ":")] = '\0';
-        object_remove(job, path);
-    }
-}
-
 static json_t *random_job(struct random_world *world, const char *ns, const char *name)
 {
     struct dice *dice = &world->dice;
@@ -327,7 +271,6 @@ static json_t *random_job(struct random_world *world, const char *ns, const char
     choose_checkpoint(dice, spec);
     choose_life(dice, spec);
     choose_scheduling(dice, spec);
-    drop_unsupported(job);
     return make_restricted(job);
 }
 
@@ -371,7 +314,6 @@ static json_t *changed_job(struct random_world *world, const json_t *job)
     if (manager)
         json_object_set(spec, "managedBy", manager);
     object_remove(changed, "status");
-    drop_unsupported(changed);
     return changed;
 }
 
@@ -397,24 +339,11 @@ char *random_world_add_job(struct random_world *world)
 
 /* ---- events ---- */
 
-static json_t *no_file(const char *path, struct het_error *err)
-{
-    het_fail(err, HET_IO, "%s: no such file", path);
-    return NULL;
-}
-
 /* "delete node/a", now; takes the text, returns it, or "" if it cannot be (there is no
  * such node or pod). */
 static char *do_event(struct random_world *world, char *text)
 {
-    struct embedded_event event;
-    struct het_error err = { 0 };
-    auto_free char *full = xasprintf("0s %s", text);
-    int failed = embedded_event_parse(full, no_file, &event, &err);
-    assert(!failed);
-    failed = embedded_cluster_do(world->cluster, &event, &err);
-    embedded_event_fini(&event);
-    if (!failed)
+    if (!happening(world->cluster, text, NULL))
         return text;
     free(text);
     return xstrdup("");
@@ -550,7 +479,7 @@ static char *shake_profile(struct random_world *world)
         return xasprintf("delete profile %s/small", ns);
     }
     int factor = (int)dice_between(&world->dice, 1, 3);
-    put_profile(world, ns, factor);
+    put(world, make_profile(ns, 3, factor));
     return xasprintf("profile %s/small times %d", ns, factor);
 }
 
@@ -631,5 +560,5 @@ void random_world_heal(struct random_world *world)
     take_bystanders_away(world);
     embedded_cluster_set_hook(world->cluster, (struct embedded_hook){ 200, 100 });
     for (size_t i = 0; i < 2; i++)
-        put_profile(world, namespaces[i], 1);
+        put(world, make_profile(namespaces[i], 3, 1));
 }

@@ -4,6 +4,7 @@
 #include "controller/embedded/object.h"
 #include "planner/hetplan.h"
 #include "tests/controller/api.h"
+#include "tests/controller/happening.h"
 
 #include <check.h>
 #include <string.h>
@@ -77,22 +78,11 @@ static void advance_ms(int64_t ms)
     embedded_cluster_advance(cluster, embedded_now_ms(server) + ms);
 }
 
-static json_t *no_file(const char *path, struct het_error *err)
-{
-    het_fail(err, HET_IO, "%s: no such file", path);
-    return NULL;
-}
-
 /* "delete node/a", now */
 static void do_event(const char *text)
 {
-    struct embedded_event event;
     struct het_error err = { 0 };
-    auto_free char *full = xasprintf("0s %s", text);
-    ck_assert_msg(embedded_event_parse(full, no_file, &event, &err) == 0, "%s",
-                  err.message);
-    ck_assert_msg(embedded_cluster_do(cluster, &event, &err) == 0, "%s", err.message);
-    embedded_event_fini(&event);
+    ck_assert_msg(happening(cluster, text, &err) == 0, "%s", err.message);
 }
 
 /* ---- actors ---- */
@@ -496,8 +486,9 @@ START_TEST(events_are_read)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct embedded_event event;
         struct het_error err = { 0 };
-        ck_assert_msg(embedded_event_parse(cases[i].text, no_file, &event, &err) == 0,
-                      "%s", err.message);
+        ck_assert_msg(
+            embedded_event_parse(cases[i].text, happening_no_file, &event, &err) == 0,
+            "%s", err.message);
         ck_assert_int_eq(event.after_ms, 60000);
         ck_assert_int_eq(event.kind, cases[i].kind);
         ck_assert_str_eq(event.ns, cases[i].ns);
@@ -530,8 +521,9 @@ START_TEST(what_is_no_event_is_refused_with_what_to_write)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct embedded_event event;
         struct het_error err = { 0 };
-        ck_assert_msg(embedded_event_parse(cases[i][0], no_file, &event, &err) < 0, "%s",
-                      cases[i][0]);
+        ck_assert_msg(embedded_event_parse(cases[i][0], happening_no_file, &event, &err) <
+                          0,
+                      "%s", cases[i][0]);
         ck_assert_msg(strstr(err.message, cases[i][1]) != NULL, "%s", err.message);
     }
 }
@@ -555,7 +547,8 @@ START_TEST(planned_events_happen_in_their_time)
                                           "30s delete node/b" };
     for (size_t i = 0; i < 3; i++) {
         struct embedded_event event;
-        ck_assert_int_eq(embedded_event_parse(events[i], no_file, &event, NULL), 0);
+        ck_assert_int_eq(embedded_event_parse(events[i], happening_no_file, &event, NULL),
+                         0);
         embedded_cluster_plan(cluster, &event);
     }
     advance_ms(9999);

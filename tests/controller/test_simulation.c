@@ -1,15 +1,18 @@
-/* The real controller on the embedded server: scenarios, and what must hold after every
- * step of every run whatever happens. Plans come from the real hetplan ($HETPLAN). */
+/* The real controller on the embedded server: scenarios, each under all invariants
+ * (invariants.h). Plans come from the real hetplan ($SIMULATION_HETPLAN). */
 #include "controller/simulation.h"
 
 #include "controller/decision.h"
 #include "controller/embedded/object.h"
 #include "controller/snapshot.h"
 #include "controller/timestamp.h"
-#include "tests/controller/api.h"
+#include "tests/controller/happening.h"
 #include "tests/controller/inside_planner.h"
+#include "tests/controller/invariants.h"
 #include "tests/controller/objects.h"
+#include "tests/controller/quoted.h"
 #include "tests/controller/recorded.h"
+#include "tests/scale.h"
 
 #include <check.h>
 #include <signal.h>
@@ -18,13 +21,11 @@
 
 static struct simulation *simulation;
 static struct embedded *server;
-static uint64_t seed; /* of this run */
-static bool is_late;  /* the controller hears of changes late */
+static struct invariants *invariants;
 
-/* What must hold; says which run broke it, and when. */
+/* What must hold; says when it did not. */
 #define hold(condition, format, ...)                                                     \
-    ck_assert_msg(condition, "SEED=%llu, after %.1f s: " format,                         \
-                  (unsigned long long)seed,                                              \
+    ck_assert_msg(condition, "after %.1f s: " format,                                    \
                   (double)simulation_now_ms(simulation) / 1000, ##__VA_ARGS__)
 
 /* ---- the world ---- */
@@ -45,40 +46,9 @@ static void put_node(const char *name, const char *type, int gpus)
                name, type, gpus, gpus));
 }
 
-/* Three layers; a V100 takes twice as long as an A100. */
-static json_t *measurements(int factor)
-{
-    json_t *list = json_array();
-    static const char *const groups[] = { "embedding", "decoder", "head" };
-    for (int group = 0; group < 3; group++)
-        for (int tp = 1; tp <= 2; tp++)
-            for (int batch = 1; batch <= 4; batch *= 2)
-                json_array_append_new(
-                    list,
-                    json_pack("{s:s, s:i, s:i, s:i, s:i, s:I}", "layerGroup",
-                              groups[group], "tensorParallel", tp, "microBatchSize",
-                              batch, "forwardMicroseconds", factor * 1000 * batch / tp,
-                              "backwardMicroseconds", factor * 2000 * batch / tp,
-                              "activationBytes", (json_int_t)100000000 * batch / tp));
-    return list;
-}
-
 static void put_profile(void)
 {
-    json_t *profile = quoted(
-        "{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'ModelProfile', 'metadata': "
-        "{'name': 'small'}, 'spec': {'model': {'name': 'small', 'precision': 'BF16', "
-        "'optimizer': 'Adam', 'sequenceLength': 128}, 'layerGroups': [{'name': "
-        "'embedding', 'count': 1, 'parameterBytes': 1000000, 'activationOutputBytes': "
-        "1000000}, {'name': 'decoder', 'count': 4, 'parameterBytes': 1000000, "
-        "'activationOutputBytes': 1000000}, {'name': 'head', 'count': 1, "
-        "'parameterBytes': 1000000, 'activationOutputBytes': 1000000}], 'gpuTypes': "
-        "[{'name': 'A100-SXM4-40GB', 'memoryMiB': 40960}, {'name': 'V100-SXM2-16GB', "
-        "'memoryMiB': 16384}]}}");
-    json_t *types = object_at(profile, "spec.gpuTypes");
-    object_set(json_array_get(types, 0), "measurements", measurements(1));
-    object_set(json_array_get(types, 1), "measurements", measurements(2));
-    put(profile);
+    put(make_profile("default", 2, 1));
 }
 
 static void put_job(const char *name, int max_gpus)
@@ -101,308 +71,21 @@ static const char *hetplan(void)
     return path ? path : "build/hetplan";
 }
 
-/* ---- what must always hold ---- */
-
-static const char *label(const json_t *object, const char *key)
-{
-    const char *text =
-        json_string_value(json_object_get(object_at(object, "metadata.labels"), key));
-    return text ? text : "";
-}
-
-static int64_t generation_of(const json_t *object)
-{
-    return atoll(label(object, LABEL_PLAN_GENERATION));
-}
-
-static bool is_finished_pod(const json_t *pod)
-{
-    const char *phase = object_text(pod, "status.phase");
-    return !strcmp(phase, "Succeeded") || !strcmp(phase, "Failed");
-}
-
-static int64_t gpus_of_pod(const json_t *pod)
-{
-    const json_t *container = json_array_get(object_at(pod, "spec.containers"), 0);
-    const char *text = json_string_value(
-        json_object_get(object_at(container, "resources.limits"), JOB_SPEC_GPU_RESOURCE));
-    return text ? atoll(text)
-                : json_integer_value(json_object_get(
-                      object_at(container, "resources.limits"), JOB_SPEC_GPU_RESOURCE));
-}
-
-/* What the node has; under faults what it ever had, as nobody knows of a loss at once. */
-static int64_t gpus_of_node(const char *name)
-{
-    const json_t *node = embedded_find(server, "nodes", "", name);
-    const char *path = is_late ? "status.capacity" : "status.allocatable";
-    const char *text =
-        json_string_value(json_object_get(object_at(node, path), JOB_SPEC_GPU_RESOURCE));
-    return text ? atoll(text) : 0;
-}
-
-static json_t *find_plan(const char *uid, int64_t generation)
-{
-    for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
-        json_t *map = embedded_at(server, "configmaps", i);
-        if (!strcmp(label(map, LABEL_JOB_UID), uid) && generation_of(map) == generation)
-            return map;
-    }
-    return NULL;
-}
-
-static int64_t newest_generation(const char *uid)
-{
-    int64_t newest = 0;
-    for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
-        const json_t *map = embedded_at(server, "configmaps", i);
-        if (!strcmp(label(map, LABEL_JOB_UID), uid) && generation_of(map) > newest)
-            newest = generation_of(map);
-    }
-    return newest;
-}
-
-/* GPUs that the plan in `map` takes of node `name`. */
-static int64_t planned_on(const json_t *map, const char *name)
-{
-    struct het_arena *arena = het_arena_new();
-    const char *text =
-        json_string_value(json_object_get(object_at(map, "data"), "plan.json"));
-    json_auto_t *json = json_loads(text ? text : "", 0, NULL);
-    const struct het_plan *plan = NULL;
-    int64_t gpus = 0;
-    if (json && !het_codec_plan(arena, json, &plan, NULL)) {
-        struct het_rank_node *nodes;
-        size_t count = het_plan_rank_nodes(arena, plan, &nodes);
-        for (size_t i = 0; i < count; i++)
-            if (!strcmp(nodes[i].node_name, name))
-                gpus += nodes[i].gpu_count;
-    }
-    het_arena_free(arena);
-    return gpus;
-}
-
-static json_t *job_of(const json_t *child)
-{
-    json_t *job = embedded_find(server, "heterotrainingjobs",
-                                object_text(child, "metadata.namespace"),
-                                label(child, LABEL_JOB_NAME));
-    return job && !strcmp(object_text(job, "metadata.uid"), label(child, LABEL_JOB_UID))
-               ? job
-               : NULL;
-}
-
-static bool is_gated(const json_t *pod)
-{
-    return json_array_size(object_at(pod, "spec.schedulingGates"));
-}
-
-/* A pod may be scheduled only when no older one can hold a GPU or run a rank. */
-static void check_old_pods_are_gone(const json_t *pod)
-{
-    const char *uid = label(pod, LABEL_JOB_UID);
-    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
-        const json_t *other = embedded_at(server, "pods", i);
-        const char *node = object_text(other, "spec.nodeName");
-        bool node_is_gone = *node && !embedded_find(server, "nodes", "", node);
-        if (strcmp(label(other, LABEL_JOB_UID), uid) != 0 || is_finished_pod(other) ||
-            node_is_gone)
-            continue;
-        hold(generation_of(other) == generation_of(pod),
-             "%s is released while %s is alive", object_text(pod, "metadata.name"),
-             object_text(other, "metadata.name"));
-    }
-}
-
-/* A pod is created after the plan that it is of, on the node that this says. */
-static void check_new_pod(const json_t *pod)
-{
-    const char *uid = label(pod, LABEL_JOB_UID);
-    const char *name = object_text(pod, "metadata.name");
-    int64_t generation = generation_of(pod);
-    if (is_late && !job_of(pod))
-        return; /* nobody told us that the job is gone; the pod goes with it */
-    hold(find_plan(uid, generation) != NULL, "%s has no plan", name);
-    hold(generation == newest_generation(uid), "%s is of an old plan", name);
-    const json_t *term =
-        json_array_get(object_at(pod, "spec.affinity.nodeAffinity."
-                                      "requiredDuringSchedulingIgnoredDuringExecution."
-                                      "nodeSelectorTerms"),
-                       0);
-    const json_t *pin = json_array_get(object_at(term, "matchFields"), 0);
-    const char *pinned = json_string_value(json_array_get(object_at(pin, "values"), 0));
-    hold(pinned && planned_on(find_plan(uid, generation), pinned) == gpus_of_pod(pod),
-         "%s has %lld GPUs on %s, not as planned", name, (long long)gpus_of_pod(pod),
-         pinned ? pinned : "?");
-    if (!is_gated(pod))
-        check_old_pods_are_gone(pod);
-}
-
-static bool is_retired(const json_t *map)
-{
-    return json_object_get(object_at(map, "metadata.annotations"), ANNOTATION_RETIRED);
-}
-
-/* GPUs of a node that the plans which hold now take, of all jobs. */
-static int64_t planned_gpus(const char *node)
-{
-    int64_t taken = 0;
-    for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
-        const json_t *map = embedded_at(server, "configmaps", i);
-        const json_t *job = job_of(map);
-        /* A claim is on what others hold: its pods come when that is free. */
-        bool is_claim =
-            json_object_get(object_at(map, "metadata.annotations"), ANNOTATION_PREEMPTS);
-        if (job && !snapshot_job_is_finished(job) && !is_retired(map) && !is_claim &&
-            generation_of(map) == newest_generation(label(map, LABEL_JOB_UID)))
-            taken += planned_on(map, node);
-    }
-    return taken;
-}
-
-/* No GPU twice. Looked at when a plan is decided; a node that loses GPUs afterwards is
- * another story. */
-static void check_new_plan(const json_t *made)
-{
-    for (size_t n = 0; n < embedded_count(server, "nodes"); n++) {
-        const char *node = object_text(embedded_at(server, "nodes", n), "metadata.name");
-        int64_t taken = planned_on(made, node) ? planned_gpus(node) : 0;
-        hold(taken <= gpus_of_node(node), "%lld of %lld GPUs of %s are planned",
-             (long long)taken, (long long)gpus_of_node(node), node);
-    }
-}
-
-static bool is_condition(const json_t *job, const char *type, const char *status)
-{
-    return !strcmp(object_condition(job, type), status);
-}
-
-/* What was said once is not taken back. */
-static void check_job_change(const json_t *before, const json_t *after)
-{
-    static const char *const final[] = { "Complete", "Failed" };
-    for (size_t i = 0; i < 2; i++)
-        hold(!is_condition(before, final[i], "True") ||
-                 is_condition(after, final[i], "True"),
-             "%s is taken back", final[i]);
-    static const char *const rising[] = { "status.observedGeneration",
-                                          "status.plan.generation", "status.replans" };
-    for (size_t i = 0; i < 3; i++)
-        hold(object_integer(after, rising[i], 0) >= object_integer(before, rising[i], 0),
-             "%s falls", rising[i]);
-}
-
-static void on_change(void *context, const struct embedded_change *change)
-{
-    (void)context;
-    bool is_ours = *label(change->after, LABEL_JOB_UID);
-    if (is_ours && !change->before && !strcmp(change->plural, "pods"))
-        check_new_pod(change->after);
-    if (is_ours && change->before && change->after && !strcmp(change->plural, "pods") &&
-        is_gated(change->before) && !is_gated(change->after))
-        check_old_pods_are_gone(change->after);
-    if (is_ours && !change->before && !strcmp(change->plural, "configmaps"))
-        check_new_plan(change->after);
-    if (!strcmp(change->plural, "heterotrainingjobs") && change->before && change->after)
-        check_job_change(change->before, change->after);
-}
-
-/* After every step: the scheduler, too, sees no GPU twice. */
-static void check_bound_pods(void)
-{
-    for (size_t n = 0; n < embedded_count(server, "nodes"); n++) {
-        const char *node = object_text(embedded_at(server, "nodes", n), "metadata.name");
-        int64_t used = 0;
-        for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
-            const json_t *pod = embedded_at(server, "pods", i);
-            if (!strcmp(object_text(pod, "spec.nodeName"), node) && !is_finished_pod(pod))
-                used += gpus_of_pod(pod);
-        }
-        const json_t *capacity =
-            object_at(embedded_at(server, "nodes", n), "status.capacity");
-        int64_t has =
-            atoll(json_string_value(json_object_get(capacity, JOB_SPEC_GPU_RESOURCE)));
-        hold(used <= has, "%lld of %lld GPUs of %s are used", (long long)used,
-             (long long)has, node);
-    }
-}
+/* ---- running ---- */
 
 static bool after_step(void *context, struct simulation *at)
 {
     (void)context;
     (void)at;
-    check_bound_pods();
-    return true;
+    invariants_step(invariants);
+    return !invariants_broken(invariants);
 }
 
-/* ---- what must hold at rest ---- */
-
-static int64_t count_pods(const json_t *job, const char *phase)
+static void check_invariants(void)
 {
-    int64_t count = 0;
-    int64_t generation = newest_generation(object_text(job, "metadata.uid"));
-    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
-        const json_t *pod = embedded_at(server, "pods", i);
-        count += !strcmp(label(pod, LABEL_JOB_UID), object_text(job, "metadata.uid")) &&
-                 generation_of(pod) == generation &&
-                 !strcmp(object_text(pod, "status.phase"), phase);
-    }
-    return count;
+    const char *broken = invariants_broken(invariants);
+    ck_assert_msg(!broken, "%s", broken);
 }
-
-static void check_status(const json_t *job)
-{
-    const char *name = object_text(job, "metadata.name");
-    hold(object_integer(job, "status.observedGeneration", 0) ==
-             object_integer(job, "metadata.generation", 0),
-         "%s: observedGeneration", name);
-    hold(object_integer(job, "status.pods.running", 0) == count_pods(job, "Running"),
-         "%s: %lld pods run, status says %lld", name,
-         (long long)count_pods(job, "Running"),
-         (long long)object_integer(job, "status.pods.running", 0));
-    const json_t *plan = find_plan(object_text(job, "metadata.uid"),
-                                   object_integer(job, "status.plan.generation", 0));
-    int64_t planned = 0;
-    for (size_t n = 0; plan && n < embedded_count(server, "nodes"); n++)
-        planned += planned_on(
-            plan, object_text(embedded_at(server, "nodes", n), "metadata.name"));
-    int64_t allocated = object_integer(job, "status.allocatedGPUs", 0);
-    if (is_condition(job, "Running", "True"))
-        hold(allocated == planned, "%s: %lld GPUs are allocated, %lld planned", name,
-             (long long)allocated, (long long)planned);
-    if (is_condition(job, "Suspended", "True") && !snapshot_job_is_finished(job))
-        hold(allocated == 0 && !count_pods(job, "Running"),
-             "%s is suspended and holds %lld GPUs", name, (long long)allocated);
-    /* Ranks may end one by one. The other way round need not be: a pod that runs on a
-     * silent node is not ready. */
-    if (is_condition(job, "Running", "True"))
-        hold(count_pods(job, "Running") + count_pods(job, "Succeeded") ==
-                 object_integer(job, "status.pods.desired", -1),
-             "%s: Running is True", name);
-}
-
-/* Every object of ours has its job. */
-static void check_no_orphans(void)
-{
-    static const char *const plurals[] = { "pods", "configmaps", "services" };
-    for (size_t k = 0; k < 3; k++) {
-        for (size_t i = 0; i < embedded_count(server, plurals[k]); i++) {
-            const json_t *object = embedded_at(server, plurals[k], i);
-            if (*label(object, LABEL_JOB_UID))
-                hold(job_of(object) != NULL, "%s %s is an orphan", plurals[k],
-                     object_text(object, "metadata.name"));
-        }
-    }
-}
-
-static void check_rest(void)
-{
-    check_no_orphans();
-    for (size_t i = 0; i < embedded_count(server, "heterotrainingjobs"); i++)
-        check_status(embedded_at(server, "heterotrainingjobs", i));
-}
-
-/* ---- running ---- */
 
 static void run_s(int64_t seconds)
 {
@@ -410,6 +93,13 @@ static void run_s(int64_t seconds)
     int64_t until_ms = simulation_now_ms(simulation) + seconds * 1000;
     hold(simulation_run(simulation, until_ms, after_step, NULL, &err) == 0, "%s",
          err.message);
+    check_invariants();
+}
+
+static void check_rest(void)
+{
+    invariants_at_rest(invariants);
+    check_invariants();
 }
 
 /* Nothing happens: nothing is written. */
@@ -421,45 +111,32 @@ static void check_quiet(void)
     check_rest();
 }
 
-static json_t *no_file(const char *path, struct het_error *err)
-{
-    het_fail(err, HET_IO, "%s", path);
-    return NULL;
-}
-
-static int try_event(const char *text)
-{
-    struct embedded_event event;
-    struct het_error err = { 0 };
-    auto_free char *full = xasprintf("0s %s", text);
-    ck_assert_msg(embedded_event_parse(full, no_file, &event, &err) == 0, "%s",
-                  err.message);
-    int status = embedded_cluster_do(simulation_cluster(simulation), &event, &err);
-    embedded_event_fini(&event);
-    return status;
-}
-
 static void do_event(const char *text)
 {
-    ck_assert_msg(try_event(text) == 0, "%s", text);
+    struct het_error err = { 0 };
+    ck_assert_msg(!happening(simulation_cluster(simulation), text, &err), "%s: %s", text,
+                  err.message);
 }
 
-static void begin_with(uint64_t with_seed, bool heartbeats, size_t replicas)
+static void begin_with(const struct simulation_config *config)
 {
-    seed = with_seed;
-    is_late = false;
+    struct het_error err = { 0 };
+    signal(SIGPIPE, SIG_IGN); /* as main does: a planner may end early */
+    simulation = simulation_new(config, &err);
+    ck_assert_msg(simulation != NULL, "%s", err.message);
+    server = simulation_server(simulation);
+    invariants = invariants_new(simulation, &(struct invariants_config){ 0 });
+}
+
+static void begin(uint64_t seed, bool heartbeats, size_t replicas)
+{
     struct simulation_config config = { .planner = hetplan(),
                                         .seed = seed,
                                         .replicas = replicas,
                                         .on_decision = recorded_check,
                                         .cluster = embedded_cluster_defaults };
     config.cluster.heartbeat_ms = heartbeats ? 10000 : 0;
-    struct het_error err = { 0 };
-    signal(SIGPIPE, SIG_IGN); /* as main does: a planner may end early */
-    simulation = simulation_new(&config, &err);
-    ck_assert_msg(simulation != NULL, "%s", err.message);
-    server = simulation_server(simulation);
-    embedded_observe(server, on_change, NULL);
+    begin_with(&config);
     put_node("a-0", "NVIDIA-A100-SXM4-40GB", 4);
     put_node("a-1", "NVIDIA-A100-SXM4-40GB", 4);
     put_node("v-0", "Tesla-V100-SXM2-16GB", 4);
@@ -467,18 +144,14 @@ static void begin_with(uint64_t with_seed, bool heartbeats, size_t replicas)
     put_profile();
 }
 
-static void begin(uint64_t with_seed, bool heartbeats)
-{
-    begin_with(with_seed, heartbeats, 1);
-}
-
 static void setup(void)
 {
-    begin(1, true);
+    begin(1, true, 1);
 }
 
 static void teardown(void)
 {
+    invariants_free(invariants);
     simulation_free(simulation);
 }
 
@@ -497,9 +170,35 @@ static json_t *job(const char *name)
                       object_text(is_, "reason"), object_text(is_, "message"));          \
     } while (0)
 
+static bool is_true(const char *name, const char *type)
+{
+    return !strcmp(object_condition(job(name), type), "True");
+}
+
 static bool runs(const char *name)
 {
-    return is_condition(job(name), "Running", "True");
+    return is_true(name, "Running");
+}
+
+static int64_t gpus_of(const char *name)
+{
+    return object_integer(job(name), "status.allocatedGPUs", 0);
+}
+
+static int64_t generation_now(const char *name)
+{
+    return object_integer(job(name), "status.plan.generation", 0);
+}
+
+static int64_t restarts_of(const char *name)
+{
+    return object_integer(job(name), "status.restarts", 0);
+}
+
+static json_t *find_plan(const char *name, int generation)
+{
+    auto_free char *map = xasprintf("%s-plan-%d", name, generation);
+    return embedded_find(server, "configmaps", "default", map);
 }
 
 /* The nodes of the running pods of a job, in the order of its ranks: "a-0 a-1 " */
@@ -510,7 +209,7 @@ static char *nodes_of(const char *name)
     for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
         const json_t *pod = embedded_at(server, "pods", i);
         auto_free char *before = text;
-        bool shown = !strcmp(label(pod, LABEL_JOB_UID), uid) &&
+        bool shown = !strcmp(kube_label(pod, LABEL_JOB_UID), uid) &&
                      !strcmp(object_text(pod, "status.phase"), "Running");
         text = xasprintf("%s%s%s", before, shown ? object_text(pod, "spec.nodeName") : "",
                          shown ? " " : "");
@@ -518,15 +217,37 @@ static char *nodes_of(const char *name)
     return text;
 }
 
+/* Job "j" is made, and runs. */
+static void run_job(int max_gpus)
+{
+    put_job("j", max_gpus);
+    run_s(30);
+    ck_assert(runs("j"));
+}
+
+/* A minute later, job "j" runs, and nothing more is to be done. */
+static void check_runs_and_rests(void)
+{
+    run_s(60);
+    ck_assert(runs("j"));
+    check_quiet();
+}
+
+static void check_pods_have_ended(void)
+{
+    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
+        const char *phase = object_text(embedded_at(server, "pods", i), "status.phase");
+        ck_assert(!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"));
+    }
+}
+
 /* ---- scenarios ---- */
 
 START_TEST(job_is_planned_placed_and_runs)
 {
-    put_job("j", 8);
-    run_s(30);
-    ck_assert(runs("j"));
+    run_job(8);
     check_condition("j", "PlanFeasible", "True", "PlanComputed");
-    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 1);
+    ck_assert_int_eq(generation_now("j"), 1);
     const json_t *service = embedded_find(server, "services", "default", "j");
     ck_assert_str_eq(object_text(service, "spec.clusterIP"), "None");
     check_rest();
@@ -550,8 +271,7 @@ END_TEST
 
 START_TEST(job_moves_when_its_node_is_lost_and_stays_when_that_returns)
 {
-    put_job("j", 8);
-    run_s(30);
+    run_job(8);
     auto_free char *before = nodes_of("j");
     ck_assert_str_eq(before, "a-0 a-1 ");
     do_event("delete node/a-1");
@@ -559,9 +279,9 @@ START_TEST(job_moves_when_its_node_is_lost_and_stays_when_that_returns)
     ck_assert(runs("j"));
     auto_free char *after = nodes_of("j");
     ck_assert_ptr_null(strstr(after, "a-1"));
-    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 2);
+    ck_assert_int_eq(generation_now("j"), 2);
     ck_assert_int_eq(object_integer(job("j"), "status.replans", 0), 1);
-    ck_assert_int_eq(object_integer(job("j"), "status.restarts", 0), 0);
+    ck_assert_int_eq(restarts_of("j"), 0);
     do_event("restore node/a-1");
     run_s(200);
     ck_assert(runs("j")); /* on the better plan: two A100 nodes again */
@@ -679,16 +399,6 @@ static void put_ranked_job(const char *name, int min_gpus, int max_gpus,
     put(changed);
 }
 
-static int64_t gpus_of(const char *name)
-{
-    return object_integer(job(name), "status.allocatedGPUs", 0);
-}
-
-static int64_t generation_now(const char *name)
-{
-    return object_integer(job(name), "status.plan.generation", 0);
-}
-
 START_TEST(higher_priority_is_served_first)
 {
     put_classes();
@@ -717,7 +427,7 @@ START_TEST(lower_priority_is_preempted_down_to_its_minimum)
     ck_assert_int_eq(gpus_of("high"), 4);
     ck_assert_int_le(gpus_of("low"), 10);
     ck_assert_int_ge(gpus_of("low"), 2);
-    ck_assert_int_eq(object_integer(job("low"), "status.restarts", 0), 0);
+    ck_assert_int_eq(restarts_of("low"), 0);
     check_quiet();
 }
 END_TEST
@@ -738,7 +448,7 @@ START_TEST(lower_priority_is_preempted_whole_and_comes_back)
     do_event("delete job/high");
     run_s(120);
     ck_assert(runs("low"));
-    ck_assert_int_eq(object_integer(job("low"), "status.restarts", 0), 0);
+    ck_assert_int_eq(restarts_of("low"), 0);
     check_quiet();
 }
 END_TEST
@@ -786,9 +496,9 @@ START_TEST(claims_in_vain_become_rare_and_leave_little)
     ck_assert(runs("stiff"));
     ck_assert_int_eq(generation_now("stiff"), 1);
     /* Pauses of 5, 10, 20, 40 and 60 minutes are 135 of the 180. */
-    int64_t claims = newest_generation(object_text(job("second"), "metadata.uid"));
-    ck_assert_int_ge(claims, 4);
-    ck_assert_int_le(claims, 6);
+    uint64_t claims = invariants_statistics(invariants).plans - 1;
+    ck_assert_uint_ge(claims, 4);
+    ck_assert_uint_le(claims, 6);
     ck_assert_uint_le(embedded_count(server, "configmaps"), 1 + PLANS_KEPT + 1);
 }
 END_TEST
@@ -984,8 +694,7 @@ END_TEST
 
 START_TEST(deleted_job_leaves_nothing)
 {
-    put_job("j", 8);
-    run_s(30);
+    run_job(8);
     do_event("delete job/j");
     run_s(60);
     ck_assert_uint_eq(embedded_count(server, "pods"), 0);
@@ -997,23 +706,20 @@ END_TEST
 
 START_TEST(failed_pod_restarts_all_until_the_limit)
 {
-    put_job("j", 8);
-    run_s(30);
+    run_job(8);
     for (int restart = 1; restart <= 2; restart++) {
         auto_free char *event = xasprintf("fail pod/j-%d-0 3", restart);
         do_event(event);
         run_s(120);
         ck_assert(runs("j"));
-        ck_assert_int_eq(object_integer(job("j"), "status.restarts", 0), restart);
-        ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0),
-                         restart + 1);
+        ck_assert_int_eq(restarts_of("j"), restart);
+        ck_assert_int_eq(generation_now("j"), restart + 1);
     }
     do_event("fail pod/j-3-0 3");
     run_s(120);
     check_condition("j", "Failed", "True", "RestartLimitReached");
     check_quiet();
-    for (size_t i = 0; i < embedded_count(server, "pods"); i++)
-        ck_assert(is_finished_pod(embedded_at(server, "pods", i)));
+    check_pods_have_ended();
 }
 END_TEST
 
@@ -1034,11 +740,10 @@ END_TEST
 
 START_TEST(silent_node_is_left_after_its_grace)
 {
-    put_job("j", 8);
-    run_s(30);
+    run_job(8);
     do_event("notready node/a-0");
     run_s(20);
-    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 1);
+    ck_assert_int_eq(generation_now("j"), 1);
     run_s(60); /* nodeFailureGraceSeconds is 30 */
     ck_assert(runs("j"));
     auto_free char *nodes = nodes_of("j");
@@ -1049,22 +754,20 @@ END_TEST
 
 START_TEST(node_that_speaks_again_within_its_grace_is_not_left)
 {
-    put_job("j", 8);
-    run_s(30);
+    run_job(8);
     do_event("notready node/a-0");
     run_s(20);
     do_event("ready node/a-0");
     run_s(120);
     ck_assert(runs("j"));
-    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 1);
+    ck_assert_int_eq(generation_now("j"), 1);
     check_quiet();
 }
 END_TEST
 
 START_TEST(cordoned_node_is_left_when_there_is_a_place_to_go)
 {
-    put_job("j", 4);
-    run_s(30);
+    run_job(4);
     auto_free char *before = nodes_of("j");
     auto_free char *event = xasprintf("cordon node/%.3s", before);
     do_event(event);
@@ -1132,9 +835,7 @@ START_TEST(program_that_hangs_has_its_time_and_no_more)
     ck_assert(old_pod_is_there());
     run_s(10);
     ck_assert(!old_pod_is_there());
-    run_s(60);
-    ck_assert(runs("j"));
-    check_quiet();
+    check_runs_and_rests();
 }
 END_TEST
 
@@ -1148,9 +849,7 @@ START_TEST(controller_that_takes_over_asks_the_program_again)
     ck_assert(old_pod_is_there());
     run_s(65); /* 60 s from the second call, 90 s from the request */
     ck_assert(!old_pod_is_there());
-    run_s(60);
-    ck_assert(runs("j"));
-    check_quiet();
+    check_runs_and_rests();
 }
 END_TEST
 
@@ -1159,20 +858,17 @@ START_TEST(program_that_refuses_is_stopped_at_once)
     begin_to_move((struct embedded_hook){ .status = 404, .delay_ms = 100 });
     run_s(2);
     ck_assert(!old_pod_is_there());
-    run_s(60);
-    ck_assert(runs("j"));
-    check_quiet();
+    check_runs_and_rests();
 }
 END_TEST
 
 START_TEST(lost_gpu_leads_to_a_new_plan)
 {
-    put_job("j", 8);
-    run_s(30);
+    run_job(8);
     do_event("gpus node/a-1 3");
     run_s(200);
     ck_assert(runs("j"));
-    ck_assert_int_ge(object_integer(job("j"), "status.plan.generation", 0), 2);
+    ck_assert_int_ge(generation_now("j"), 2);
     check_quiet();
 }
 END_TEST
@@ -1186,8 +882,7 @@ START_TEST(gpus_that_somebody_else_takes_are_counted)
     put_job("j", 14);
     run_s(60);
     ck_assert(runs("j"));
-    const json_t *plan = find_plan(object_text(job("j"), "metadata.uid"), 1);
-    ck_assert_int_le(planned_on(plan, "a-0"), 1);
+    ck_assert_int_le(invariants_planned_on(invariants, find_plan("j", 1), "a-0"), 1);
     check_quiet();
 }
 END_TEST
@@ -1223,8 +918,7 @@ END_TEST
 
 START_TEST(job_made_again_under_its_name_is_another)
 {
-    put_job("j", 8);
-    run_s(30);
+    run_job(8);
     auto_free char *uid = xstrdup(object_text(job("j"), "metadata.uid"));
     do_event("delete job/j");
     put_job("j", 4);
@@ -1239,8 +933,7 @@ END_TEST
 
 START_TEST(suspended_job_leaves_its_gpus_to_others_and_comes_back)
 {
-    put_job("j", 8);
-    run_s(30);
+    run_job(8);
     put_job("waits", 8);
     run_s(60);
     auto_free char *before = nodes_of("waits");
@@ -1258,7 +951,7 @@ START_TEST(suspended_job_leaves_its_gpus_to_others_and_comes_back)
     ck_assert(runs("j"));
     check_condition("j", "Suspended", "False", "JobResumed");
     ck_assert_str_eq(object_text(job("j"), "status.plan.trigger"), "Resumed");
-    ck_assert_int_eq(object_integer(job("j"), "status.restarts", 0), 0);
+    ck_assert_int_eq(restarts_of("j"), 0);
     check_quiet();
 }
 END_TEST
@@ -1280,8 +973,7 @@ END_TEST
 
 START_TEST(suspended_job_gives_up_pods_of_a_node_that_dies)
 {
-    put_job("j", 8);
-    run_s(30);
+    run_job(8);
     do_event("notready node/a-0");
     do_event("suspend job/j");
     run_s(600);
@@ -1300,8 +992,8 @@ START_TEST(evictions_and_final_exit_codes_go_by_their_rules)
     do_event("evict pod/j-1-1");
     run_s(120);
     ck_assert(runs("j"));
-    ck_assert_int_eq(object_integer(job("j"), "status.restarts", 0), 0);
-    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 2);
+    ck_assert_int_eq(restarts_of("j"), 0);
+    ck_assert_int_eq(generation_now("j"), 2);
     do_event("fail pod/j-2-1 7");
     run_s(60);
     check_condition("j", "Failed", "True", "NonRetryableExitCode");
@@ -1321,7 +1013,7 @@ START_TEST(healthy_time_makes_restarts_forgotten)
         do_event(event);
         run_s(120);
         ck_assert(runs("j"));
-        ck_assert_int_eq(object_integer(job("j"), "status.restarts", 0), 1);
+        ck_assert_int_eq(restarts_of("j"), 1);
     }
     do_event("fail pod/j-4-0 3");
     run_s(60);
@@ -1363,22 +1055,20 @@ START_TEST(rank_zero_ends_the_job_where_its_policy_says_so)
     do_event("fail pod/j-1-0 0");
     run_s(60);
     check_condition("j", "Complete", "True", "RankZeroSucceeded");
-    for (size_t i = 0; i < embedded_count(server, "pods"); i++)
-        ck_assert(is_finished_pod(embedded_at(server, "pods", i)));
+    check_pods_have_ended();
     check_quiet();
 }
 END_TEST
 
 START_TEST(rank_that_succeeded_is_not_lost_with_its_node)
 {
-    put_job("j", 8);
-    run_s(30);
+    run_job(8);
     do_event("fail pod/j-1-1 0");
     run_s(10);
     do_event("delete node/a-1");
     do_event("delete pod/j-1-1");
     run_s(300);
-    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 1);
+    ck_assert_int_eq(generation_now("j"), 1);
     ck_assert_str_eq(object_text(job("j"), "status.pods.succeededIndexes"), "1");
     do_event("fail pod/j-1-0 0");
     run_s(30);
@@ -1389,13 +1079,12 @@ END_TEST
 
 START_TEST(change_of_the_pods_replaces_them_under_the_same_plan)
 {
-    put_job("j", 8);
-    run_s(30);
+    run_job(8);
     auto_free char *hash = xstrdup(object_text(job("j"), "status.plan.hash"));
     do_event("patch job/j {\"spec\": {\"runtime\": {\"masterPort\": 29501}}}");
     run_s(60);
     ck_assert(runs("j"));
-    ck_assert_int_eq(object_integer(job("j"), "status.plan.generation", 0), 2);
+    ck_assert_int_eq(generation_now("j"), 2);
     ck_assert_str_eq(object_text(job("j"), "status.plan.hash"), hash);
     ck_assert_str_eq(object_text(job("j"), "status.plan.trigger"), "PodsChanged");
     check_quiet();
@@ -1404,17 +1093,16 @@ END_TEST
 
 START_TEST(scale_is_followed_down_and_up)
 {
-    put_job("j", 8);
-    run_s(30);
-    ck_assert_int_eq(object_integer(job("j"), "status.allocatedGPUs", 0), 8);
+    run_job(8);
+    ck_assert_int_eq(gpus_of("j"), 8);
     do_event("patch job/j {\"spec\": {\"resources\": {\"maxGPUs\": 4}}}");
     run_s(60);
     ck_assert(runs("j"));
-    ck_assert_int_eq(object_integer(job("j"), "status.allocatedGPUs", 0), 4);
+    ck_assert_int_eq(gpus_of("j"), 4);
     do_event("patch job/j {\"spec\": {\"resources\": {\"maxGPUs\": 8}}}");
     run_s(300);
     ck_assert(runs("j"));
-    ck_assert_int_eq(object_integer(job("j"), "status.allocatedGPUs", 0), 8);
+    ck_assert_int_eq(gpus_of("j"), 8);
     check_quiet();
 }
 END_TEST
@@ -1438,7 +1126,7 @@ START_TEST(work_for_a_plan_is_bounded)
     run_s(60);
     ck_assert(runs("j"));
     /* I8: at most 4 writes a rank and 20 more. */
-    int64_t ranks = object_integer(job("j"), "status.allocatedGPUs", 0);
+    int64_t ranks = gpus_of("j");
     ck_assert_int_le((int64_t)embedded_statistics(server).writes, 4 * ranks + 20);
     ck_assert_uint_eq(embedded_statistics(server).refused, 0);
 }
@@ -1465,8 +1153,7 @@ START_TEST(planner_that_says_rubbish_is_asked_again)
                                         .seed = 1,
                                         .cluster = embedded_cluster_defaults };
     teardown();
-    simulation = simulation_new(&config, NULL);
-    server = simulation_server(simulation);
+    begin_with(&config);
     put_node("a-0", "A100-SXM4-40GB", 4);
     put_profile();
     put_job("j", 4);
@@ -1509,7 +1196,7 @@ static void die_once(void *context, struct simulation *at)
  * writes. */
 static uint64_t live_through(struct one_fault *one)
 {
-    begin(one->at, false);
+    begin(one->at, false, 1);
     embedded_set_faults(server, strike, one);
     simulation_before_round(simulation, die_once, one);
     put_job("j", 8);
@@ -1525,7 +1212,7 @@ static uint64_t live_through(struct one_fault *one)
     check_rest();
     do_event("delete job/j");
     run_s(120);
-    check_no_orphans();
+    check_rest();
     uint64_t writes = embedded_statistics(server).writes;
     teardown();
     return writes;
@@ -1534,14 +1221,14 @@ static uint64_t live_through(struct one_fault *one)
 /* A job from a pause over a change of its pods to the end of its time to live. */
 static uint64_t live_with_pauses(struct one_fault *one)
 {
-    begin(one->at, false);
+    begin(one->at, false, 1);
     embedded_set_faults(server, strike, one);
     simulation_before_round(simulation, die_once, one);
     put_job("j", 8);
     run_s(60);
     do_event("suspend job/j");
     run_s(120);
-    hold(!embedded_count(server, "pods") && is_condition(job("j"), "Suspended", "True"),
+    hold(!embedded_count(server, "pods") && is_true("j", "Suspended"),
          "write %llu, fault %d: the job does not sleep", (unsigned long long)one->at,
          one->fault);
     do_event("resume job/j");
@@ -1549,7 +1236,7 @@ static uint64_t live_with_pauses(struct one_fault *one)
     do_event("patch job/j {\"spec\": {\"runtime\": {\"masterPort\": 29501}, "
              "\"ttlSecondsAfterFinished\": 10}}");
     run_s(120);
-    hold(runs("j") && object_integer(job("j"), "status.restarts", 0) == 0,
+    hold(runs("j") && restarts_of("j") == 0,
          "write %llu, fault %d: the job does not run again", (unsigned long long)one->at,
          one->fault);
     check_rest();
@@ -1557,17 +1244,17 @@ static uint64_t live_with_pauses(struct one_fault *one)
     run_s(120);
     hold(!job("j"), "write %llu, fault %d: the job is kept", (unsigned long long)one->at,
          one->fault);
-    check_no_orphans();
+    check_rest();
     uint64_t writes = embedded_statistics(server).writes;
     teardown();
     return writes;
 }
 
-/* Each write with SEEDS=n; without it every third, another third for each fault. */
+/* Each write; in a quick run every so many-th, others for each fault. */
 static void strike_each_write(enum embedded_fault fault, bool dies)
 {
     uint64_t (*const lives[])(struct one_fault *) = { live_through, live_with_pauses };
-    uint64_t step = getenv("SEEDS") ? 1 : 3;
+    uint64_t step = is_quick_run() ? 9 : 1;
     for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
         struct one_fault none = { 0 };
         uint64_t writes = lives[i](&none);
@@ -1672,7 +1359,7 @@ static void thaw(struct freeze *freeze)
 static uint64_t live_through_freeze(struct freeze *freeze)
 {
     freeze->frozen = SIMULATION_MAX_REPLICAS;
-    begin_with(freeze->at, false, 2);
+    begin(freeze->at, false, 2);
     embedded_set_faults(server, count_write, freeze);
     simulation_before_round(simulation, freeze_once, freeze);
     put_job("j", 8);
@@ -1697,7 +1384,7 @@ START_TEST(stopped_leader_writes_nothing_when_it_goes_on)
     struct freeze none = { 0 };
     uint64_t writes = live_through_freeze(&none);
     ck_assert_uint_ge(writes, 10);
-    uint64_t step = getenv("SEEDS") ? 1 : 3;
+    uint64_t step = is_quick_run() ? 9 : 1;
     for (uint64_t at = 1; at <= writes; at += step) {
         struct freeze freeze = { .at = at };
         live_through_freeze(&freeze);
@@ -1708,11 +1395,9 @@ END_TEST
 START_TEST(replica_takes_over_when_the_leader_dies)
 {
     struct freeze none = { 0 };
-    begin_with(1, false, 2);
+    begin(1, false, 2);
     embedded_set_faults(server, count_write, &none);
-    put_job("j", 8);
-    run_s(30);
-    ck_assert(runs("j"));
+    run_job(8);
     size_t leader = simulation_leader(simulation);
     ck_assert_uint_lt(leader, 2);
     simulation_freeze(simulation, leader); /* for ever */
@@ -1725,7 +1410,7 @@ START_TEST(replica_takes_over_when_the_leader_dies)
     ck_assert(runs("j"));
     auto_free char *nodes = nodes_of("j");
     ck_assert_ptr_null(strstr(nodes, "a-1"));
-    const json_t *map = find_plan(object_text(job("j"), "metadata.uid"), 2);
+    const json_t *map = find_plan("j", 2);
     auto_free char *by = xasprintf("replica-%zu_1/1", 1 - leader);
     ck_assert_str_eq(kube_annotation(map, ANNOTATION_LEADER), by);
     check_rest();
@@ -1735,7 +1420,7 @@ END_TEST
 
 START_TEST(time_passes_while_all_replicas_stand_still)
 {
-    begin_with(1, false, 2);
+    begin(1, false, 2);
     put_job("j", 8);
     run_s(1); /* its plan is being written */
     simulation_freeze(simulation, 0);
@@ -1758,22 +1443,21 @@ END_TEST
 START_TEST(replica_that_takes_over_knows_what_its_watches_do_not)
 {
     struct freeze none = { 0 };
-    begin_with(1, false, 2);
+    begin(1, false, 2);
     embedded_set_faults(server, count_write, &none);
     run_s(5);
     embedded_hold_watches(server, "configmaps", true);
     embedded_hold_watches(server, "pods", true);
     put_job("j", 8);
     run_s(30);
-    const char *uid = object_text(job("j"), "metadata.uid");
-    ck_assert_ptr_nonnull(find_plan(uid, 1));
+    ck_assert_ptr_nonnull(find_plan("j", 1));
     size_t leader = simulation_leader(simulation);
     uint64_t refused = embedded_statistics(server).refused;
     simulation_freeze(simulation, leader); /* for ever */
     run_s(40);
     ck_assert_uint_eq(simulation_leader(simulation), 1 - leader);
     ck_assert(runs("j")); /* it has seen the pods, too */
-    ck_assert_ptr_null(find_plan(uid, 2));
+    ck_assert_ptr_null(find_plan("j", 2));
     ck_assert_uint_eq(embedded_statistics(server).refused, refused);
     embedded_hold_watches(server, "configmaps", false);
     embedded_hold_watches(server, "pods", false);
@@ -1782,194 +1466,6 @@ START_TEST(replica_that_takes_over_knows_what_its_watches_do_not)
     teardown();
 }
 END_TEST
-
-/* ---- any order of things ---- */
-
-struct shaker {
-    uint64_t random;
-    unsigned restart_per_mille;
-    uint64_t restarts;
-};
-
-static uint64_t draw(struct shaker *shaker, uint64_t below)
-{
-    shaker->random ^= shaker->random << 13;
-    shaker->random ^= shaker->random >> 7;
-    shaker->random ^= shaker->random << 17;
-    return shaker->random % below;
-}
-
-static void maybe_restart(void *context, struct simulation *at)
-{
-    struct shaker *shaker = context;
-    if (draw(shaker, 1000) >= shaker->restart_per_mille)
-        return;
-    shaker->restarts++;
-    simulation_restart_controller(at);
-}
-
-static void random_event(struct shaker *shaker)
-{
-    static const char *const nodes[] = { "a-0", "a-1", "v-0", "v-1" };
-    static const char *const verbs[] = { "delete",   "restore", "cordon", "uncordon",
-                                         "notready", "ready",   "gpus" };
-    static const char *const jobs[] = { "j", "k" };
-    const char *name = jobs[draw(shaker, 2)];
-    auto_free char *event = NULL;
-    switch (draw(shaker, 11)) {
-    case 0:
-        if (job(name))
-            event = xasprintf("delete job/%s", name);
-        else
-            put_job(name, 2 + (int)draw(shaker, 12));
-        break;
-    case 1:
-        if (embedded_count(server, "pods"))
-            event = xasprintf(
-                "fail pod/%s",
-                object_text(embedded_at(server, "pods",
-                                        draw(shaker, embedded_count(server, "pods"))),
-                            "metadata.name"));
-        break;
-    case 2:
-        if (draw(shaker, 4) == 0)
-            event = xasprintf("succeed job/%s", name);
-        break;
-    case 3:
-        event = xasprintf("%s job/%s", draw(shaker, 2) ? "suspend" : "resume", name);
-        break;
-    default:
-        event = xasprintf("%s node/%s", verbs[draw(shaker, 7)], nodes[draw(shaker, 4)]);
-        if (!strncmp(event, "gpus", 4)) {
-            auto_free char *before = event;
-            event = xasprintf("%s %d", before, (int)draw(shaker, 5));
-        }
-    }
-    if (event)
-        try_event(event); /* some cannot be: no such node, pod or job */
-}
-
-/* All nodes are there and well, with all their GPUs. */
-static void heal(void)
-{
-    static const struct {
-        const char *name;
-        int gpus;
-    } nodes[] = { { "a-0", 4 }, { "a-1", 4 }, { "v-0", 4 }, { "v-1", 2 } };
-    for (size_t i = 0; i < 4; i++) {
-        static const char *const cures[] = { "restore node/%s", "ready node/%s",
-                                             "uncordon node/%s" };
-        for (size_t k = 0; k < 3; k++) {
-            auto_free char *event = NULL;
-            ck_assert_int_gt(asprintf(&event, cures[k], nodes[i].name), 0);
-            try_event(event);
-        }
-        auto_free char *gpus = xasprintf("gpus node/%s %d", nodes[i].name, nodes[i].gpus);
-        do_event(gpus);
-    }
-}
-
-/* GPUs of the cluster that no plan takes. */
-static int64_t unplanned_gpus(void)
-{
-    int64_t gpus = 0;
-    for (size_t n = 0; n < embedded_count(server, "nodes"); n++) {
-        const char *node = object_text(embedded_at(server, "nodes", n), "metadata.name");
-        gpus += gpus_of_node(node) - planned_gpus(node);
-    }
-    return gpus;
-}
-
-/* The cluster is well: a job runs, is over, or no plan fits what others leave. */
-static void check_all_is_done(void)
-{
-    for (size_t i = 0; i < embedded_count(server, "heterotrainingjobs"); i++) {
-        const json_t *one = embedded_at(server, "heterotrainingjobs", i);
-        const json_t *feasible =
-            object_find(object_at(one, "status.conditions"), "type", "PlanFeasible");
-        const char *reason = object_text(feasible, "reason");
-        if (snapshot_job_is_finished(one) || is_condition(one, "Running", "True") ||
-            !strcmp(reason, "NoPlanFits"))
-            continue;
-        hold(!strcmp(reason, "NoUsableGPUs") && !unplanned_gpus(),
-             "%s does not run: %s, %lld GPUs are free", object_text(one, "metadata.name"),
-             reason, (long long)unplanned_gpus());
-    }
-}
-
-static void shake(uint64_t with_seed, unsigned faults, unsigned restarts)
-{
-    begin(with_seed, false);
-    is_late = faults > 0;
-    struct shaker shaker = { .random = seed * 0x9e3779b97f4a7c15u + 1,
-                             .restart_per_mille = restarts };
-    put_job("j", 8);
-    simulation_before_round(simulation, maybe_restart, &shaker);
-    embedded_set_random_faults(server, seed, faults, faults ? 300 : 0);
-    for (int i = 0; i < 12; i++) {
-        run_s((int64_t)draw(&shaker, 60));
-        random_event(&shaker);
-    }
-    embedded_set_random_faults(server, seed, 0, 0);
-    simulation_before_round(simulation, NULL, NULL);
-    heal();
-    try_event("resume job/j"); /* if it is there, as k below */
-    try_event("resume job/k");
-    run_s(1200); /* restart back-offs, cooldowns, planner back-offs */
-    check_rest();
-    check_all_is_done();
-    uint64_t writes = embedded_statistics(server).writes;
-    run_s(120);
-    ck_assert_msg(embedded_statistics(server).writes == writes, "seed %llu: not quiet",
-                  (unsigned long long)seed);
-    teardown();
-}
-
-/* SEEDS=n runs more of them, SEED=n that one alone. */
-static void for_seeds(unsigned faults, unsigned restarts)
-{
-    const char *one = getenv("SEED");
-    const char *many = getenv("SEEDS");
-    uint64_t count = many ? strtoull(many, NULL, 10) : 6;
-    if (one) {
-        shake(strtoull(one, NULL, 10), faults, restarts);
-        return;
-    }
-    for (uint64_t each = 1; each <= count; each++)
-        shake(each, faults, restarts);
-}
-
-START_TEST(whatever_happens_to_the_cluster_jobs_come_to_rest)
-{
-    for_seeds(0, 0);
-}
-END_TEST
-
-START_TEST(controller_may_die_at_any_moment)
-{
-    for_seeds(0, 30);
-}
-END_TEST
-
-START_TEST(requests_may_fail_in_any_way)
-{
-    for_seeds(50, 0);
-}
-END_TEST
-
-START_TEST(all_of_that_together)
-{
-    for_seeds(50, 20);
-}
-END_TEST
-
-static void add_shaken(Suite *suite, const char *name, const TTest *test)
-{
-    TCase *shaken = tcase_create(name);
-    tcase_set_timeout(shaken, 600);
-    tcase_add_test(shaken, test);
-    suite_add_tcase(suite, shaken);
-}
 
 Suite *test_simulation_suite(void)
 {
@@ -2051,10 +1547,5 @@ Suite *test_simulation_suite(void)
     tcase_add_test(replicas, replica_that_takes_over_knows_what_its_watches_do_not);
     tcase_add_test(replicas, stopped_leader_writes_nothing_when_it_goes_on);
     suite_add_tcase(suite, replicas);
-    /* CK_RUN_CASE=faults SEED=17 runs one of them again. */
-    add_shaken(suite, "events", whatever_happens_to_the_cluster_jobs_come_to_rest);
-    add_shaken(suite, "deaths", controller_may_die_at_any_moment);
-    add_shaken(suite, "faults", requests_may_fail_in_any_way);
-    add_shaken(suite, "everything", all_of_that_together);
     return suite;
 }

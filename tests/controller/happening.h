@@ -1,0 +1,14 @@
+/* happening.h - what happens to an embedded cluster in a test: one event of the script
+ * (embedded/script.h), now. */
+#ifndef TESTS_CONTROLLER_HAPPENING_H
+#define TESTS_CONTROLLER_HAPPENING_H
+
+#include "controller/embedded_cluster.h"
+
+/* An event without its time: "delete node/a". It must be one. Errors: that it cannot be,
+ * as there is no such node, pod or job. */
+int happening(struct embedded_cluster *cluster, const char *text, struct het_error *err);
+/* For embedded_event_parse: there is no file. */
+json_t *happening_no_file(const char *path, struct het_error *err);
+
+#endif
