@@ -1,7 +1,9 @@
 /* Random lives of a cluster under the real controller (controller/random_run.h).
  * `sim [-j PROCESSES] [FIRST-]LAST` lives those seeds, `sim SEED` with --trace that one,
- * and shows all that happens. The last line is "N passed, N failed, N skipped". */
+ * and shows all that happens; --record FILE writes each decision (controller/recorder.h).
+ * The last line is "N passed, N failed, N skipped". */
 #include "controller/log.h"
+#include "controller/recorder.h"
 #include "tests/controller/random_run.h"
 
 #include <inttypes.h>
@@ -16,6 +18,7 @@ struct options {
     uint64_t first, last;
     int processes;
     bool is_traced;
+    struct recorder *recorder; /* NULL: nothing is recorded */
 };
 
 struct sum {
@@ -23,9 +26,14 @@ struct sum {
         questions, events, virtual_s;
 };
 
-static void live(uint64_t seed, bool is_traced, struct sum *sum)
+static void live(uint64_t seed, const struct options *options, struct sum *sum)
 {
-    struct random_run_result result = random_run(seed, is_traced ? stdout : NULL);
+    struct random_run_config config = { .seed = seed,
+                                        .trace = options->is_traced ? stdout : NULL,
+                                        .on_decision = options->recorder ? recorder_add
+                                                                         : NULL,
+                                        .decision_context = options->recorder };
+    struct random_run_result result = random_run(&config);
     sum->passed += !result.broken;
     sum->failed += result.broken != NULL;
     sum->plans += result.seen.plans;
@@ -42,7 +50,7 @@ static void live(uint64_t seed, bool is_traced, struct sum *sum)
         printf("seed %" PRIu64
                ": %s\n    again, with all that happens: make sim SEED=%" PRIu64 "\n",
                seed, result.broken, seed);
-    if (is_traced)
+    if (options->is_traced)
         printf("digest %016" PRIx64 "\n", result.digest);
     fflush(stdout);
     free(result.broken);
@@ -69,7 +77,7 @@ static int start(const struct options *options, int index, pid_t *ret_pid)
     struct sum sum = { 0 };
     for (uint64_t seed = options->first + (uint64_t)index; seed <= options->last;
          seed += (uint64_t)options->processes)
-        live(seed, options->is_traced, &sum);
+        live(seed, options, &sum);
     _exit(write(ends[1], &sum, sizeof sum) != sizeof sum);
 }
 
@@ -92,6 +100,10 @@ static bool read_options(int argc, char **argv, struct options *ret)
             ret->is_traced = true;
         } else if (!strcmp(argv[i], "-j") && i + 1 < argc) {
             ret->processes = atoi(argv[++i]);
+        } else if (!strcmp(argv[i], "--record") && i + 1 < argc) {
+            ret->recorder = recorder_new(argv[++i], 0, true, NULL);
+            if (!ret->recorder)
+                return false;
         } else if (!has_seeds && read_seeds(argv[i], ret)) {
             has_seeds = true;
         } else {
@@ -108,7 +120,8 @@ int main(int argc, char **argv)
     int ends[MOST_PROCESSES];
     pid_t pids[MOST_PROCESSES];
     if (!read_options(argc, argv, &options)) {
-        fprintf(stderr, "usage: sim [-j PROCESSES] [--trace] [FIRST-]LAST\n");
+        fprintf(stderr,
+                "usage: sim [-j PROCESSES] [--trace] [--record FILE] [FIRST-]LAST\n");
         return 2;
     }
     log_set_levels(options.is_traced ? "info" : "off", NULL);
@@ -129,5 +142,6 @@ int main(int argc, char **argv)
            all.virtual_s, all.jobs, all.ran, all.events, all.faults, all.restarts,
            all.questions, all.plans, all.partial, all.writes);
     printf("%" PRIu64 " passed, %" PRIu64 " failed, 0 skipped\n", all.passed, all.failed);
+    recorder_free(options.recorder);
     return all.failed ? 1 : 0;
 }

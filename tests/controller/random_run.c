@@ -344,23 +344,26 @@ static void rest(struct run *run)
     check_work(run);
 }
 
-struct random_run_result random_run(uint64_t seed, FILE *trace)
+struct random_run_result random_run(const struct random_run_config *config)
 {
+    uint64_t seed = config->seed;
     struct run run = { .seed = seed,
-                       .trace = trace,
+                       .trace = config->trace,
                        .planner = { .dice = dice_of(seed, FOR_PLANNER) },
                        .schedule = dice_of(seed, FOR_SCHEDULE),
                        .fate = dice_of(seed, FOR_FAULTS),
                        .deaths = dice_of(seed, FOR_DEATHS),
                        .replicas = seed % 10 ? 1 : 2,
                        .digest = 0xcbf29ce484222325u };
-    struct simulation_config config = { .inside = inside_planner_answer,
-                                        .inside_context = &run.planner,
-                                        .seed = seed,
-                                        .replicas = run.replicas,
-                                        .max_rounds = MOST_ROUNDS,
-                                        .cluster = embedded_cluster_defaults };
-    run.simulation = simulation_new(&config, NULL);
+    struct simulation_config simulated = { .inside = inside_planner_answer,
+                                           .inside_context = &run.planner,
+                                           .on_decision = config->on_decision,
+                                           .decision_context = config->decision_context,
+                                           .seed = seed,
+                                           .replicas = run.replicas,
+                                           .max_rounds = MOST_ROUNDS,
+                                           .cluster = embedded_cluster_defaults };
+    run.simulation = simulation_new(&simulated, NULL);
     run.server = simulation_server(run.simulation);
     run.world = (struct random_world){ .server = run.server,
                                        .cluster = simulation_cluster(run.simulation),

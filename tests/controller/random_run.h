@@ -16,7 +16,15 @@ struct random_run_result {
     int64_t virtual_ms;
 };
 
-/* `trace` (NULL: none) gets a line for every event, and for every change of an object. */
-struct random_run_result random_run(uint64_t seed, FILE *trace);
+struct random_run_config {
+    uint64_t seed;
+    FILE *trace; /* gets a line for every event, and every change of an object; or NULL */
+    /* As in controller.h; NULL: nobody. */
+    void (*on_decision)(void *context, const struct snapshot *snapshot,
+                        const struct decision *decision);
+    void *decision_context;
+};
+
+struct random_run_result random_run(const struct random_run_config *config);
 
 #endif

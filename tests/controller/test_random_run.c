@@ -2,7 +2,7 @@
  * lives. */
 #include "tests/controller/random_run.h"
 
-#include "controller/log.h"
+#include "tests/controller/recorded.h"
 
 #include <check.h>
 #include <inttypes.h>
@@ -10,11 +10,11 @@
 
 START_TEST(same_seed_same_life)
 {
-    log_set_levels("off", NULL);
     uint64_t digests[3];
     static const uint64_t seeds[] = { 7, 7, 8 };
     for (size_t i = 0; i < 3; i++) {
-        struct random_run_result result = random_run(seeds[i], NULL);
+        struct random_run_result result =
+            random_run(&(struct random_run_config){ .seed = seeds[i] });
         digests[i] = result.digest;
         free(result.broken);
     }
@@ -25,8 +25,9 @@ END_TEST
 
 START_TEST(life_breaks_no_invariant)
 {
-    log_set_levels("off", NULL);
-    struct random_run_result result = random_run((uint64_t)_i, NULL);
+    struct random_run_config config = { .seed = (uint64_t)_i,
+                                        .on_decision = recorded_check };
+    struct random_run_result result = random_run(&config);
     ck_assert_msg(!result.broken, "seed %d: %s (make sim SEED=%d)", _i, result.broken,
                   _i);
     free(result.broken);
