@@ -1,5 +1,4 @@
 #include "controller/apply.h"
-#include "controller/log.h"
 #include "tests/controller/objects.h"
 #include "tests/controller/script_transport.h"
 
@@ -35,7 +34,6 @@ static void on_done(void *context, const char *key, const struct het_error *err,
 
 static void setup(void)
 {
-    log_set_levels("off", NULL);
     script = script_new();
     kube = kube_new(script_transport(script), "tester/1");
     kube_step(kube, 1000);

@@ -26,6 +26,7 @@ static void keep_line(void *context, const char *line, size_t length)
 
 static void set_up(void)
 {
+    log_set_levels("info", NULL);
     log_set_sink(keep_line, NULL);
     strcpy(dir, "/tmp/test-auth-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(dir));

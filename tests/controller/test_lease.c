@@ -1,7 +1,6 @@
 #include "controller/lease.h"
 
 #include "controller/embedded.h"
-#include "controller/log.h"
 #include "tests/controller/api.h"
 #include "tests/controller/script_transport.h"
 
@@ -35,7 +34,6 @@ static struct lease_config config_of(const char *identity, uint64_t seed)
 
 static void set_up(void)
 {
-    log_set_levels("off", NULL);
     script = script_new();
     kube = kube_new(script_transport(script), "tester/1");
     now_ms = 1000000;
@@ -49,7 +47,6 @@ static void tear_down(void)
     lease_free(lease);
     kube_free(kube);
     script_free(script);
-    log_set_levels("info", NULL);
 }
 
 static void step(void)

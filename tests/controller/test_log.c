@@ -17,6 +17,7 @@ static void capture(void *context, const char *line, size_t length)
 
 static void set_up(void)
 {
+    log_set_levels("info", NULL);
     log_set_sink(capture, NULL);
     captured[0] = '\0';
     line_count = 0;

@@ -1,6 +1,5 @@
 #include "controller/queues.h"
 
-#include "controller/log.h"
 #include "tests/controller/script_transport.h"
 
 #include <check.h>
@@ -35,7 +34,6 @@ static void step(int64_t by_ms)
 
 static void setup(void)
 {
-    log_set_levels("off", NULL);
     script = script_new();
     kube = kube_new(script_transport(script), "tester/1");
     kube_set_rate(kube, 1000, 1000);

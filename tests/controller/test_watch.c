@@ -1,6 +1,5 @@
 #include "controller/watch.h"
 
-#include "controller/log.h"
 #include "tests/controller/objects.h"
 #include "tests/controller/script_transport.h"
 
@@ -46,11 +45,6 @@ static void assert_changes(const char *expected)
     changes[0] = '\0';
 }
 
-static void drop_line(void *context, const char *line, size_t length)
-{
-    (void)context, (void)line, (void)length;
-}
-
 static void begin(uint64_t seed)
 {
     watch_free(watch);
@@ -59,7 +53,6 @@ static void begin(uint64_t seed)
 
 static void set_up(void)
 {
-    log_set_sink(drop_line, NULL);
     script = script_new();
     kube = kube_new(script_transport(script), "tester/1");
     kube_set_rate(kube, 1000, 1000);
