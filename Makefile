@@ -121,7 +121,7 @@ sim: $(B)/sim ## random simulation (SEEDS=1-2000; SEED=n: that one, with all tha
 	@$(B)/sim $(if $(SEED),--trace $(SEED),-j $(shell nproc) $(SEEDS))
 
 check: ## the fast part: unit tests and scenarios, and 50 seeds of the random simulation
-	@SEEDS=1-50 tests/run-all unit simulated
+	@QUICK=1 SEEDS=1-50 tests/run-all unit simulated
 
 test: packages ## everything: 2,000 seeds, sanitizers, the real control plane
 	@tests/run-all unit simulated sanitized e2e
