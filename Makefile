@@ -152,6 +152,7 @@ fuzz: ## everything that parses, on random input (T=target, FUZZ_SECONDS=10)
 	@deploy/apt-packages build test lint
 	@$(MAKE) --no-print-directory -s -j$(shell nproc) CC=clang SAN=1 B=build/fuzz \
 	    CFLAGS="-g -fsanitize=fuzzer-no-link" fuzz-targets
+	@$(MAKE) --no-print-directory -s -j$(shell nproc) build/sim # whose decisions are seeds
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run build/fuzz $(or $(T),$(FUZZ_TARGETS))
 
 # ---- the main job, on a terminal ----

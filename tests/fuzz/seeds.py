@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import yaml
 
@@ -311,6 +312,18 @@ def seeds_reconcile():
     for then in happenings("opt-350", machines[0]["metadata"]["name"]):
         yield worlds[0] | {"then": then}
     yield {"objects": machines[:1] + [profile, job, pod("x", machines[0]["metadata"]["name"], 2)]}
+
+
+def seeds_record():
+    """Decisions of random lives: the shortest record of each sequence of actions."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "record")
+        subprocess.run(["build/sim", "--record", path, "1-10"], check=True, stdout=subprocess.DEVNULL)
+        shortest = {}
+        for line in sorted(read(path).splitlines(), key=len):
+            actions = json.loads(line)["decision"].get("actions", [])
+            shortest.setdefault(tuple(action.get("kind") for action in actions), line)
+    return list(shortest.values())[:50]
 
 
 def plan_nodes(plan):
