@@ -3,6 +3,7 @@
 #include "tests/controller/random_run.h"
 
 #include "tests/controller/recorded.h"
+#include "tests/scale.h"
 
 #include <check.h>
 #include <inttypes.h>
@@ -40,7 +41,7 @@ Suite *test_random_run_suite(void)
     TCase *cases = tcase_create("all");
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, same_seed_same_life);
-    tcase_add_loop_test(cases, life_breaks_no_invariant, 1, 21);
+    tcase_add_loop_test(cases, life_breaks_no_invariant, 1, 1 + SCALED(20));
     suite_add_tcase(suite, cases);
     return suite;
 }
