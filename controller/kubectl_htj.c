@@ -68,6 +68,7 @@ static int connect_to(void *context, const char *kubeconfig, const char *context
         .service_host = getenv("KUBERNETES_SERVICE_HOST"),
         .service_port = getenv("KUBERNETES_SERVICE_PORT"),
         .home = getenv("HOME"),
+        .runs_exec = true,
     };
     if (auth_load(&config, &connection->auth, err) < 0)
         return -1;
