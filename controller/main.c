@@ -3,6 +3,7 @@
 #include "controller/auth.h"
 #include "controller/controller.h"
 #include "controller/endpoints.h"
+#include "controller/health_check.h"
 #include "controller/log.h"
 #include "controller/recorder.h"
 #include "controller/replay.h"
@@ -41,6 +42,7 @@ static const char help[] =
     "Usage: heterotrain-controller [OPTION]...\n"
     "       heterotrain-controller simulate [OPTION]...\n"
     "       heterotrain-controller replay FILE [OPTION]...\n"
+    "       heterotrain-controller check URL [OPTION]...\n"
     "\n"
     "Watches HeteroTrainingJobs, nodes and pods; plans each job on the GPUs that can be\n"
     "had (hetplan), and writes the plan and its pods. Runs until SIGTERM or SIGINT.\n"
@@ -80,7 +82,8 @@ static const char help[] =
     "Exit status: 0 ended by a signal; 1 the API server or the planner cannot be used, or\n"
     "the lease was lost; 2 bad option, kubeconfig, settings or hardware file.\n"
     "\n"
-    "\"heterotrain-controller simulate --help\" explains the what-if without a cluster.\n";
+    "\"heterotrain-controller simulate --help\" explains the what-if without a cluster.\n"
+    "\"check\" succeeds when the answer of URL has status 200.\n";
 
 struct options {
     const char *kubeconfig, *context, *ns, *config, *hardware, *hardware_map, *hetplan,
@@ -591,6 +594,8 @@ int main(int argc, char **argv)
         return run_simulation(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "replay"))
         return replay_main(argc - 1, argv + 1, stdout, stderr);
+    if (argc > 1 && !strcmp(argv[1], "check"))
+        return health_check_main(argc - 1, argv + 1, stdout, stderr);
 
     struct options options = { 0 };
     struct het_error err;
