@@ -63,7 +63,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit sim check test demo e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages
+.PHONY: all help unit sim check test demo e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -137,6 +137,10 @@ run-e2e: all $(B)/fakelet
 	@tests/e2e/fetch-kueue >/dev/null
 	@tests/e2e/run $(T)
 
+# ---- image ----
+image: all ## the controller's image, without Docker: build/image
+	@BUILD=$(B) deploy/image $(B)/image
+
 # ---- fuzzing ----
 # Programs of clang's libFuzzer under both sanitizers, in build/fuzz. One target for longer:
 # `make fuzz T=question FUZZ_SECONDS=600`.
@@ -201,7 +205,7 @@ golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the
 
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
-SCRIPTS = deploy/apt-packages .ci/run tests/run-all tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
+SCRIPTS = deploy/apt-packages deploy/image .ci/run tests/run-all tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
           tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/fetch-kueue tests/e2e/go-programs \
           tests/e2e/kueue tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
