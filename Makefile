@@ -63,7 +63,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit sim check test demo e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image
+.PHONY: all help unit sim check test demo e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -137,9 +137,17 @@ run-e2e: all $(B)/fakelet
 	@tests/e2e/fetch-kueue >/dev/null
 	@tests/e2e/run $(T)
 
-# ---- image ----
+# ---- chart and image ----
 image: all ## the controller's image, without Docker: build/image
 	@BUILD=$(B) deploy/image $(B)/image
+manifests: ## write deploy/*.yaml anew from the chart
+	@deploy/manifests
+chart: ## package the chart: build/heterotrain-VERSION.tgz
+	@mkdir -p $(B)
+	@$$(tests/e2e/fetch-helm)/helm package helm/heterotrain --destination $(B)
+run-chart: all $(B)/fakelet
+	@tests/e2e/fetch-control-plane >/dev/null
+	@tests/e2e/chart $(T)
 
 # ---- fuzzing ----
 # Programs of clang's libFuzzer under both sanitizers, in build/fuzz. One target for longer:
@@ -205,12 +213,12 @@ golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the
 
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
-SCRIPTS = deploy/apt-packages deploy/image .ci/run tests/run-all tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
-          tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/fetch-kueue tests/e2e/go-programs \
+SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/run-all tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
+          tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/fetch-kueue tests/e2e/fetch-helm tests/e2e/go-programs tests/e2e/chart \
           tests/e2e/kueue tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
 	@clang-format -i $(C_FILES)
-lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scripts, CRDs, docs
+lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scripts, CRDs, docs, chart
 	@deploy/apt-packages build test lint
 	@clang-format --dry-run -Werror $(C_FILES)
 	@awk -v dir=planner -v order="$(PLANNER)" -f tests/lint/layers.awk \
@@ -233,6 +241,7 @@ lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scri
 	@python3 tests/lint/field_tests.py
 	@python3 tests/lint/examples.py
 	@python3 tests/lint/docs.py build/lint/gcc
+	@tests/chart/run build/lint/gcc
 	@echo "lint: clean"
 
 PREFIX ?= /usr/local
