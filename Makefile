@@ -124,10 +124,10 @@ check: ## the fast part: unit tests and scenarios, and 50 seeds of the random si
 	@QUICK=1 SEEDS=1-50 tests/run-all unit simulated
 
 test: packages ## everything: 2,000 seeds, sanitizers, the real control plane
-	@tests/run-all unit simulated sanitized e2e
+	@tests/run-all unit simulated sanitized e2e chart
 
-e2e: packages ## the cases on a real control plane
-	@tests/run-all e2e
+e2e: packages ## the cases on a real control plane, those of the chart among them
+	@tests/run-all e2e chart
 
 $(B)/fakelet: $(call obj,tests/e2e/fakelet.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
