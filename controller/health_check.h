@@ -1,5 +1,5 @@
-/* health_check.h - `heterotrain-controller check URL`: whether a server of ours answers. For
- * tests and probes where there is no shell and no curl, as in the image. */
+/* health_check.h - `heterotrain-controller check URL`: whether a server of ours answers.
+ * For tests and probes where there is no shell and no curl, as in the image. */
 #ifndef CONTROLLER_HEALTH_CHECK_H
 #define CONTROLLER_HEALTH_CHECK_H
 

@@ -247,7 +247,8 @@ static int read_options(int argc, char **argv, struct options *options,
     }
     if (optind < argc)
         return het_fail(err, HET_BAD_INPUT,
-                        "%s: not a command; there are simulate and replay", argv[optind]);
+                        "%s: not a command; there are simulate, replay and check",
+                        argv[optind]);
     return 0;
 }
 
