@@ -1,6 +1,5 @@
 /* auth.h - which API server, and who we are there: from the service account of a pod, or
- * from kubeconfig files as kubectl reads them (client-faults-security.md a.28, a.29,
- * c.9).
+ * from kubeconfig files as kubectl reads them.
  *
  * Looked for in this order: the kubeconfig files given; the service account, if there is
  * a service host; ~/.kube/config. Tokens in files are read again every 50 s (every 60 s

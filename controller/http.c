@@ -353,7 +353,7 @@ static int set_body(struct exchange *exchange, const struct http_request *reques
     bool is_get = !strcmp(request->method, "GET");
     if (request->body) {
         /* Through a callback and without a way to rewind: else libcurl would send a
-         * write again by itself after a reused connection broke (a.16). */
+         * write again by itself after a reused connection broke. */
         exchange->body = xmalloc(request->body_length + 1);
         memcpy(exchange->body, request->body, request->body_length);
         exchange->body_length = request->body_length;

@@ -105,9 +105,9 @@ enum {
 
 /* The libcurl transport, HTTP/1.1: a stream has a connection to itself, and the requests
  * share what is left. TLS >= 1.2, peer and host verified always, only https to the
- * server, no redirects, no compression, no proxy or netrc from the environment
- * (client-faults-security.md c.8, a.20, a.22). A request that is no stream fails when it
- * stalls for 30 s. No request is ever sent twice but a GET.
+ * server, no redirects, no compression, no proxy or netrc from the environment. A request
+ * that is no stream fails when it stalls for 30 s. No request is ever sent twice but a
+ * GET.
  *
  * A whole URL is refused unless its host is a literal IP address. Such a request has a
  * connection to itself, which nothing else uses before or after, may be silent until its
@@ -116,7 +116,7 @@ enum {
 struct transport *http_transport_new(http_endpoint_source *source, void *context,
                                      struct het_error *err);
 /* Calls `on_unauthorized` after each reply 401, with the `context` of the endpoint source
- * and the generation of the endpoint that the request was made with (a.28). */
+ * and the generation of the endpoint that the request was made with. */
 void http_transport_on_unauthorized(struct transport *transport,
                                     void (*on_unauthorized)(void *context,
                                                             uint64_t generation));

@@ -668,9 +668,9 @@ static enum kube_outcome classify(int code, const json_t *status)
 {
     const char *reason = text_of(json_object_get(status, "reason"));
     if (code == 410 || !strcmp(reason, "Expired") || !strcmp(reason, "Gone"))
-        return KUBE_EXPIRED; /* a.5 */
+        return KUBE_EXPIRED;
     if (code == 409)
-        return strcmp(reason, "AlreadyExists") ? KUBE_CONFLICT : KUBE_EXISTS; /* a.17 */
+        return strcmp(reason, "AlreadyExists") ? KUBE_CONFLICT : KUBE_EXISTS;
     if (code == 504 && is_version_too_large(status))
         return KUBE_RV_TOO_LARGE;
     if (code == 404)

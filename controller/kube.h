@@ -1,11 +1,10 @@
 /* kube.h - the Kubernetes API: paths, verbs and the meaning of replies, over any
  * transport. Asynchronous: a verb returns at once, its callback runs in transport_poll.
  *
- * Retries follow client-faults-security.md a.15 to a.18: 429 and 5xx with Retry-After are
- * waited out (up to 10 times); GET is retried after connection errors; a write is never
- * repeated blindly (its outcome is then KUBE_UNKNOWN and the caller reads back). A
- * client-side limiter holds requests to 20 a second, bursts of 30 (settable); what waits
- * is started in the order of asking.
+ * Retries: 429 and 5xx with Retry-After are waited out (up to 10 times); GET is retried
+ * after connection errors; a write is never repeated blindly (its outcome is then
+ * KUBE_UNKNOWN and the caller reads back). A client-side limiter holds requests to 20 a
+ * second, bursts of 30 (settable); what waits is started in the order of asking.
  *
  * Every verb returns the id of its request, never 0, for kube_cancel. JSON given to a
  * verb is read before it returns. */
@@ -123,7 +122,7 @@ uint64_t kube_list(struct kube *kube, const struct kube_resource *resource,
 uint64_t kube_create(struct kube *kube, const struct kube_resource *resource,
                      const char *ns, json_t *object, kube_callback *callback,
                      void *context);
-/* PUT of an object that was read before: metadata.resourceVersion is required (a.18). */
+/* PUT of an object that was read before: metadata.resourceVersion is required. */
 uint64_t kube_update(struct kube *kube, const struct kube_resource *resource,
                      const char *ns, const char *name, json_t *object,
                      kube_callback *callback, void *context);

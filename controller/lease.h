@@ -1,6 +1,6 @@
 /* lease.h - leader election: of all replicas, the one that holds a coordination.k8s.io/v1
- * Lease decides and writes; the others keep what they know up to date and wait
- * (client-faults-security.md a.25, a.26; the protocol is client-go's).
+ * Lease decides and writes; the others keep what they know up to date and wait.
+ * The protocol is client-go's.
  *
  * What others wrote into the Lease is never compared with a clock of ours: a holder is
  * gone when its Lease has not changed, before our eyes, for as long as it lasts. Time is

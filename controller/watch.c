@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Asks for nothing, but makes the server wait until it has the version asked for, like
- * any other list: an answer proves that server and history are alive (a.13). */
+ * any other list: an answer proves that server and history are alive. */
 #define PROBE_SELECTOR "metadata.name=silence-probe"
 
 enum phase {
@@ -60,7 +60,6 @@ struct watch {
     int64_t due_ms, now_ms;
     int64_t retry_after_ms; /* least delay of the next back-off */
 
-    /* a.7 */
     int backoff_step;
     bool has_backed_off;
     int64_t backoff_ms; /* when it was last asked for */
@@ -742,7 +741,7 @@ static bool is_blank(const char *text, size_t length)
     return !length;
 }
 
-/* Adds to the line that is coming in. -1 when it gets too long (a.8). */
+/* Adds to the line that is coming in. -1 when it gets too long. */
 static int extend_frame(struct watch *watch, const char *bytes, size_t length)
 {
     if (length > WATCH_MAX_FRAME_BYTES - watch->frame_length)

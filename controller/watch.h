@@ -1,8 +1,6 @@
 /* watch.h - keeps one collection of the API server in the store: list in pages, watch
  * from its resourceVersion, bookmarks, 410 in its three forms, back-off with jitter, and
- * a probe after silence. client-faults-security.md a.1 to a.14 and a.21, a.22 are the
- * specification; each rule is cited where it is implemented. Calls back with every
- * change; knows no kind in particular.
+ * a probe after silence. Calls back with every change; knows no kind in particular.
  *
  * A list is compared with what the store holds of the kind in the namespace, so there is
  * one watch for a kind and namespace. A list that would remove more than a fifth of that,
@@ -14,16 +12,16 @@
 #include "controller/store.h"
 
 enum {
-    WATCH_PAGE_SIZE = 500,     /* a.2 */
+    WATCH_PAGE_SIZE = 500,
     WATCH_TIMEOUT_MIN_S = 300, /* a.3: how long the server keeps one watch */
     WATCH_TIMEOUT_MAX_S = 600,
     WATCH_SHORT_MS = 1000,        /* a.3: ended sooner without an event: an error */
     WATCH_BACKOFF_FIRST_MS = 800, /* a.7; each with as much again as jitter */
     WATCH_BACKOFF_LAST_MS = 30000,
     WATCH_BACKOFF_RESET_MS = 120000,
-    WATCH_INTERNAL_ERROR_MS = 30000,  /* a.7: 500 on a watch, before listing again */
-    WATCH_MAX_FRAME_BYTES = 16 << 20, /* a.8 */
-    WATCH_SILENCE_MIN_MS = 75000,     /* a.13 */
+    WATCH_INTERNAL_ERROR_MS = 30000, /* a.7: 500 on a watch, before listing again */
+    WATCH_MAX_FRAME_BYTES = 16 << 20,
+    WATCH_SILENCE_MIN_MS = 75000,
     WATCH_SILENCE_MAX_MS = 90000,
     WATCH_CONFIRM_MS = 10000, /* I12 */
     WATCH_MASS_DELETE_PERCENT = 20,

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/queue.h>
 
-/* client-go's ItemExponentialFailureRateLimiter, with 300 s instead of 1000 s as the cap
- * (client-faults-security.md a.23). */
+/* client-go's ItemExponentialFailureRateLimiter, with 300 s instead of 1000 s as the cap.
+ */
 #define FIRST_BACKOFF_MS 5
 #define LAST_BACKOFF_MS  300000
 enum { FIRST_BUCKETS = 64, NOT_IN_HEAP = -1 };

@@ -1,5 +1,5 @@
 /* answer.h - one question to the planner as a document, one answer: what
- * `hetplan plan -` does between standard input and standard output (plan-format.md). */
+ * `hetplan plan -` does between standard input and standard output (docs/planner.md). */
 #ifndef HET_ANSWER_H
 #define HET_ANSWER_H
 

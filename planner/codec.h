@@ -1,8 +1,8 @@
-/* codec.h - JSON <-> structs of plan-format.md. Units are converted here and nowhere else
- * (GiB and MiB to bytes, GB/s to bytes/s, ms and us to seconds). What comes in is bounded
- * and checked; every error names the field (JSON path) and what to change. Unknown fields
- * of what people write (cluster, hardware, job) are refused; plan files may carry more
- * than is read here. */
+/* codec.h - JSON <-> the structs of the planner (docs/planner.md, Files). Units are
+ * converted here and nowhere else (GiB and MiB to bytes, GB/s to bytes/s, ms and us to
+ * seconds). What comes in is bounded and checked; every error names the field (JSON path)
+ * and what to change. Unknown fields of what people write (cluster, hardware, job) are
+ * refused; plan files may carry more than is read here. */
 #ifndef HET_CODEC_H
 #define HET_CODEC_H
 
@@ -15,9 +15,9 @@
 int het_codec_hardware(struct het_arena *arena, const json_t *json,
                        const struct het_hardware *base, const struct het_hardware **ret,
                        struct het_error *err);
-/* The short form (plan-format.md, Cluster), or a Kubernetes NodeList or Node
+/* The short form (docs/planner.md, Cluster), or a Kubernetes NodeList or Node
  * (node_list.h). Facts that it lacks come from `hardware`, which must live as long as the
- * cluster. Beside the fields of plan-format.md an entry may have "profile" (name of its
+ * cluster. Beside the fields there an entry may have "profile" (name of its
  * type in profiles) and "workspace_gb". Where nodes of a type differ in memory the least
  * counts for all. "levels" and "network" are those of the hardware, or replace them; an
  * entry says in "levels" { LABEL: name } where it is. */

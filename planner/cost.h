@@ -65,7 +65,7 @@ double het_cost_send(const struct het_problem *problem, const struct het_stage *
  *
  * With a shared embedding the larger of layer 0 and the last is summed over the holders
  * of both, and its copy costs nothing. Source: AutoHet, Observation 2; sharing of
- * uplinks: plan-format.md, Cluster. */
+ * uplinks: docs/planner.md, Cluster. */
 double het_cost_sync(const struct het_problem *problem, const struct het_plan *plan);
 /* The same; `ret_uplink` is struct het_cost's sync_uplink. */
 double het_cost_sync_uplink(const struct het_problem *problem,

@@ -1,6 +1,6 @@
 /* hardware.h - facts about GPU types that neither nodes nor cluster files carry: names
  * and aliases, memory, link bandwidths, workspace, price, speed. A table for common GPUs
- * is built in; an admin's hardware file (plan-format.md) is laid over it. */
+ * is built in; an admin's hardware file (docs/planner.md) is laid over it. */
 #ifndef HET_HARDWARE_H
 #define HET_HARDWARE_H
 

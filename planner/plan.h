@@ -161,10 +161,10 @@ struct het_violations {
     size_t count, capacity;
 };
 
-/* The independent checker: everything that plan-format.md demands of a bound plan, and
- * the workload's limits: layers covered once in order, GPUs on one node, of its type, in
- * range, each once (used ones are 0..k-1 of a node), micro-batch sums equal over stages,
- * global batch exact, profile has every (type, tp, micro-batch), limits kept (the
+/* The independent checker: everything that docs/planner.md, Plan, demands of a bound
+ * plan, and the workload's limits: layers covered once in order, GPUs on one node, of its
+ * type, in range, each once (used ones are 0..k-1 of a node), micro-batch sums equal over
+ * stages, global batch exact, profile has every (type, tp, micro-batch), limits kept (the
  * data-parallel degree of a layer is the number of replicas that hold it), `idle`, if the
  * plan has any, is what is left; memory aside. Adds a message for each violation; returns
  * how many it added. */
@@ -186,7 +186,7 @@ void het_plan_count_holders(const struct het_plan *plan, uint32_t layer_count,
 void het_plan_fill_idle(struct het_arena *arena, const struct het_cluster *cluster,
                         struct het_plan *plan);
 
-/* Nodes of a plan in rank order (plan-format.md, Ranks): by first appearance over
+/* Nodes of a plan in rank order (docs/planner.md, Plan): by first appearance over
  * pipelines, stages, replicas; a node's ranks are its used GPUs in local order. Works on
  * unbound plans. */
 struct het_rank_node {

@@ -4,7 +4,7 @@
 
 #include "controller/reconcile/pass.h"
 
-/* Brings the current generation to its nodes (kubernetes-api.md 4, Gate protocol):
+/* Brings the current generation to its nodes:
  *
  *   1. its pods are created, gated: they hold no GPU; those of a job in a queue after 2
  *   2. older pods end

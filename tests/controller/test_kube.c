@@ -380,7 +380,6 @@ static void start_write(int write)
 static const char *const write_methods[] = { "POST", "PATCH", "PATCH", "PUT", "DELETE" };
 enum { WRITES = sizeof write_methods / sizeof *write_methods };
 
-/* a.16 */
 START_TEST(write_with_unknown_end_is_never_repeated)
 {
     for (int write = 0; write < WRITES; write++) {
