@@ -308,12 +308,12 @@ void metrics_set(struct metrics *metrics, enum metric metric, double value,
 void metrics_observe(struct metrics *metrics, enum metric metric, double value,
                      struct metrics_labels labels)
 {
-    if (!metrics)
+    if (!metrics || isnan(value))
         return;
     const struct description *description = &table[metric];
     assert(description->kind == HISTOGRAM);
     size_t bucket = 0, buckets = count_buckets(description);
-    while (bucket < buckets && !(value <= description->buckets[bucket]))
+    while (bucket < buckets && value > description->buckets[bucket])
         bucket++;
     pthread_mutex_lock(&metrics->lock);
     struct series *series = get_series(metrics, metric, &labels);

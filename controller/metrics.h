@@ -77,7 +77,7 @@ void metrics_add(struct metrics *metrics, enum metric metric, double amount,
                  struct metrics_labels labels);
 void metrics_set(struct metrics *metrics, enum metric metric, double value,
                  struct metrics_labels labels);
-/* A histogram. */
+/* A histogram. NaN is not counted: it would make the sum NaN for ever. */
 void metrics_observe(struct metrics *metrics, enum metric metric, double value,
                      struct metrics_labels labels);
 

@@ -20,10 +20,11 @@
 #include <unistd.h>
 
 enum {
-    PIECE_BYTES = 16384,    /* written or read at a time */
-    STALL_S = 1,            /* for a reply, before it is looked at */
-    DISCARD_S = 3,          /* for the rest of a body that nobody wants */
-    SPARE = 32,             /* connections beyond the bound, until idle ones are closed */
+    PIECE_BYTES = 16384, /* written or read at a time */
+    STALL_S = 1,         /* for a reply, before it is looked at */
+    DISCARD_S = 3,       /* for the rest of a body that nobody wants */
+    /* With those that others take the places of; more wait in the kernel. */
+    MOST_CONNECTIONS = 2 * SERVER_CONNECTIONS,
     PING_S = 30,            /* a WebSocket that has been silent for so long is asked */
     HANG_UP_S = 45,         /* ... and that does not answer until then is closed */
     WEBSOCKET_BYTES = 1024, /* of what a client says */
@@ -58,8 +59,10 @@ struct connection {
     char *body;
     size_t body_length, body_capacity, content_length;
 
-    bool must_close; /* after the reply */
-    char *reply;     /* head and body, behind LWS_PRE bytes */
+    bool has_answered;  /* an earlier request */
+    bool must_close;    /* after the reply */
+    unsigned body_ends; /* how often its end was told of */
+    char *reply;        /* head and body, behind LWS_PRE bytes */
     size_t reply_length, reply_sent;
     bool has_stalled; /* the reply is not out after STALL_S */
 
@@ -101,7 +104,7 @@ struct server {
     /* The server's thread alone. */
     struct connections idle; /* those that wait; for longest first */
     struct connections busy;
-    size_t connection_count, websocket_count, bodies_bytes;
+    size_t connection_count, dying_count, websocket_count, bodies_bytes;
     uint64_t last_id;
 
     pthread_mutex_t lock;
@@ -191,6 +194,7 @@ static void remove_connection(struct connection *connection)
                  link);
     drop_request(connection);
     server->connection_count--;
+    server->dying_count -= connection->is_dying;
     note_connections(server);
     lws_set_opaque_user_data(connection->wsi, NULL);
     free(connection);
@@ -200,17 +204,18 @@ static void remove_connection(struct connection *connection)
  * is closed, as soon as the present call is over. */
 static bool make_room(struct server *server)
 {
-    if (server->connection_count < SERVER_CONNECTIONS)
+    if (server->connection_count - server->dying_count < SERVER_CONNECTIONS)
         return true;
     struct connection *oldest;
     TAILQ_FOREACH(oldest, &server->idle, link)
     if (!oldest->is_dying)
         break;
-    if (!oldest || server->connection_count >= SERVER_CONNECTIONS + SPARE) {
+    if (!oldest) {
         count_refusal(server, "full");
         return false;
     }
     oldest->is_dying = true;
+    server->dying_count++;
     lws_set_timeout(oldest->wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_ASYNC);
     count_refusal(server, "idle");
     return true;
@@ -319,6 +324,7 @@ static int write_reply(struct connection *connection)
     if (connection->must_close)
         return -1;
     drop_request(connection);
+    connection->has_answered = true;
     set_state(connection, WAITING);
     lws_set_timer_usecs(wsi, LWS_SET_TIMER_USEC_CANCEL);
     return lws_http_transaction_completed(wsi) ? -1 : 0;
@@ -374,6 +380,22 @@ static char *copy_header(struct lws *wsi, enum lws_token_indexes token)
     return text;
 }
 
+/* Libwebsockets has taken it apart at every "&". */
+static char *copy_query(struct lws *wsi)
+{
+    char *query = xstrdup("");
+    int length;
+    for (int i = 0;
+         (length = lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, i)) > 0; i++) {
+        auto_free char *part = xmalloc((size_t)length + 1);
+        auto_free char *before = query;
+        if (lws_hdr_copy_fragment(wsi, part, length + 1, WSI_TOKEN_HTTP_URI_ARGS, i) < 0)
+            *part = '\0';
+        query = xasprintf("%s%s%s", before, i ? "&" : "", part);
+    }
+    return query;
+}
+
 static const char *method_of(struct lws *wsi, const char **ret_path)
 {
     static const char *const names[] = {
@@ -406,20 +428,25 @@ static const struct server_route *find_route(const struct server_listener *liste
     return NULL;
 }
 
+static bool may_have_body(const struct connection *connection)
+{
+    return !strcmp(connection->method, "POST") || !strcmp(connection->method, "PUT") ||
+           !strcmp(connection->method, "PATCH") ||
+           lws_hdr_total_length(connection->wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) > 0 ||
+           lws_hdr_total_length(connection->wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0;
+}
+
 /* The length of the body that is to come: 0 without one. False: it was refused. */
 static bool read_length(struct connection *connection)
 {
     struct lws *wsi = connection->wsi;
     auto_free char *text = copy_header(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH);
-    bool may_have_body = !strcmp(connection->method, "POST") ||
-                         !strcmp(connection->method, "PUT") ||
-                         !strcmp(connection->method, "PATCH");
     connection->content_length = 0;
     if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0) {
         refuse_and_close(connection, 501, "transfer codings are not understood");
         return false;
     }
-    if (!*text && may_have_body) {
+    if (!*text && may_have_body(connection)) {
         refuse_and_close(connection, 411, "a body needs a Content-Length");
         return false;
     }
@@ -438,8 +465,8 @@ static bool check_route(struct connection *connection)
     connection->route = find_route(connection->listener->config, connection->method,
                                    connection->path, &has_path);
     const struct server_route *route = connection->route;
-    bool has_body = connection->content_length > 0;
-    connection->must_close = has_body || !strcmp(connection->method, "HEAD");
+    connection->must_close = connection->content_length > 0 ||
+                             !strcmp(connection->method, "HEAD");
     if (!has_path)
         refuse(connection, 404, "there is nothing here", NULL);
     else if (!route || !route->handler)
@@ -473,14 +500,18 @@ static int on_head(struct connection *connection)
     connection->id = ++connection->server->last_id;
     connection->method = method_of(wsi, &path);
     connection->path = xstrdup(path);
-    connection->query = copy_header(wsi, WSI_TOKEN_HTTP_URI_ARGS);
+    connection->query = copy_query(wsi);
     connection->content_type = copy_header(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE);
     connection->must_close = false;
+    connection->body_ends = 0;
     set_deadline(connection, connection->server->request_s);
     set_state(connection, READING);
+    /* Of a body that comes with other requests libwebsockets 4.1 takes the wrong bytes,
+     * or waits for ever: it is the only one of its connection. */
+    if (connection->has_answered && may_have_body(connection))
+        return -1;
     if (!read_length(connection) || !check_route(connection))
         return 0;
-    connection->must_close = false;
     if (!connection->content_length)
         call_handler(connection);
     else if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_EXPECT) > 0)
@@ -516,7 +547,8 @@ static int on_body(struct connection *connection, const char *bytes, size_t leng
 
 static int on_body_end(struct connection *connection)
 {
-    if (connection->state == DISCARDING)
+    /* Told of more than once: there is more on the connection than this request. */
+    if (connection->state == DISCARDING || connection->body_ends++)
         return -1;
     if (connection->state == READING)
         call_handler(connection);
@@ -536,6 +568,8 @@ static bool has_input(struct lws *wsi)
 
 static int on_deadline(struct connection *connection)
 {
+    if (connection->state == WAITING || connection->state == FEEDING)
+        return 0; /* libwebsockets calls once more when a deadline is taken back */
     /* libwebsockets would ask poll(2) again and again for a client that goes on asking
      * and does not read: it has to go. One that only reads slowly has its time. */
     if (connection->state == WRITING && !connection->has_stalled &&
@@ -894,8 +928,8 @@ static int open_context(struct server *server, const struct server_config *confi
         .options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
                    LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS |
                    (has_tls ? LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT : 0),
-        .fd_limit_per_thread = SERVER_CONNECTIONS + SPARE + SERVER_LISTENERS + 8,
-        .max_http_header_pool2 = SERVER_CONNECTIONS + SPARE,
+        .fd_limit_per_thread = MOST_CONNECTIONS + SERVER_LISTENERS + 8,
+        .max_http_header_pool2 = MOST_CONNECTIONS,
         .max_http_header_data2 = SERVER_HEADER_BYTES,
         .pt_serv_buf_size = PIECE_BYTES,
         .timeout_secs = (unsigned)positive(config->header_s, SERVER_HEADER_S),

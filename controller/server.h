@@ -13,6 +13,8 @@
  *   - nothing is read ahead of the request that is being answered;
  *   - the thread has a lower priority, and SERVER_CPU_PERCENT of one processor.
  *
+ * A request with a body is the first of its connection and the last.
+ *
  * Refused and closed: transfer codings, a body without a length, HTTP/2, CONNECT, a
  * WebSocket of another origin than the page's. */
 #ifndef CONTROLLER_SERVER_H
