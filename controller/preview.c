@@ -111,57 +111,29 @@ static int64_t gpus_taken(const struct het_plan *plan, const char *node)
     return most;
 }
 
-static struct capacity_node *find_node(struct capacity_node *nodes, size_t count,
-                                       const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(nodes[i].name, name))
-            return &nodes[i];
-    return NULL;
-}
-
-/* Replicas of a plan, at most. */
-static size_t replica_count(const struct het_plan *plan)
-{
-    size_t count = 0;
-    for (size_t p = 0; p < plan->pipeline_count; p++)
-        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
-            count += plan->pipelines[p].stages[s].replica_count;
-    return count;
-}
-
-/* The node of a replica, with the GPUs of it that the plan takes. */
-static void keep_node(const struct het_plan *plan, const struct het_replica *replica,
-                      struct capacity_node *nodes, size_t *count)
-{
-    struct capacity_node *node = find_node(nodes, *count, replica->node_name);
-    if (!node) {
-        node = &nodes[(*count)++];
-        *node = (struct capacity_node){ .name = replica->node_name };
-    }
-    int64_t taken = gpus_taken(plan, replica->node_name);
-    if (strcmp(node->type ? node->type : "", replica->type_name)) {
-        node->type = replica->type_name; /* as it was then */
-        node->memory_bytes = 0;
-        node->free = taken;
-    }
-    node->free = node->free > taken ? node->free : taken;
-}
-
 static void keep_plan(struct het_arena *arena, const struct het_plan *plan,
                       struct snapshot *snapshot)
 {
+    struct het_rank_node *used;
     size_t count = snapshot->node_count;
+    size_t used_count = het_plan_rank_nodes(arena, plan, &used);
     struct capacity_node *nodes =
-        HET_ARENA_ARRAY(arena, struct capacity_node, count + replica_count(plan));
+        HET_ARENA_ARRAY(arena, struct capacity_node, count + used_count);
     for (size_t i = 0; i < count; i++)
         nodes[i] = snapshot->nodes[i];
-    for (size_t p = 0; p < plan->pipeline_count; p++)
-        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
-            const struct het_stage *stage = &plan->pipelines[p].stages[s];
-            for (size_t r = 0; r < stage->replica_count; r++)
-                keep_node(plan, &stage->replicas[r], nodes, &count);
-        }
+    for (size_t i = 0; i < used_count; i++) {
+        int64_t taken = gpus_taken(plan, used[i].node_name);
+        size_t at = 0;
+        while (at < count && strcmp(nodes[at].name, used[i].node_name) != 0)
+            at++;
+        bool is_as_then = at < count && !strcmp(nodes[at].type, used[i].type_name);
+        if (!is_as_then)
+            nodes[at] = (struct capacity_node){ .name = used[i].node_name,
+                                                .type = used[i].type_name };
+        count += at == count;
+        if (nodes[at].free < taken)
+            nodes[at].free = taken;
+    }
     snapshot->nodes = nodes;
     snapshot->node_count = count;
 }

@@ -191,13 +191,13 @@ static void print_decision(const struct session *session, const json_t *decision
     if (!decision)
         return;
     const char *text = het_arena_printf(
-        arena, "%s  %s another plan, because of %s: %s", object_text(decision, "time"),
-        object_text(decision, "result"), object_text(decision, "trigger"),
-        object_text(decision, "reason"));
+        arena, "%s: %s (%s), because of %s.", object_text(decision, "time"),
+        object_text(decision, "result"), object_text(decision, "reason"),
+        object_text(decision, "trigger"));
     if (object_at(decision, "candidateHash"))
         text = het_arena_printf(
             arena,
-            "%s. It takes %.4g s a step, the plan that runs %.4g s (%+" PRId64
+            "%s It takes %.4g s a step, the plan that runs %.4g s (%+" PRId64
             " %%): %" PRId64 " s gained in %" PRId64 " s, for a restart of %" PRId64
             " s.",
             text,

@@ -60,7 +60,13 @@ static const struct option {
       "there is none." },
     { "config", 0, "FILE", PLANS, KIND_TEXT, HTJ_FILE,
       offsetof(struct htj_options, config),
-      "Settings for all jobs, as the controller's --config. Default: its defaults." },
+      "Settings for all jobs, as the controller's --config, instead of those of the "
+      "installation." },
+    { "config-configmap", 0, "NAMESPACE/NAME", PLANS, KIND_TEXT, HTJ_TEXT,
+      offsetof(struct htj_options, config_map),
+      "The installation's settings: a ConfigMap with the key config.json. Default: "
+      "heterotrain-system/heterotrain-config; the controller's defaults where there is "
+      "none." },
     { "kubeconfig", 0, "FILES", ASKS, KIND_TEXT, HTJ_FILE,
       offsetof(struct htj_options, kubeconfig),
       "Kubeconfig files, separated by colons. Default: $KUBECONFIG, else "

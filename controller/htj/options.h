@@ -25,8 +25,8 @@ enum htj_command_bit {
 #define HTJ_MAX_WORDS 16
 
 struct htj_options {
-    const char *kubeconfig, *context, *ns, *output, *file, *config, *hardware,
-        *hardware_map;
+    const char *kubeconfig, *context, *ns, *output, *file, *config, *config_map,
+        *hardware, *hardware_map;
     int64_t generation; /* 0: the newest */
     bool is_candidate, is_quick, is_svg, is_help;
     const char *words[HTJ_MAX_WORDS]; /* what is no option */

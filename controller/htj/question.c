@@ -10,6 +10,8 @@
 
 #define PLANS_SELECTOR "labelSelector=app.kubernetes.io%2Fmanaged-by%3D" MANAGED_BY
 
+#define SETTINGS_KEY "config.json"
+
 /* What is being put together. */
 struct gathering {
     struct session *session;
@@ -20,45 +22,65 @@ struct gathering {
 
 /* ---- what the administrator has settled ---- */
 
+/* The ConfigMap "NAMESPACE/NAME" that `option` was given; else, if it is there and may be
+ * read, the `usual` one. NULL: none. */
+static int find_map(struct session *session, const char *option, const char *given,
+                    const char *usual, json_t **ret, struct het_error *err)
+{
+    const char *both = given ? given : usual, *slash = strchr(both, '/');
+    if (!slash || slash == both || !slash[1])
+        return het_fail(err, HET_BAD_INPUT, "%s %.300s: must be NAMESPACE/NAME", option,
+                        both);
+    const char *ns = het_arena_printf(session->arena, "%.*s", (int)(slash - both), both);
+    enum kube_outcome outcome =
+        client_get(session->client, &kube_config_map, ns, slash + 1, ret, err);
+    if (!given && outcome == KUBE_DENIED)
+        session_note(session,
+                     "the installation's settings (%s) are not looked at, the built-in "
+                     "ones count: %s",
+                     usual, err->message);
+    bool is_no_failure = !given && (outcome == KUBE_DENIED || outcome == KUBE_NOT_FOUND);
+    return outcome == KUBE_OK || is_no_failure ? 0 : -1;
+}
+
+/* The settings in a ConfigMap, if there is one. */
+static int read_settings_map(struct session *session, json_t **ret, struct het_error *err)
+{
+    json_auto_t *map = NULL;
+    if (find_map(session, "--config-configmap", session->options->config_map,
+                 QUESTION_CONFIG_MAP, &map, err) < 0)
+        return -1;
+    const char *text =
+        json_string_value(json_object_get(json_object_get(map, "data"), SETTINGS_KEY));
+    if (map && !text)
+        return het_fail(err, HET_BAD_INPUT,
+                        "ConfigMap %s: there is no data." SETTINGS_KEY, kube_name(map));
+    return text ? het_json_decode(text, strlen(text), SETTINGS_KEY, ret, err) : 0;
+}
+
 static int read_settings(struct session *session, struct settings *ret,
                          struct het_error *err)
 {
     const char *path = session->options->config;
     json_auto_t *json = NULL;
     *ret = *settings_default();
-    if (!path)
-        return 0;
-    if (het_input_read(path, &json, err) < 0)
+    if ((path ? het_input_read(path, &json, err)
+              : read_settings_map(session, &json, err)) < 0)
         return -1;
-    return settings_parse(session->arena, json, ret, err) < 0
-               ? het_wrap(err, "--config %.300s", path)
+    return json && settings_parse(session->arena, json, ret, err) < 0
+               ? het_wrap(err, "%.300s", path ? path : "settings")
                : 0;
 }
 
-/* Of the ConfigMap "NAMESPACE/NAME"; NULL if there is none of the usual name. */
 static int read_hardware_map(struct session *session, json_t **ret, struct het_error *err)
 {
-    const char *given = session->options->hardware_map;
-    const char *both = given ? given : QUESTION_HARDWARE_MAP, *slash = strchr(both, '/');
-    if (!slash || slash == both || !slash[1])
-        return het_fail(err, HET_BAD_INPUT,
-                        "--hardware-configmap %.300s: must be NAMESPACE/NAME", both);
-    const char *ns = het_arena_printf(session->arena, "%.*s", (int)(slash - both), both);
     json_auto_t *map = NULL;
-    enum kube_outcome outcome =
-        client_get(session->client, &kube_config_map, ns, slash + 1, &map, err);
-    if (!given && outcome == KUBE_NOT_FOUND)
-        return 0;
-    if (!given && outcome == KUBE_DENIED) {
-        session_note(session,
-                     "hardware settings of the installation are not looked at, the "
-                     "built-in ones count: %s",
-                     err->message);
-        return 0;
-    }
-    if (outcome != KUBE_OK)
+    if (find_map(session, "--hardware-configmap", session->options->hardware_map,
+                 QUESTION_HARDWARE_MAP, &map, err) < 0)
         return -1;
-    return hardware_map_read(map, ret, err) < 0 ? het_wrap(err, "ConfigMap %s", both) : 0;
+    return map && hardware_map_read(map, ret, err) < 0
+               ? het_wrap(err, "ConfigMap %s", kube_name(map))
+               : 0;
 }
 
 static int read_hardware(struct session *session, json_t **ret, struct het_error *err)

@@ -5,8 +5,10 @@
 
 #include "controller/htj/session.h"
 
-/* The ConfigMap that is looked for where --hardware-configmap does not name one. */
+/* The ConfigMaps of an installation by the chart, which are looked for where options name
+ * no others. */
 #define QUESTION_HARDWARE_MAP "heterotrain-system/heterotrain-hardware"
+#define QUESTION_CONFIG_MAP   "heterotrain-system/heterotrain-config"
 
 /* About `job`, which is in the cluster, or with `is_in_cluster` false would be in the
  * session's namespace. Without `plan`: about the GPUs that are free, which takes the

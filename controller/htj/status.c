@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define LABEL_WIDTH 11 /* of what stands before a line */
+#define HASH_SHOWN  (int)(sizeof "sha256:0123456789abcdef" - 1)
 
 /* ---- lines ---- */
 
@@ -13,6 +14,12 @@ static void print_line(const struct session *session, const char *label, const c
 {
     table_print_text(session->host->out, label, table_printable(session->arena, text),
                      LABEL_WIDTH, session->host->width);
+}
+
+/* As much of a plan's hash as tells it from others, and as approve takes. */
+static const char *short_hash(const struct session *session, const char *hash)
+{
+    return het_arena_printf(session->arena, "%.*s", HASH_SHOWN, hash);
 }
 
 static double seconds_at(const json_t *object, const char *path)
@@ -54,7 +61,7 @@ static void print_plan(const struct session *session, const json_t *job)
                    object_integer(plan, "generation", 0), object_text(plan, "algorithm"),
                    object_text(plan, "computedAt"), object_text(plan, "trigger")));
     print_line(session, "", object_text(plan, "summary"));
-    print_line(session, "", object_text(plan, "hash"));
+    print_line(session, "", short_hash(session, object_text(plan, "hash")));
     const char *text = het_arena_printf(
         arena, "%.6g s a step, %s samples a second, %" PRId64 " %% of the memory%s",
         seconds_at(plan, "predicted.iterationMilliseconds"),
@@ -101,6 +108,8 @@ static void print_pods(const struct session *session, const json_t *job)
     struct het_arena *arena = session->arena;
     const json_t *pods = object_at(job, "status.pods");
     int64_t desired = object_integer(pods, "desired", 0);
+    int64_t restarts = object_integer(job, "status.restarts", 0);
+    int64_t replans = object_integer(job, "status.replans", 0);
     const char *text = "";
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         int64_t count = object_integer(pods, counts[i], 0);
@@ -113,9 +122,9 @@ static void print_pods(const struct session *session, const json_t *job)
             session, "pods",
             het_arena_printf(arena, "%s of %" PRId64, *text ? text : "none", desired));
     print_line(session, "so far",
-               het_arena_printf(arena, "%" PRId64 " restarts, %" PRId64 " new plans",
-                                object_integer(job, "status.restarts", 0),
-                                object_integer(job, "status.replans", 0)));
+               het_arena_printf(arena, "%" PRId64 " restart%s, %" PRId64 " new plan%s",
+                                restarts, restarts == 1 ? "" : "s", replans,
+                                replans == 1 ? "" : "s"));
 }
 
 static void print_candidate(const struct session *session, const json_t *job)
@@ -128,11 +137,12 @@ static void print_candidate(const struct session *session, const json_t *job)
         session, "candidate",
         het_arena_printf(arena, "%s, %.6g s a step", object_text(candidate, "summary"),
                          seconds_at(candidate, "predicted.iterationMilliseconds")));
-    print_line(session, "", object_text(candidate, "hash"));
+    const char *hash = short_hash(session, object_text(candidate, "hash"));
+    print_line(session, "", hash);
     if (!strcmp(object_text(job, "spec.replanPolicy.mode"), "Manual"))
         print_line(session, "",
-                   het_arena_printf(arena, "kubectl htj approve %s -n %s", kube_name(job),
-                                    session->ns));
+                   het_arena_printf(arena, "kubectl htj approve %s %s -n %s",
+                                    kube_name(job), hash, session->ns));
 }
 
 static void print_conditions(const struct session *session, const json_t *job)
@@ -142,12 +152,13 @@ static void print_conditions(const struct session *session, const json_t *job)
     const json_t *conditions = object_at(job, "status.conditions");
     for (size_t i = 0; i < json_array_size(conditions); i++) {
         const json_t *condition = json_array_get(conditions, i);
+        const char *message = object_text(condition, "message");
         const char *cells[] = {
             object_text(condition, "type"),
             object_text(condition, "status"),
             object_text(condition, "lastTransitionTime"),
-            het_arena_printf(session->arena, "%s: %s", object_text(condition, "reason"),
-                             object_text(condition, "message")),
+            het_arena_printf(session->arena, "%s%s%s", object_text(condition, "reason"),
+                             *message ? ": " : "", message),
         };
         table_add(table, cells);
     }

@@ -324,7 +324,8 @@ START_TEST(hardware_settings_are_those_of_the_installation)
     auto_free char *before = xstrdup(out);
     deny("configmaps/heterotrain-hardware");
     ck_assert_int_eq(run("plan", "train", "-o", "json"), 0);
-    check_text(err, "note: hardware settings of the installation are not looked at");
+    check_text(err, "note: the installation's settings (heterotrain-system/"
+                    "heterotrain-hardware) are not looked at");
     guard.denied = NULL;
     put(quoted(
         "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': "
@@ -334,6 +335,32 @@ START_TEST(hardware_settings_are_those_of_the_installation)
     ck_assert_int_eq(run("plan", "train", "-o", "json"), 0);
     ck_assert_str_ne(out, before); /* nothing fits on an A100 now */
     check_lacks(out, "A100-SXM4-40GB\",\"gpus");
+}
+END_TEST
+
+START_TEST(settings_are_those_of_the_installation)
+{
+    put(quoted(
+        "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': "
+        "'heterotrain-config', 'namespace': 'heterotrain-system'}, 'data': "
+        "{'config.json': '{\\\"leavingAnnotations\\\":[\\\"example.org/going\\\"]}'"
+        "}}"));
+    ck_assert_msg(run("plan", "train") == 0, "%s", err);
+    for (size_t i = 0; i < embedded_count(server, "nodes"); i++) {
+        json_t *node = json_deep_copy(embedded_at(server, "nodes", i));
+        json_object_set_new(json_object_get(node, "metadata"), "annotations",
+                            quoted("{'example.org/going': 'soon'}"));
+        put(node);
+    }
+    ck_assert_int_eq(run("plan", "train"), 1);
+    check_text(err, "nodes Leaving");
+    ck_assert_int_eq(run("plan", "train", "--config-configmap", "default/none"), 2);
+    ck_assert_int_eq(run("plan", "train", "--config-configmap",
+                         "heterotrain-system/heterotrain-hardware"),
+                     2);
+    check_text(err, "ConfigMap heterotrain-hardware: there is no data.config.json");
+    ck_assert_int_eq(run("plan", "train", "--config", EXAMPLES "hardware.json"), 2);
+    check_text(err, EXAMPLES "hardware.json");
 }
 END_TEST
 
@@ -447,7 +474,7 @@ START_TEST(history_has_plans_decisions_and_events)
     ck_assert_msg(run("history", "train") == 0, "%s", err);
     check_text(out, "1    2026-01-01T00:00:01Z  JobCreated  ");
     check_text(out, "2    2026-01-01T00:00:02Z  JobCreated  ");
-    check_text(out, "Rejected another plan, because of CapacityFreed:\n");
+    check_text(out, "2026-01-01T00:00:08Z: Rejected (BelowThreshold), because of ");
     check_text(out, "(+5 %)");
     ck_assert(strstr(out, "first") < strstr(out, "second"));
     check_text(out, "second ?[31mred"); /* it cannot colour the terminal */
@@ -478,8 +505,11 @@ START_TEST(status_tells_where_a_job_stands)
     check_text(out, "job        default/runs: running\n");
     check_text(out, "GPUs       8 A100 on 1 node\n");
     check_text(out, "pods       4 running of 4\n");
-    check_text(out, "candidate  A100x16:tp1, 1.5 s a step\n           " HASH);
-    check_text(out, "kubectl htj approve runs -n default");
+    check_text(out, "candidate  A100x16:tp1, 1.5 s a step\n"
+                    "           sha256:0123456789abcdef\n"
+                    "           kubectl htj approve runs sha256:0123456789abcdef -n "
+                    "default\n");
+    check_width(out, 80);
     check_text(out, "Running    True  2026-01-01T00:00:00Z  AllPodsReady: all 4 pods");
     ck_assert_int_eq(run("status", "train"), 0);
     check_text(out, "does the controller run?");
@@ -739,6 +769,7 @@ Suite *test_htj_suite(void)
     tcase_add_test(tests, plan_says_what_does_not_fit);
     tcase_add_test(tests, plan_needs_to_know_who_has_which_gpus);
     tcase_add_test(tests, hardware_settings_are_those_of_the_installation);
+    tcase_add_test(tests, settings_are_those_of_the_installation);
     tcase_add_test(tests, explain_says_what_bounds_the_plan);
     tcase_add_test(tests, explain_needs_no_more_than_the_plan);
     tcase_add_test(tests, timeline_is_text_picture_or_trace);
