@@ -135,7 +135,7 @@ $(B)/fakelet: $(call obj,tests/e2e/fakelet.c) $(B)/libcontroller.a $(B)/libhetpl
 run-e2e: all $(B)/fakelet
 	@tests/e2e/fetch-control-plane >/dev/null
 	@tests/e2e/fetch-kueue >/dev/null
-	@tests/e2e/run $(T)
+	@IN_IMAGE=$${IN_IMAGE-$$([ $$(id -u) -ne 0 ] || echo 1)} tests/e2e/run $(T)
 
 # ---- chart and image ----
 image: all ## the controller's image, without Docker: build/image
