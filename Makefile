@@ -30,7 +30,7 @@ EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge em
             embedded/script embedded embedded_cluster
 CONTROLLER      := timestamp digest object log metrics feed tls certificate server endpoints http credential auth json_scan kube store workqueue watch lease \
                    $(filter-out timestamp digest object,$(CONTROLLER_PURE)) apply \
-                   planner_child hook queues census controller recorder replay health_check $(EMBEDDED) wire simulation report simulate preview \
+                   planner_child hook queues census controller recorder replay health_check $(EMBEDDED) wire simulation report simulate preview trust admission \
                    htj/table htj/options htj/host htj/client htj/session htj/question htj/plan htj/history htj/status htj/change htj/completion htj kubectl_htj main
 
 # ---- tools and flags ----

@@ -651,6 +651,11 @@ struct transport *http_transport_new(http_endpoint_source *source, void *context
     return &transport->transport;
 }
 
+void http_transport_wake(struct transport *base)
+{
+    curl_multi_wakeup(((struct http_transport *)base)->multi);
+}
+
 void http_transport_on_unauthorized(struct transport *base,
                                     void (*on_unauthorized)(void *context,
                                                             uint64_t generation))

@@ -115,6 +115,8 @@ enum {
  * when libcurl cannot be set up. */
 struct transport *http_transport_new(http_endpoint_source *source, void *context,
                                      struct het_error *err);
+/* Ends the transport_poll that waits, or else the next one; from any thread. */
+void http_transport_wake(struct transport *transport);
 /* Calls `on_unauthorized` after each reply 401, with the `context` of the endpoint source
  * and the generation of the endpoint that the request was made with. */
 void http_transport_on_unauthorized(struct transport *transport,

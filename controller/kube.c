@@ -35,6 +35,13 @@ const struct kube_resource kube_cluster_model_profile = { "heterotrain.io/v1alph
 const struct kube_resource kube_priority_class = { "scheduling.k8s.io/v1",
                                                    "priorityclasses", "PriorityClass",
                                                    false };
+const struct kube_resource kube_access_review = { "authorization.k8s.io/v1",
+                                                  "subjectaccessreviews",
+                                                  "SubjectAccessReview", false };
+const struct kube_resource kube_webhook_configuration = {
+    "admissionregistration.k8s.io/v1", "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration", false
+};
 
 #define KUEUE "kueue.x-k8s.io/v1beta2"
 const struct kube_resource kube_local_queue = { KUEUE, "localqueues", "LocalQueue",

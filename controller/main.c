@@ -1,5 +1,6 @@
 /* heterotrain-controller - wires the operator together. The only reader of clock, flags,
  * environment and signals. */
+#include "controller/admission.h"
 #include "controller/auth.h"
 #include "controller/controller.h"
 #include "controller/endpoints.h"
@@ -10,6 +11,7 @@
 #include "controller/server.h"
 #include "controller/settings.h"
 #include "controller/simulate.h"
+#include "controller/trust.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -37,6 +39,8 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_BAD_INPUT = 2 };
 /* Where the lease is when we are in no pod. */
 #define DEFAULT_LEASE_NAMESPACE "heterotrain-system"
 #define DEFAULT_LEASE           "heterotrain-controller"
+#define DEFAULT_SERVICE         "heterotrain-webhook"
+#define DEFAULT_CONFIGURATION   "heterotrain"
 
 static const char help[] =
     "Usage: heterotrain-controller [OPTION]...\n"
@@ -69,6 +73,14 @@ static const char help[] =
     "                         limits of requests to the API server (default 20 and 30)\n"
     "  --http ADDRESS:PORT    serve /healthz, /readyz, /metrics and /log-level there\n"
     "                         (default: nothing is served)\n"
+    "  --webhook ADDRESS:PORT serve the admission webhook there, over TLS (default: not)\n"
+    "  --webhook-cert-dir DIR with the certificate tls.crt and its key tls.key there, read\n"
+    "                         again when they change; else with our own:\n"
+    "  --webhook-service NAME for this Service (default heterotrain-webhook), in the\n"
+    "                         namespace of the lease,\n"
+    "  --webhook-configuration NAME\n"
+    "                         and its authority is written into the caBundle of this\n"
+    "                         ValidatingWebhookConfiguration (default heterotrain)\n"
     "  --record FILE          write every decision, and all it was made from, as a line of\n"
     "                         JSON (docs/operations.md); \"replay FILE\" shows them\n"
     "  --record-max-bytes N   then FILE becomes FILE.1, and a new one is begun (256 MiB)\n"
@@ -87,7 +99,8 @@ static const char help[] =
 
 struct options {
     const char *kubeconfig, *context, *ns, *config, *hardware, *hardware_map, *hetplan,
-        *log, *lease_ns, *lease, *http;
+        *log, *lease_ns, *lease, *http, *webhook, *certificate_folder, *service,
+        *configuration;
     const char *record;
     int64_t record_max_bytes;
     bool record_env;
@@ -132,6 +145,10 @@ enum {
     RATE,
     BURST,
     HTTP,
+    WEBHOOK,
+    CERTIFICATE_FOLDER,
+    SERVICE,
+    CONFIGURATION,
     RECORD,
     RECORD_MAX,
     RECORD_ENV,
@@ -154,6 +171,10 @@ static const struct option long_options[] = {
     { "requests-per-second", required_argument, NULL, RATE },
     { "burst", required_argument, NULL, BURST },
     { "http", required_argument, NULL, HTTP },
+    { "webhook", required_argument, NULL, WEBHOOK },
+    { "webhook-cert-dir", required_argument, NULL, CERTIFICATE_FOLDER },
+    { "webhook-service", required_argument, NULL, SERVICE },
+    { "webhook-configuration", required_argument, NULL, CONFIGURATION },
     { "record", required_argument, NULL, RECORD },
     { "record-max-bytes", required_argument, NULL, RECORD_MAX },
     { "record-env", no_argument, NULL, RECORD_ENV },
@@ -225,6 +246,18 @@ static int read_options(int argc, char **argv, struct options *options,
         case HTTP:
             options->http = optarg;
             break;
+        case WEBHOOK:
+            options->webhook = optarg;
+            break;
+        case CERTIFICATE_FOLDER:
+            options->certificate_folder = optarg;
+            break;
+        case SERVICE:
+            options->service = optarg;
+            break;
+        case CONFIGURATION:
+            options->configuration = optarg;
+            break;
         case RECORD:
             options->record = optarg;
             break;
@@ -280,6 +313,17 @@ static void protect_memory(void)
     prctl(PR_SET_DUMPABLE, 0);
 }
 
+/* What --webhook takes; all NULL without it. */
+struct webhook_service {
+    struct kube *kube; /* every replica answers: there is no fence */
+    struct admission *admission;
+    struct trust *trust;
+    char *host, *owner, *service_name;
+    const char *names[2]; /* of the certificate */
+    size_t name_count;
+    size_t listener;
+};
+
 /* Everything that needs giving back, in the order of its making. */
 struct program {
     struct het_arena *arena;
@@ -291,21 +335,35 @@ struct program {
     struct feed *feed;
     struct endpoints *endpoints;
     struct server_listener listeners[SERVER_LISTENERS];
+    size_t listener_count;
     struct server *server;
     struct auth *auth;
     struct transport *transport;
+    struct webhook_service webhook;
     struct recorder *recorder;
     struct controller *controller;
 };
+
+static void webhook_fini(struct webhook_service *webhook)
+{
+    admission_free(webhook->admission);
+    trust_free(webhook->trust);
+    if (webhook->kube)
+        kube_free(webhook->kube);
+    free(webhook->host);
+    free(webhook->owner);
+    free(webhook->service_name);
+}
 
 static void program_fini(struct program *program)
 {
     controller_free(program->controller);
     recorder_free(program->recorder);
+    server_free(program->server);
+    webhook_fini(&program->webhook);
     if (program->transport)
         transport_free(program->transport);
     auth_free(program->auth);
-    server_free(program->server);
     endpoints_free(program->endpoints);
     feed_free(program->feed);
     metrics_free(program->metrics);
@@ -314,6 +372,24 @@ static void program_fini(struct program *program)
     free(program->hardware_ns);
     json_decref(program->hardware);
     het_arena_free(program->arena);
+}
+
+static int64_t earlier(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms < b_ms ? a_ms : b_ms;
+}
+
+/* When it has something to do next. */
+static int64_t webhook_step(const struct webhook_service *webhook, int64_t now_ms)
+{
+    if (!webhook->kube)
+        return INT64_MAX;
+    trust_step(webhook->trust, now_ms, clock_ms(CLOCK_REALTIME));
+    admission_step(webhook->admission, now_ms);
+    kube_step(webhook->kube, now_ms);
+    return earlier(
+        kube_next_ms(webhook->kube),
+        earlier(trust_next_ms(webhook->trust), admission_next_ms(webhook->admission)));
 }
 
 /* One turn of the loop, waiting at most `longest_ms`. Time goes on while the machine is
@@ -325,13 +401,13 @@ static void turn(struct program *program, int64_t longest_ms)
     double from_s = metrics_now(program->metrics);
     feed_beat(program->feed, now_ms);
     auth_step(program->auth, now_ms);
+    int64_t webhook_ms = webhook_step(&program->webhook, now_ms);
     controller_step(controller, now_ms, clock_ms(CLOCK_REALTIME));
     metrics_observe(program->metrics, METRIC_LOOP_SECONDS,
                     metrics_now(program->metrics) - from_s, NO_LABELS);
-    int64_t next_ms = controller_next_ms(controller);
-    int64_t auth_ms = auth_next_ms(program->auth);
-    int64_t wait_ms = (next_ms < auth_ms ? next_ms : auth_ms) - now_ms;
-    controller_poll(controller, wait_ms < longest_ms ? wait_ms : longest_ms);
+    int64_t next_ms = earlier(controller_next_ms(controller),
+                              earlier(auth_next_ms(program->auth), webhook_ms));
+    controller_poll(controller, earlier(next_ms - now_ms, longest_ms));
 }
 
 static void stop(struct program *program)
@@ -352,9 +428,10 @@ static int run(struct program *program)
         turn(program, LONGEST_WAIT_MS);
         if (!was_synced && controller_is_synced(program->controller)) {
             was_synced = true;
-            feed_set_ready(program->feed, true);
             log_event(LOG_INFO, "main", "synced");
         }
+        const struct trust *trust = program->webhook.trust;
+        feed_set_ready(program->feed, was_synced && (!trust || trust_is_ready(trust)));
     }
     log_event(LOG_INFO, "main", "ending",
               LOG_STR("why", stop_signal ? strsignal(stop_signal) : "lost the lease"));
@@ -380,21 +457,119 @@ static double boot_clock_s(void *context)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static int serve(struct program *program, const struct options *options,
+static struct server_listener *add_listener(struct program *program, const char *address,
+                                            const struct server_route *routes,
+                                            size_t route_count)
+{
+    struct server_listener *listener = &program->listeners[program->listener_count++];
+    *listener = (struct server_listener){ .address = address,
+                                          .routes = routes,
+                                          .route_count = route_count };
+    return listener;
+}
+
+static int use_certificate(void *context, const char *certificate_pem,
+                           const char *key_pem, struct het_error *err)
+{
+    const struct program *program = context;
+    return server_set_certificate(program->server, program->webhook.listener,
+                                  certificate_pem, key_pem, err);
+}
+
+static void wake_loop(void *context)
+{
+    struct program *program = context;
+    http_transport_wake(program->transport);
+}
+
+/* Who listens where: no other replica, and the same one when it is started again. */
+static char *make_owner(const char *address)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    gethostname(host, sizeof host - 1);
+    return xasprintf("%s %s", host, address);
+}
+
+/* As the API server calls us: by the Service, or by our address. */
+static int name_service(struct webhook_service *webhook, const struct options *options,
+                        const char *ns, struct het_error *err)
+{
+    int port;
+    if (server_parse_address(options->webhook, &webhook->host, &port, err) < 0)
+        return -1;
+    webhook->service_name =
+        xasprintf("%s.%s.svc", options->service ? options->service : DEFAULT_SERVICE, ns);
+    webhook->names[webhook->name_count++] = webhook->service_name;
+    if (strcmp(webhook->host, "0.0.0.0") && strcmp(webhook->host, "::"))
+        webhook->names[webhook->name_count++] = webhook->host;
+    return 0;
+}
+
+/* The webhook, up to its listener. */
+static int open_webhook(struct program *program, const struct options *options,
+                        const char *ns, struct het_error *err)
+{
+    struct webhook_service *webhook = &program->webhook;
+    webhook->owner = make_owner(options->webhook);
+    if (name_service(webhook, options, ns, err) < 0)
+        return -1;
+    webhook->kube = kube_new(program->transport, "heterotrain-webhook");
+    struct trust_config trust = {
+        .folder = options->certificate_folder,
+        .owner = webhook->owner,
+        .names = webhook->names,
+        .name_count = webhook->name_count,
+        .configuration = options->configuration ? options->configuration
+                                                : DEFAULT_CONFIGURATION,
+        .kube = webhook->kube,
+        .use = use_certificate,
+        .context = program,
+        .metrics = program->metrics,
+    };
+    webhook->trust =
+        trust_new(&trust, clock_ms(CLOCK_BOOTTIME), clock_ms(CLOCK_REALTIME), err);
+    if (!webhook->trust)
+        return -1;
+    struct admission_config admission = {
+        .settings = &program->settings,
+        .kube = webhook->kube,
+        .metrics = program->metrics,
+        .clock_ms = boot_clock_ms,
+        .wake = wake_loop,
+        .context = program,
+    };
+    webhook->admission = admission_new(&admission);
+    webhook->listener = program->listener_count;
+    struct server_listener *listener =
+        add_listener(program, options->webhook, admission_routes(webhook->admission), 1);
+    listener->certificate_pem = trust_certificate(webhook->trust);
+    listener->key_pem = trust_key(webhook->trust);
+    return 0;
+}
+
+/* `ns` is our own. */
+static int serve(struct program *program, const struct options *options, const char *ns,
                  struct het_error *err)
 {
     program->endpoints =
         endpoints_new(program->feed, program->metrics, boot_clock_ms, NULL);
-    struct server_listener listener = { .address = options->http,
-                                        .routes = endpoints_routes(program->endpoints),
-                                        .route_count = ENDPOINTS_ROUTES };
-    program->listeners[0] = listener;
+    if (options->http)
+        add_listener(program, options->http, endpoints_routes(program->endpoints),
+                     ENDPOINTS_ROUTES);
+    if (options->webhook && open_webhook(program, options, ns, err) < 0)
+        return het_wrap(err, "--webhook");
     struct server_config config = { .listeners = program->listeners,
-                                    .listener_count = 1,
+                                    .listener_count = program->listener_count,
                                     .feed = program->feed,
                                     .metrics = program->metrics };
-    program->server = server_new(&config, err);
-    return program->server ? 0 : het_wrap(err, "--http");
+    if (program->listener_count) {
+        program->server = server_new(&config, err);
+        if (!program->server)
+            return -1;
+    }
+    if (program->webhook.admission)
+        admission_set_server(program->webhook.admission, program->server);
+    return 0;
 }
 
 static int read_hardware(const struct options *options, struct controller_config *config,
@@ -440,17 +615,25 @@ static char *make_identity(void)
     return xasprintf("%s_%08" PRIx32, host, suffix);
 }
 
+/* The namespace where the operator is itself. */
+static const char *own_namespace(const struct program *program,
+                                 const struct options *options,
+                                 const struct auth_config *auth)
+{
+    bool in_pod = !auth->kubeconfig && auth->service_host;
+    return options->lease_ns ? options->lease_ns
+           : in_pod          ? auth_namespace(program->auth)
+                             : DEFAULT_LEASE_NAMESPACE;
+}
+
 static void set_lease(struct program *program, const struct options *options,
                       const struct auth_config *auth, struct controller_config *config)
 {
     if (options->is_alone)
         return;
-    bool in_pod = !auth->kubeconfig && auth->service_host;
     program->identity = make_identity();
     program->lease = (struct lease_config){
-        .ns = options->lease_ns ? options->lease_ns
-              : in_pod          ? auth_namespace(program->auth)
-                                : DEFAULT_LEASE_NAMESPACE,
+        .ns = own_namespace(program, options, auth),
         .name = options->lease ? options->lease : DEFAULT_LEASE,
         .identity = program->identity,
         .seed = config->seed,
@@ -531,7 +714,7 @@ static int program_init(struct program *program, const struct options *options,
     program->controller = controller_new(program->transport, &config, err);
     if (!program->controller)
         return -1;
-    return options->http ? serve(program, options, err) : 0;
+    return serve(program, options, own_namespace(program, options, &auth), err);
 }
 
 static int run_operator(const struct options *options)

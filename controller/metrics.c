@@ -134,6 +134,16 @@ static const struct description table[METRIC_COUNT] = {
                                     "reason"),
     [METRIC_SERVER_REQUESTS] = TALLY("heterotrain_server_requests_total",
                                      "Requests to our own server.", 64, "path", "code"),
+    [METRIC_ADMISSIONS] = TALLY("heterotrain_admissions_total",
+                                "Jobs that the webhook was asked about, by what it said "
+                                "and, if denied, why.",
+                                32, "result", "reason"),
+    [METRIC_ADMISSION_SECONDS] = SPREAD("heterotrain_admission_duration_seconds",
+                                        "What the webhook took for an answer.", quick_s,
+                                        1, NULL),
+    [METRIC_CERTIFICATE_END] =
+        LEVEL("heterotrain_webhook_certificate_end_time_seconds",
+              "When the webhook's certificate ends, seconds since 1970.", 1, NULL),
     [METRIC_RESIDENT_BYTES] =
         LEVEL("process_resident_memory_bytes", "Resident memory.", 1, NULL),
     [METRIC_CPU_SECONDS] =
