@@ -189,6 +189,9 @@ run-demo: all
 $(B)/bench-controller: $(call obj,tests/bench/controller.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+$(B)/bench-serving: $(call obj,tests/bench/serving.c) $(B)/libcontroller.a $(B)/libhetplan.a
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 $(B)/bench-measure: $(call obj,tests/bench/measure.c)
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^

@@ -76,6 +76,7 @@ TAILQ_HEAD(connections, connection);
 struct listener {
     struct server *server;
     const struct server_listener *config;
+    char *name, *host; /* libwebsockets only points at them */
     struct lws_vhost *vhost;
     SSL_CTX *tls; /* NULL: in the clear */
     struct tls_identity *identity;
@@ -200,6 +201,16 @@ static void remove_connection(struct connection *connection)
     free(connection);
 }
 
+/* Whether a whole head waits to be read: it came while others were being accepted. Of
+ * what comes over TLS nothing can be seen. */
+static bool holds_request(struct lws *wsi)
+{
+    char bytes[1024];
+    ssize_t length =
+        recv(lws_get_socket_fd(wsi), bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+    return length > 0 && memmem(bytes, (size_t)length, "\r\n\r\n", 4);
+}
+
 /* Whether one more may come. If there are enough, the one that has been idle for longest
  * is closed, as soon as the present call is over. */
 static bool make_room(struct server *server)
@@ -208,7 +219,7 @@ static bool make_room(struct server *server)
         return true;
     struct connection *oldest;
     TAILQ_FOREACH(oldest, &server->idle, link)
-    if (!oldest->is_dying)
+    if (!oldest->is_dying && !holds_request(oldest->wsi))
         break;
     if (!oldest) {
         count_refusal(server, "full");
@@ -880,20 +891,21 @@ static int open_listener(struct server *server, const struct server_config *conf
                          size_t index, struct het_error *err)
 {
     struct listener *listener = &server->listeners[index];
-    auto_free char *host = NULL;
-    auto_free char *name = xasprintf("listener-%zu", index);
     int port;
     listener->server = server;
     listener->config = &config->listeners[index];
-    if (server_parse_address(listener->config->address, &host, &port, err) < 0 ||
-        try_address(host, port, err) < 0)
+    if (server_parse_address(listener->config->address, &listener->host, &port, err) <
+            0 ||
+        try_address(listener->host, port, err) < 0)
         return -1;
+    listener->name = xasprintf("listener-%zu", index);
+    const char *host = listener->host;
     bool is_v6 = strchr(host, ':') != NULL, is_any = !strcmp(host, "0.0.0.0");
     struct lws_context_creation_info info = {
         .iface = is_any || !strcmp(host, "::") ? NULL : host,
         .port = port,
         .protocols = protocols,
-        .vhost_name = name,
+        .vhost_name = listener->name,
         .user = listener,
         .options = LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND |
                    (is_v6 ? 0 : LWS_SERVER_OPTION_DISABLE_IPV6),
@@ -1039,8 +1051,11 @@ void server_free(struct server *server)
         STAILQ_REMOVE_HEAD(&server->messages, link);
         message_free(message);
     }
-    for (size_t i = 0; i < SERVER_LISTENERS; i++)
+    for (size_t i = 0; i < SERVER_LISTENERS; i++) {
         tls_identity_free(server->listeners[i].identity);
+        free(server->listeners[i].name);
+        free(server->listeners[i].host);
+    }
     pthread_mutex_destroy(&server->lock);
     free(server);
 }

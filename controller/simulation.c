@@ -94,6 +94,7 @@ struct simulation *simulation_new(const struct simulation_config *config,
         .hardware = simulation->hardware,
         .on_decision = config->on_decision,
         .decision_context = config->decision_context,
+        .metrics = config->metrics,
         .seed = config->seed,
     };
     simulation->replica_count = config->replicas ? config->replicas : 1;
