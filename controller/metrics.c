@@ -212,10 +212,11 @@ double metrics_now(const struct metrics *metrics)
 
 static char *put_value(char *to, const char *value)
 {
-    for (size_t i = 0; i < METRICS_LABEL_BYTES && value[i]; i++) {
-        if (value[i] == '"' || value[i] == '\\')
+    size_t length = strnlen(value, METRICS_LABEL_BYTES);
+    for (const char *end = value + length; value < end; value++) {
+        if (*value == '"' || *value == '\\')
             *to++ = '\\';
-        *to++ = value[i] >= ' ' && value[i] <= '~' ? value[i] : '?';
+        *to++ = *value >= ' ' && *value <= '~' ? *value : '?';
     }
     return to;
 }

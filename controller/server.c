@@ -217,10 +217,9 @@ static bool make_room(struct server *server)
 {
     if (server->connection_count - server->dying_count < SERVER_CONNECTIONS)
         return true;
-    struct connection *oldest;
-    TAILQ_FOREACH(oldest, &server->idle, link)
-    if (!oldest->is_dying && !holds_request(oldest->wsi))
-        break;
+    struct connection *oldest = TAILQ_FIRST(&server->idle);
+    while (oldest && (oldest->is_dying || holds_request(oldest->wsi)))
+        oldest = TAILQ_NEXT(oldest, link);
     if (!oldest) {
         count_refusal(server, "full");
         return false;
