@@ -161,7 +161,8 @@ static struct client client_new(const char *authority, const char *host, int ver
     }
     client.ssl = SSL_new(client.context);
     SSL_set1_host(client.ssl, host);
-    SSL_set_tlsext_host_name(client.ssl, host);
+    SSL_ctrl(client.ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+             (void *)(uintptr_t)host);
     SSL_set_fd(client.ssl, client.fd);
     if (SSL_connect(client.ssl) != 1) {
         SSL_free(client.ssl);

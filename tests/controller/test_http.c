@@ -5,6 +5,8 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <openssl/ssl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -852,6 +854,29 @@ END_TEST
 
 /* ---- poll ---- */
 
+static void *wake_soon(void *context)
+{
+    poll(NULL, 0, 50);
+    http_transport_wake(context);
+    return NULL;
+}
+
+START_TEST(another_thread_may_end_a_wait)
+{
+    pthread_t waker;
+    int64_t from_ms = monotonic_ms();
+    ck_assert_int_eq(pthread_create(&waker, NULL, wake_soon, transport), 0);
+    ck_assert_int_eq(transport_poll(transport, NULL, 0, 10000), 0);
+    ck_assert_int_lt(monotonic_ms() - from_ms, 5000);
+    pthread_join(waker, NULL);
+    /* What nobody waited for ends the next one. */
+    http_transport_wake(transport);
+    from_ms = monotonic_ms();
+    transport_poll(transport, NULL, 0, 10000);
+    ck_assert_int_lt(monotonic_ms() - from_ms, 5000);
+}
+END_TEST
+
 START_TEST(poll_watches_other_descriptors)
 {
     int ends[2];
@@ -925,6 +950,7 @@ Suite *test_http_suite(void)
     tcase_add_test(cases, other_address_may_not_send_us_on);
     tcase_add_test(cases, other_address_that_hangs_delays_nobody);
     ADD_TABLE(cases, other_address_must_be_literal, bad_urls);
+    tcase_add_test(cases, another_thread_may_end_a_wait);
     tcase_add_test(cases, poll_watches_other_descriptors);
     suite_add_tcase(suite, cases);
     return suite;
