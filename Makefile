@@ -23,14 +23,14 @@ PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp digest quantity strmap object pod_security settings hardware_map tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue snapshot desired status decision record \
                    reconcile/pass reconcile/sharing reconcile/places reconcile/resharding reconcile/candidate reconcile/drain reconcile/generation reconcile/what_if reconcile/demand reconcile/claim reconcile/planning \
-                   reconcile/life reconcile/restart reconcile/quota reconcile/gang reconcile/replan reconcile webhook
+                   reconcile/life reconcile/restart reconcile/quota reconcile/gang reconcile/replan reconcile webhook overview_plan overview
 # The API server and the cluster inside the process: simulate, tests.
 EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
             embedded/history embedded/registry embedded/route embedded/scheduler \
             embedded/script embedded embedded_cluster
 CONTROLLER      := timestamp digest object log metrics feed tls certificate server endpoints http credential auth json_scan kube store workqueue watch lease \
                    $(filter-out timestamp digest object,$(CONTROLLER_PURE)) apply \
-                   planner_child hook queues census controller recorder replay health_check $(EMBEDDED) wire simulation report simulate preview trust admission \
+                   planner_child hook queues census controller dashboard recorder replay health_check $(EMBEDDED) wire simulation report showcase simulate preview trust admission \
                    htj/table htj/options htj/host htj/client htj/session htj/question htj/plan htj/history htj/status htj/change htj/completion htj kubectl_htj main
 
 # ---- tools and flags ----
@@ -63,7 +63,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit sim check test demo e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart
+.PHONY: all help unit sim check test demo e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard show
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +88,13 @@ $(B)/kubectl-htj: $(call obj,controller/kubectl_htj.c) $(B)/libcontroller.a $(B)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 $(B)/kubectl_complete-htj: $(B)/kubectl-htj
 	@ln -sf kubectl-htj $@
+
+# The dashboard's page is part of the program.
+$(B)/controller/dashboard/page.inc: controller/dashboard/page.html
+	@mkdir -p $(dir $@)
+	@od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
+$(B)/controller/dashboard.o: $(B)/controller/dashboard/page.inc
+$(B)/controller/dashboard.o: ALL_CFLAGS += -I$(B)/controller
 
 $(B)/controller/main.o: ALL_CFLAGS += -DHETEROTRAIN_VERSION='"$(VERSION)"'
 
@@ -124,10 +131,10 @@ check: ## the fast part: unit tests and scenarios, and 50 seeds of the random si
 	@QUICK=1 SEEDS=1-50 tests/run-all unit simulated
 
 test: packages ## everything: 2,000 seeds, sanitizers, the real control plane
-	@tests/run-all unit simulated sanitized e2e chart
+	@tests/run-all unit simulated sanitized e2e chart dashboard
 
-e2e: packages ## the cases on a real control plane, those of the chart among them
-	@tests/run-all e2e chart
+e2e: packages ## the cases on a real control plane, those of the chart among them; the dashboard
+	@tests/run-all e2e chart dashboard
 
 $(B)/fakelet: $(call obj,tests/e2e/fakelet.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
@@ -136,6 +143,10 @@ run-e2e: all $(B)/fakelet
 	@tests/e2e/fetch-control-plane >/dev/null
 	@tests/e2e/fetch-kueue >/dev/null
 	@IN_IMAGE=$${IN_IMAGE-$$([ $$(id -u) -ne 0 ] || echo 1)} tests/e2e/run $(T)
+
+# The page in headless Chromium; screenshots in build/dashboard.
+run-dashboard: all
+	@tests/e2e/dashboard $(B)
 
 # ---- chart and image ----
 image: all ## the controller's image, without Docker: build/image
@@ -184,6 +195,10 @@ run-demo: all
 	@echo "  $(B)/heterotrain-controller            # uses your kubeconfig"
 	@echo "  kubectl apply -f docs/examples/opt-350-job.yaml && kubectl get htj -w"
 	@echo "Your own what-if: $(B)/heterotrain-controller simulate --help"
+
+show: all ## the demo on the dashboard, ten times as fast as life: http://127.0.0.1:8081/
+	@$(DEMO) --event "120s delete node/a100-2" --event "600s restore node/a100-2" \
+	    --until 1800s --dashboard 127.0.0.1:8081
 
 # ---- figures ----
 $(B)/bench-controller: $(call obj,tests/bench/controller.c) $(B)/libcontroller.a $(B)/libhetplan.a

@@ -1262,6 +1262,72 @@ size_t capacity_holdings(const struct capacity *capacity, struct het_arena *aren
     return count;
 }
 
+static int compare_uses(const void *a, const void *b)
+{
+    return strcmp(((const struct capacity_use *)a)->job,
+                  ((const struct capacity_use *)b)->job);
+}
+
+static void place_uses(const struct capacity *capacity, struct het_arena *arena,
+                       const struct node *node, struct capacity_place *place)
+{
+    struct capacity_use *uses =
+        HET_ARENA_ARRAY(arena, struct capacity_use, node->share_count);
+    for (size_t i = 0; i < node->share_count; i++) {
+        const struct share *share = node->shares[i];
+        int64_t gpus = count_gpus(capacity, share->job, share);
+        if (gpus)
+            uses[place->use_count++] = (struct capacity_use){ share->job->key, gpus };
+        if (gpus && !*place->type && share->planned_type)
+            place->type = share->planned_type;
+    }
+    if (place->use_count)
+        qsort(uses, place->use_count, sizeof *uses, compare_uses);
+    place->uses = uses;
+}
+
+/* The offer with the most GPUs, those of a known type first. */
+static const struct node_offer *largest_offer(const struct node *node)
+{
+    const struct node_offer *largest = NULL;
+    for (size_t i = 0; node->object && i < node->state.offer_count; i++) {
+        const struct node_offer *offer = &node->state.offers[i];
+        bool is_gpu = offer->type || !strcmp(offer->resource, JOB_SPEC_GPU_RESOURCE);
+        bool is_better = !largest || (!largest->type && offer->type) ||
+                         offer->allocatable > largest->allocatable;
+        if (is_gpu && offer->allocatable > 0 && is_better)
+            largest = offer;
+    }
+    return largest;
+}
+
+size_t capacity_places(const struct capacity *capacity, struct het_arena *arena,
+                       struct capacity_place **ret)
+{
+    struct capacity_place *places =
+        HET_ARENA_ARRAY(arena, struct capacity_place, capacity->node_count);
+    size_t count = 0;
+    for (size_t i = 0; i < capacity->node_count; i++) {
+        const struct node *node = capacity->nodes[i];
+        const struct node_offer *offer = largest_offer(node);
+        const struct stock *stock =
+            offer ? find_stock(node, find_resource(capacity, offer->resource)) : NULL;
+        struct capacity_place place = {
+            .name = node->name,
+            .type = offer && offer->type ? offer->type : "",
+            .allocatable = offer ? offer->allocatable : 0,
+            .foreign = stock ? stock->foreign : 0,
+            .unusable = node->state.unusable,
+            .is_there = node->object != NULL,
+        };
+        place_uses(capacity, arena, node, &place);
+        if (place.allocatable || place.use_count)
+            places[count++] = place;
+    }
+    *ret = places;
+    return count;
+}
+
 static struct capacity_total *get_total(struct capacity_total *totals, size_t *count,
                                         const char *type)
 {

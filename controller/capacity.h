@@ -102,6 +102,24 @@ struct capacity_share {
 };
 size_t capacity_holdings(const struct capacity *capacity, struct het_arena *arena,
                          const char *job_key, struct capacity_share **ret);
+/* A node as nobody in particular sees it: whose its GPUs are. */
+struct capacity_use {
+    const char *job; /* job_key */
+    int64_t gpus;    /* held or reserved */
+};
+struct capacity_place {
+    const char *name;
+    const char *type;    /* of the resource that offers most of its GPUs; "": not known */
+    int64_t allocatable; /* GPUs; 0 of a node that is not there */
+    int64_t foreign;     /* held by pods that are not ours */
+    const char *unusable; /* by its own state; NULL: usable */
+    bool is_there;        /* else jobs are still counted on it, and nothing more */
+    const struct capacity_use *uses; /* by job_key */
+    size_t use_count;
+};
+/* All nodes that have GPUs, or a job's, by name; in `arena`. Returns how many. */
+size_t capacity_places(const struct capacity *capacity, struct het_arena *arena,
+                       struct capacity_place **ret);
 /* GPUs of one type on all nodes, whoever looks: `used` are held or reserved by anybody,
  * `unusable` are those of nodes that are not usable by their own state and hold
  * nothing. */

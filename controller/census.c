@@ -1,5 +1,7 @@
 #include "controller/census.h"
 
+#include "controller/status.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,43 +16,6 @@ static const char *text_at(const json_t *object, const char *first, const char *
 static const json_t *status_of(const json_t *job)
 {
     return json_object_get(job, "status");
-}
-
-static bool has_condition(const json_t *job, const char *type, const char *value)
-{
-    const json_t *conditions = json_object_get(status_of(job), "conditions");
-    for (size_t i = 0; i < json_array_size(conditions); i++) {
-        const json_t *condition = json_array_get(conditions, i);
-        const char *its_type = json_string_value(json_object_get(condition, "type"));
-        const char *its_value = json_string_value(json_object_get(condition, "status"));
-        if (its_type && its_value && !strcmp(its_type, type))
-            return !strcmp(its_value, value);
-    }
-    return false;
-}
-
-static const struct {
-    const char *state, *condition, *value;
-} states[] = {
-    { "succeeded", "Complete", "True" },  { "failed", "Failed", "True" },
-    { "suspended", "Suspended", "True" }, { "running", "Running", "True" },
-    { "starting", "Placed", "True" },     { "refused", "Accepted", "False" },
-};
-enum { STATES = sizeof states / sizeof *states };
-#define OTHER_STATE "waiting"
-
-static size_t state_index(const json_t *job)
-{
-    size_t i = 0;
-    while (i < STATES && !has_condition(job, states[i].condition, states[i].value))
-        i++;
-    return i;
-}
-
-const char *census_job_state(const json_t *job)
-{
-    size_t index = state_index(job);
-    return index < STATES ? states[index].state : OTHER_STATE;
 }
 
 /* ---- all of them ---- */
@@ -105,15 +70,15 @@ static void count_jobs(struct metrics *metrics, struct het_arena *arena,
                        const struct store *store)
 {
     size_t count = store_count(store, &kube_job), predicted = 0, reported = 0;
-    double by_state[STATES + 1] = { 0 };
+    double by_state[STATUS_STATES] = { 0 };
     struct metrics_value *predictions =
         HET_ARENA_ARRAY(arena, struct metrics_value, count);
     struct metrics_value *reports = HET_ARENA_ARRAY(arena, struct metrics_value, count);
     for (size_t i = 0; i < count; i++) {
         const json_t *job = store_at(store, &kube_job, i);
-        size_t state = state_index(job);
+        size_t state = status_state(job);
         by_state[state]++;
-        if (state >= STATES || strcmp(states[state].state, "running") != 0)
+        if (strcmp(status_state_name(state), "running") != 0)
             continue;
         struct metrics_labels labels = LABELS(kube_namespace(job), kube_name(job));
         double seconds = predicted_seconds(job);
@@ -123,9 +88,8 @@ static void count_jobs(struct metrics *metrics, struct het_arena *arena,
         if (seconds > 0)
             reports[reported++] = (struct metrics_value){ labels, seconds };
     }
-    for (size_t i = 0; i <= STATES; i++)
-        metrics_set(metrics, METRIC_JOBS, by_state[i],
-                    LABELS(i < STATES ? states[i].state : OTHER_STATE));
+    for (size_t i = 0; i < STATUS_STATES; i++)
+        metrics_set(metrics, METRIC_JOBS, by_state[i], LABELS(status_state_name(i)));
     metrics_replace(metrics, METRIC_PREDICTED_ITERATION, predictions, predicted);
     metrics_replace(metrics, METRIC_REPORTED_ITERATION, reports, reported);
 }

@@ -12,10 +12,6 @@
  * number: "0.182". */
 #define ANNOTATION_STEP_SECONDS "heterotrain.io/step-seconds"
 
-/* "succeeded", "failed", "suspended", "running", "starting", "refused", "waiting":
- * what the conditions of the job's status say, in this order. */
-const char *census_job_state(const json_t *job);
-
 /* Counts all anew. One look at each node and each job, and at each pod of those that
  * run. */
 void census_take(struct metrics *metrics, const struct store *store,

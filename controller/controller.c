@@ -586,6 +586,7 @@ static void take_event(struct controller *controller, const struct event *event)
 
 static void take_events(struct controller *controller)
 {
+    controller->statistics.events += controller->event_count;
     /* None is added meanwhile: only callbacks of the transport do. */
     for (size_t i = 0; i < controller->event_count; i++) {
         struct event *event = &controller->events[i];
@@ -1017,15 +1018,9 @@ static void carry_out(struct controller *controller, struct job *job,
     apply_start(controller->apply, job->key, decision);
 }
 
-/* Decides about one job; false if there is none of that key. */
-static bool decide(struct controller *controller, const char *key)
+static struct snapshot_sources sources_of(const struct controller *controller)
 {
-    struct job *job = find_job(controller, key);
-    if (!job)
-        return false;
-    double from_s = metrics_now(controller->metrics);
-    struct het_arena *arena = het_arena_new();
-    struct snapshot_sources sources = {
+    return (struct snapshot_sources){
         .store = controller->store,
         .capacity = controller->capacity,
         .hardware = controller->hardware,
@@ -1036,8 +1031,19 @@ static bool decide(struct controller *controller, const char *key)
         .server_has_gates = controller->server_has_gates,
         .now_ms = controller->now_ms,
         .wall_ms = controller->wall_ms,
-        .memo = &job->memo,
     };
+}
+
+/* Decides about one job; false if there is none of that key. */
+static bool decide(struct controller *controller, const char *key)
+{
+    struct job *job = find_job(controller, key);
+    if (!job)
+        return false;
+    double from_s = metrics_now(controller->metrics);
+    struct het_arena *arena = het_arena_new();
+    struct snapshot_sources sources = sources_of(controller);
+    sources.memo = &job->memo;
     const char *slash = strchr(key, '/');
     const char *ns = het_arena_printf(arena, "%.*s", (int)(slash - key), key);
     struct snapshot snapshot;
@@ -1373,6 +1379,13 @@ size_t controller_planners(const struct controller *controller)
 struct controller_statistics controller_statistics(const struct controller *controller)
 {
     return controller->statistics;
+}
+
+char *controller_overview(const struct controller *controller, struct overview *overview,
+                          size_t *ret_length)
+{
+    struct snapshot_sources sources = sources_of(controller);
+    return overview_build(overview, &sources, ret_length);
 }
 
 const char *controller_find_overcommit(const struct controller *controller)

@@ -19,6 +19,7 @@
 #include "controller/decision.h"
 #include "controller/lease.h"
 #include "controller/metrics.h"
+#include "controller/overview.h"
 #include "controller/planner_child.h"
 #include "controller/settings.h"
 
@@ -99,8 +100,13 @@ struct controller_statistics {
     uint64_t actions;  /* of those decisions, writes and questions */
     uint64_t failures; /* runs of writes that failed */
     uint64_t plans;    /* questions to the planner */
+    uint64_t events;   /* objects that came, changed or went */
 };
 struct controller_statistics controller_statistics(const struct controller *controller);
+/* What it knows, as the dashboard shows it (overview.h); the caller frees. Complete once
+ * all that is watched has been listed. */
+char *controller_overview(const struct controller *controller, struct overview *overview,
+                          size_t *ret_length);
 /* A node that more GPUs are planned or taken on than it has; NULL: none (capacity.h). */
 const char *controller_find_overcommit(const struct controller *controller);
 

@@ -3,6 +3,7 @@
 #include "controller/admission.h"
 #include "controller/auth.h"
 #include "controller/controller.h"
+#include "controller/dashboard.h"
 #include "controller/endpoints.h"
 #include "controller/health_check.h"
 #include "controller/log.h"
@@ -73,6 +74,9 @@ static const char help[] =
     "                         limits of requests to the API server (default 20 and 30)\n"
     "  --http ADDRESS:PORT    serve /healthz, /readyz, /metrics and /log-level there\n"
     "                         (default: nothing is served)\n"
+    "  --dashboard ADDRESS:PORT\n"
+    "                         serve a page there that shows nodes, jobs and decisions, to\n"
+    "                         all who can reach it (default: none)\n"
     "  --webhook ADDRESS:PORT serve the admission webhook there, over TLS (default: not)\n"
     "  --webhook-cert-dir DIR with the certificate tls.crt and its key tls.key there, read\n"
     "                         again when they change; else with our own:\n"
@@ -99,8 +103,8 @@ static const char help[] =
 
 struct options {
     const char *kubeconfig, *context, *ns, *config, *hardware, *hardware_map, *hetplan,
-        *log, *lease_ns, *lease, *http, *webhook, *certificate_folder, *service,
-        *configuration;
+        *log, *lease_ns, *lease, *http, *dashboard, *webhook, *certificate_folder,
+        *service, *configuration;
     const char *record;
     int64_t record_max_bytes;
     bool record_env;
@@ -145,6 +149,7 @@ enum {
     RATE,
     BURST,
     HTTP,
+    DASHBOARD,
     WEBHOOK,
     CERTIFICATE_FOLDER,
     SERVICE,
@@ -171,6 +176,7 @@ static const struct option long_options[] = {
     { "requests-per-second", required_argument, NULL, RATE },
     { "burst", required_argument, NULL, BURST },
     { "http", required_argument, NULL, HTTP },
+    { "dashboard", required_argument, NULL, DASHBOARD },
     { "webhook", required_argument, NULL, WEBHOOK },
     { "webhook-cert-dir", required_argument, NULL, CERTIFICATE_FOLDER },
     { "webhook-service", required_argument, NULL, SERVICE },
@@ -245,6 +251,9 @@ static int read_options(int argc, char **argv, struct options *options,
             break;
         case HTTP:
             options->http = optarg;
+            break;
+        case DASHBOARD:
+            options->dashboard = optarg;
             break;
         case WEBHOOK:
             options->webhook = optarg;
@@ -334,6 +343,7 @@ struct program {
     struct metrics *metrics;
     struct feed *feed;
     struct endpoints *endpoints;
+    struct dashboard *dashboard; /* NULL without --dashboard */
     struct server_listener listeners[SERVER_LISTENERS];
     size_t listener_count;
     struct server *server;
@@ -364,6 +374,7 @@ static void program_fini(struct program *program)
     if (program->transport)
         transport_free(program->transport);
     auth_free(program->auth);
+    dashboard_free(program->dashboard);
     endpoints_free(program->endpoints);
     feed_free(program->feed);
     metrics_free(program->metrics);
@@ -392,6 +403,15 @@ static int64_t webhook_step(const struct webhook_service *webhook, int64_t now_m
         earlier(trust_next_ms(webhook->trust), admission_next_ms(webhook->admission)));
 }
 
+/* Returns when it is to be called next. */
+static int64_t step_dashboard(struct program *program, int64_t now_ms)
+{
+    if (!program->dashboard)
+        return INT64_MAX;
+    dashboard_step(program->dashboard, program->server, program->controller, now_ms);
+    return dashboard_next_ms(program->dashboard, program->controller);
+}
+
 /* One turn of the loop, waiting at most `longest_ms`. Time goes on while the machine is
  * suspended: who wakes up must not believe that the lease is still its own. */
 static void turn(struct program *program, int64_t longest_ms)
@@ -403,9 +423,10 @@ static void turn(struct program *program, int64_t longest_ms)
     auth_step(program->auth, now_ms);
     int64_t webhook_ms = webhook_step(&program->webhook, now_ms);
     controller_step(controller, now_ms, clock_ms(CLOCK_REALTIME));
+    int64_t shown_ms = step_dashboard(program, now_ms);
     metrics_observe(program->metrics, METRIC_LOOP_SECONDS,
                     metrics_now(program->metrics) - from_s, NO_LABELS);
-    int64_t next_ms = earlier(controller_next_ms(controller),
+    int64_t next_ms = earlier(earlier(controller_next_ms(controller), shown_ms),
                               earlier(auth_next_ms(program->auth), webhook_ms));
     controller_poll(controller, earlier(next_ms - now_ms, longest_ms));
 }
@@ -556,6 +577,11 @@ static int serve(struct program *program, const struct options *options, const c
     if (options->http)
         add_listener(program, options->http, endpoints_routes(program->endpoints),
                      ENDPOINTS_ROUTES);
+    if (options->dashboard) {
+        program->dashboard = dashboard_new(program->feed, wake_loop, program);
+        add_listener(program, options->dashboard, dashboard_routes(program->dashboard),
+                     DASHBOARD_ROUTES);
+    }
     if (options->webhook && open_webhook(program, options, ns, err) < 0)
         return het_wrap(err, "--webhook");
     struct server_config config = { .listeners = program->listeners,
@@ -751,6 +777,19 @@ static int terminal_width(void)
     return width < 80 ? 80 : width > 160 ? 160 : width;
 }
 
+/* For what is shown of a simulation. */
+static int64_t real_clock_ms(void)
+{
+    return clock_ms(CLOCK_MONOTONIC);
+}
+
+static bool sleep_ms(int64_t ms)
+{
+    struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+    nanosleep(&wait, NULL);
+    return true; /* a signal ends the process */
+}
+
 static int run_simulation(int argc, char **argv)
 {
     auto_free char *hetplan = hetplan_beside_us();
@@ -762,6 +801,8 @@ static int run_simulation(int argc, char **argv)
         .is_utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8"),
         .width = terminal_width(),
         .hetplan = hetplan,
+        .clock_ms = real_clock_ms,
+        .sleep_ms = sleep_ms,
     };
     return simulate_main(argc, argv, &terminal);
 }

@@ -3,6 +3,7 @@
 #include "controller/embedded/object.h"
 #include "controller/log.h"
 #include "controller/report.h"
+#include "controller/showcase.h"
 #include "controller/simulation.h"
 
 #include <errno.h>
@@ -54,6 +55,11 @@ static const char help[] =
     "  --log LEVELS      the controller's log on standard error: info, debug,\n"
     "                    watch=debug,info, ... (off)\n"
     "\n"
+    "  --dashboard ADDRESS:PORT   the page of the same option of the controller; then\n"
+    "                    time does not jump, and all stays as it is at the end until\n"
+    "                    Ctrl-C\n"
+    "  --speed NUMBER    of simulated seconds in one (10; with --dashboard)\n"
+    "\n"
     "  --hetplan PATH    the planner (hetplan beside this program)\n"
     "  --seed NUMBER     of uids and jitter (1)\n"
     "  --help            this text\n"
@@ -90,6 +96,7 @@ struct options {
     const char *hetplan;
     uint64_t seed;
     bool heartbeats;
+    struct showcase_config showcase; /* address NULL: none */
     bool is_running; /* the input was good: what fails now is not its fault */
     struct report_options report;
 };
@@ -232,6 +239,8 @@ enum {
     OPTION_LOG,
     OPTION_HETPLAN,
     OPTION_SEED,
+    OPTION_DASHBOARD,
+    OPTION_SPEED,
     OPTION_HELP,
 };
 
@@ -250,6 +259,8 @@ static const struct option long_options[] = {
     { "log", required_argument, NULL, OPTION_LOG },
     { "hetplan", required_argument, NULL, OPTION_HETPLAN },
     { "seed", required_argument, NULL, OPTION_SEED },
+    { "dashboard", required_argument, NULL, OPTION_DASHBOARD },
+    { "speed", required_argument, NULL, OPTION_SPEED },
     { "help", no_argument, NULL, OPTION_HELP },
     { 0 },
 };
@@ -290,6 +301,17 @@ static int set_seed(struct options *options, const char *text, struct het_error 
                : het_fail(err, HET_BAD_INPUT, "--seed %s: expected a number", text);
 }
 
+static int set_speed(struct options *options, const char *text, struct het_error *err)
+{
+    char *end;
+    options->showcase.speed = strtod(text, &end);
+    return *text && !*end && options->showcase.speed >= 0.01 &&
+                   options->showcase.speed <= 1e6
+               ? 0
+               : het_fail(err, HET_BAD_INPUT,
+                          "--speed %s: must be a number from 0.01 to 1000000", text);
+}
+
 /* One option; 1 for --help. */
 static int take_option(struct options *options, int option, const char *value,
                        struct het_error *err)
@@ -324,6 +346,11 @@ static int take_option(struct options *options, int option, const char *value,
         return 0;
     case OPTION_SEED:
         return set_seed(options, value, err);
+    case OPTION_DASHBOARD:
+        options->showcase.address = value;
+        return 0;
+    case OPTION_SPEED:
+        return set_speed(options, value, err);
     case OPTION_HELP:
         return 1;
     default:
@@ -376,21 +403,53 @@ static int put_all(struct simulation *simulation, const json_t *objects,
     return 0;
 }
 
+/* What hears of each moment of the run. */
+struct audience {
+    struct report *report;
+    struct showcase *showcase; /* NULL: none */
+};
+
+static bool on_moment(void *context, struct simulation *simulation)
+{
+    struct audience *audience = context;
+    bool goes_on = !audience->showcase || showcase_await(audience->showcase, simulation);
+    report_step(audience->report, simulation);
+    if (audience->showcase)
+        showcase_show(audience->showcase, simulation);
+    return goes_on;
+}
+
+static int run_all(struct options *options, struct simulation *simulation,
+                   struct audience *audience, FILE *out, size_t *ret_waiting,
+                   struct het_error *err)
+{
+    for (int i = 0; i < SOURCES; i++)
+        if (put_all(simulation, options->objects[i], err) < 0)
+            return -1;
+    if (options->showcase.address) {
+        audience->showcase = showcase_new(&options->showcase, err);
+        if (!audience->showcase)
+            return het_wrap(err, "--dashboard");
+        fprintf(out, "The dashboard is at %s\n\n", showcase_url(audience->showcase));
+    }
+    report_cluster(audience->report);
+    for (size_t i = 0; i < options->event_count; i++)
+        embedded_cluster_plan(simulation_cluster(simulation), &options->events[i]);
+    int status = simulation_run(simulation, options->until_ms, on_moment, audience, err);
+    *ret_waiting = report_end(audience->report);
+    if (audience->showcase)
+        showcase_hold(audience->showcase);
+    return status;
+}
+
 static int run(struct options *options, struct simulation *simulation, FILE *out,
                size_t *ret_waiting, struct het_error *err)
 {
-    struct report *report = report_new(simulation, out, &options->report);
-    int status = 0;
-    for (int i = 0; i < SOURCES && !status; i++)
-        status = put_all(simulation, options->objects[i], err);
-    if (!status) {
-        report_cluster(report);
-        for (size_t i = 0; i < options->event_count; i++)
-            embedded_cluster_plan(simulation_cluster(simulation), &options->events[i]);
-        status = simulation_run(simulation, options->until_ms, report_step, report, err);
-        *ret_waiting = report_end(report);
-    }
-    report_free(report);
+    struct audience audience = { .report =
+                                     report_new(simulation, out, &options->report) };
+    int status = run_all(options, simulation, &audience, out, ret_waiting, err);
+    showcase_free(audience.showcase);
+    report_free(audience.report);
     return status;
 }
 
@@ -424,6 +483,9 @@ int simulate_main(int argc, char **argv, const struct simulate_terminal *termina
         .until_ms = 600000,
         .hetplan = terminal->hetplan,
         .seed = 1,
+        .showcase = { .speed = 10,
+                      .clock_ms = terminal->clock_ms,
+                      .sleep_ms = terminal->sleep_ms },
         .report = { .is_ascii = !terminal->is_utf8,
                     .width = terminal->width < 82 ? 82 : terminal->width },
     };

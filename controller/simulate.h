@@ -4,6 +4,7 @@
 #define CONTROLLER_SIMULATE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 struct simulate_terminal {
@@ -11,6 +12,10 @@ struct simulate_terminal {
     bool is_utf8;
     int width;           /* columns of a line */
     const char *hetplan; /* path that is used when none is given */
+    /* For --dashboard, whose time is real; NULL: there is none. `sleep_ms` returns false
+     * when that is to end. */
+    int64_t (*clock_ms)(void);
+    bool (*sleep_ms)(int64_t ms);
 };
 
 /* `argv[0]` is the word "simulate". Returns the exit status: 0, all jobs run, are placed

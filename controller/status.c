@@ -376,6 +376,32 @@ static json_t *decision_json(const struct status_decision *decision)
     return json;
 }
 
+static const struct {
+    const char *name, *condition, *value;
+} states[STATUS_STATES] = {
+    { "succeeded", "Complete", "True" },
+    { "failed", "Failed", "True" },
+    { "suspended", "Suspended", "True" },
+    { "running", "Running", "True" },
+    { "starting", "Placed", "True" },
+    { "refused", "Accepted", "False" },
+    { "waiting", NULL, NULL },
+};
+
+size_t status_state(const json_t *job)
+{
+    size_t i = 0;
+    while (states[i].condition &&
+           strcmp(object_condition(job, states[i].condition), states[i].value) != 0)
+        i++;
+    return i;
+}
+
+const char *status_state_name(size_t state)
+{
+    return states[state].name;
+}
+
 bool status_decision_is_new(const json_t *job, const struct status_decision *decision)
 {
     json_auto_t *json = decision_json(decision);

@@ -462,6 +462,37 @@ int het_question_simulate(struct het_arena *arena, const struct het_question *qu
     return 0;
 }
 
+int het_question_stage_times(struct het_arena *arena, const struct het_question *question,
+                             const struct het_plan *plan, struct het_stage_times **ret,
+                             struct het_error *err)
+{
+    const struct het_problem *problem = &question->problem;
+    struct het_violations violations = { 0 };
+    struct het_plan whole = *plan;
+    size_t count = 0, at = 0;
+    whole.idle_count = 0; /* of the cluster as it was then */
+    if (het_plan_bind(arena, &whole, problem->cluster, &plan, err) < 0)
+        return -1;
+    if (het_plan_check(arena, problem, plan, &violations))
+        return het_fail(err, HET_BAD_INPUT, "%.300s", violations.messages[0]);
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        count += plan->pipelines[p].stage_count;
+    struct het_stage_times *times = HET_ARENA_ARRAY(arena, struct het_stage_times, count);
+    for (size_t p = 0; p < plan->pipeline_count; p++) {
+        const struct het_pipeline *pipeline = &plan->pipelines[p];
+        for (size_t s = 0; s < pipeline->stage_count; s++, at++) {
+            const struct het_stage *stage = &pipeline->stages[s];
+            if (het_cost_stage(problem, stage, &times[at].forward_s,
+                               &times[at].backward_s, err) < 0)
+                return -1;
+            if (s + 1 < pipeline->stage_count)
+                times[at].send_s = het_cost_send(problem, stage, stage + 1);
+        }
+    }
+    *ret = times;
+    return 0;
+}
+
 int het_question_diff(struct het_arena *arena, const struct het_question *question,
                       const json_t *plan_json, json_t **ret, struct het_error *err)
 {

@@ -64,6 +64,18 @@ int het_question_simulate(struct het_arena *arena, const struct het_question *qu
                           const json_t *plan_json, const struct het_plan **ret_plan,
                           struct het_timeline *ret, struct het_error *err);
 
+/* What a stage of a plan takes for one micro-batch: cost.h's f, g and c, its transfers
+ * alone. */
+struct het_stage_times {
+    double forward_s, backward_s;
+    double send_s; /* to the next stage; 0 of the last one */
+};
+/* Of all stages by pipeline, in `arena`; the plan need not be bound, nor fit into memory.
+ * Errors: HET_BAD_INPUT says what is wrong with it. */
+int het_question_stage_times(struct het_arena *arena, const struct het_question *question,
+                             const struct het_plan *plan, struct het_stage_times **ret,
+                             struct het_error *err);
+
 /* What it takes to go from the question's `from` to a plan file, which must be valid:
  *
  *   { "seconds", "bottleneck": { "resource", "node" }, "bytes": { "local", "peer",

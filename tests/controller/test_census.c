@@ -1,6 +1,8 @@
 /* What the metrics say of the real controller's work, on the embedded server. */
 #include "controller/census.h"
 
+#include "controller/status.h"
+
 #include "controller/simulation.h"
 #include "tests/controller/exposition.h"
 #include "tests/controller/inside_planner.h"
@@ -239,7 +241,7 @@ static const struct {
 START_TEST(state_is_what_the_conditions_say)
 {
     json_auto_t *job = quoted("{'status': {'conditions': [%s]}}", states[_i].conditions);
-    ck_assert_str_eq(census_job_state(job), states[_i].state);
+    ck_assert_str_eq(status_state_name(status_state(job)), states[_i].state);
 }
 END_TEST
 
