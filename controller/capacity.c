@@ -1262,6 +1262,15 @@ size_t capacity_holdings(const struct capacity *capacity, struct het_arena *aren
     return count;
 }
 
+bool capacity_holds(const struct capacity *capacity, const char *job_key,
+                    const char *node_name)
+{
+    const struct job *job = strmap_find(&capacity->jobs, job_key);
+    const struct node *node = find_node(capacity, node_name);
+    const struct share *share = job && node ? find_share(job, node) : NULL;
+    return share && count_gpus(capacity, job, share);
+}
+
 static int compare_uses(const void *a, const void *b)
 {
     return strcmp(((const struct capacity_use *)a)->job,

@@ -102,6 +102,9 @@ struct capacity_share {
 };
 size_t capacity_holdings(const struct capacity *capacity, struct het_arena *arena,
                          const char *job_key, struct capacity_share **ret);
+/* Whether it holds, or has reserved, GPUs of `node`. */
+bool capacity_holds(const struct capacity *capacity, const char *job_key,
+                    const char *node);
 /* A node as nobody in particular sees it: whose its GPUs are. */
 struct capacity_use {
     const char *job; /* job_key */

@@ -474,6 +474,19 @@ static void enqueue_owner(struct controller *controller, const json_t *object)
         workqueue_add(controller->queue, key);
 }
 
+/* Jobs that have GPUs of a node that has changed, which may be lost, before others, which
+ * may find something better. */
+static void enqueue_holders(struct controller *controller, const char *node)
+{
+    for (size_t i = 0; i < controller->job_count; i++) {
+        const struct job *job = controller->jobs[i];
+        auto_free char *key =
+            xasprintf("%.*s/%s", (int)strcspn(job->key, "/"), job->key, job->uid);
+        if (job->wants_gpus && capacity_holds(controller->capacity, key, node))
+            workqueue_add(controller->queue, job->key);
+    }
+}
+
 static bool on_node(struct controller *controller, const char *name,
                     const struct event *event)
 {
@@ -557,6 +570,8 @@ static void take_event(struct controller *controller, const struct event *event)
     bool changed = false;
     if (resource == &kube_node) {
         changed = on_node(controller, kube_name(object), event);
+        if (changed)
+            enqueue_holders(controller, kube_name(object));
     } else if (resource == &kube_pod) {
         changed = capacity_set_pod(capacity, kube_uid(object), event->after);
     } else if (resource == &kube_config_map) {

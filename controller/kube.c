@@ -458,6 +458,7 @@ struct call {
     size_t body_length;
     char *ns, *name; /* of the object asked for; NULL: any */
     bool is_stream, is_probe;
+    bool is_patient; /* it only tells something: others overtake it */
     void (*on_data)(void *context, const char *bytes, size_t length);
     kube_callback *callback;
     void *context;
@@ -477,7 +478,8 @@ struct kube {
     struct metrics *metrics; /* NULL: nothing is measured */
     char *user_agent;
     uint64_t last_id;
-    struct calls queued, waiting, running;
+    struct calls queued, patient, waiting, running;
+    int overtaken; /* how often in a row patient calls were */
     size_t call_count, stream_count, parallel_count;
     bool (*fence_is_open)(void *context); /* NULL: there is none */
     void *fence_context;
@@ -495,6 +497,7 @@ struct kube *kube_new(struct transport *transport, const char *user_agent)
     kube->transport = transport;
     kube->user_agent = xstrdup(user_agent);
     TAILQ_INIT(&kube->queued);
+    TAILQ_INIT(&kube->patient);
     TAILQ_INIT(&kube->waiting);
     TAILQ_INIT(&kube->running);
     kube_set_rate(kube, DEFAULT_REQUESTS_PER_S, DEFAULT_BURST);
@@ -514,7 +517,7 @@ static struct calls *list_of(struct kube *kube, const struct call *call)
 {
     switch (call->state) {
     case CALL_QUEUED:
-        return &kube->queued;
+        return call->is_patient ? &kube->patient : &kube->queued;
     case CALL_WAITING:
         return &kube->waiting;
     case CALL_RUNNING:
@@ -564,7 +567,8 @@ void kube_free(struct kube *kube)
 {
     if (!kube)
         return;
-    struct calls *lists[] = { &kube->queued, &kube->waiting, &kube->running };
+    struct calls *lists[] = { &kube->queued, &kube->patient, &kube->waiting,
+                              &kube->running };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         while (!TAILQ_EMPTY(lists[i]))
             cancel_call(TAILQ_FIRST(lists[i]));
@@ -576,7 +580,8 @@ static void pump(struct kube *kube);
 
 void kube_cancel(struct kube *kube, uint64_t id)
 {
-    struct calls *lists[] = { &kube->queued, &kube->waiting, &kube->running };
+    struct calls *lists[] = { &kube->queued, &kube->patient, &kube->waiting,
+                              &kube->running };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         struct call *call;
         TAILQ_FOREACH(call, lists[i], link)
@@ -917,15 +922,28 @@ static void start_call(struct call *call)
     call->transport_id = transport_start(kube->transport, &request, &handler);
 }
 
-/* The first that no fence holds back; NULL: none. */
-static struct call *find_startable(const struct kube *kube)
+static bool is_queue_empty(const struct kube *kube)
 {
-    bool is_open = !kube->fence_is_open || TAILQ_EMPTY(&kube->queued) ||
-                   kube->fence_is_open(kube->fence_context);
-    struct call *call = TAILQ_FIRST(&kube->queued);
+    return TAILQ_EMPTY(&kube->queued) && TAILQ_EMPTY(&kube->patient);
+}
+
+static struct call *first_of(const struct calls *calls, bool is_open)
+{
+    struct call *call = TAILQ_FIRST(calls);
     while (!is_open && call && is_write(call))
         call = TAILQ_NEXT(call, link);
     return call;
+}
+
+/* The next that no fence holds back; NULL: none. */
+static struct call *find_startable(const struct kube *kube)
+{
+    bool is_open = !kube->fence_is_open || is_queue_empty(kube) ||
+                   kube->fence_is_open(kube->fence_context);
+    struct call *call = first_of(&kube->queued, is_open);
+    struct call *patient = first_of(&kube->patient, is_open);
+    bool is_its_turn = patient && kube->overtaken >= KUBE_MAX_OVERTAKING;
+    return call && !is_its_turn ? call : patient;
 }
 
 /* Starts what the bucket, the bound on parallel requests and the fence allow. */
@@ -936,6 +954,8 @@ static void pump(struct kube *kube)
         if (!call)
             return;
         leave_list(call);
+        bool overtakes = !call->is_patient && !TAILQ_EMPTY(&kube->patient);
+        kube->overtaken = overtakes ? kube->overtaken + 1 : 0;
         kube->tokens -= 1;
         start_call(call);
     }
@@ -1116,6 +1136,7 @@ uint64_t kube_create(struct kube *kube, const struct kube_resource *resource,
     const char *name = kube_name(object);
     expect(call, ns, *name ? name : NULL);
     give_body(call, "application/json", object);
+    call->is_patient = resource == &kube_event;
     return enqueue(call);
 }
 
@@ -1143,6 +1164,7 @@ static uint64_t send_patch(struct kube *kube, const struct kube_resource *resour
     struct call *call = call_new(kube, resource, "PATCH", whole_path, callback, context);
     expect(call, ns, name);
     give_body(call, content_type, patch);
+    call->is_patient = subresource != NULL;
     return enqueue(call);
 }
 

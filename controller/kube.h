@@ -4,7 +4,9 @@
  * Retries: 429 and 5xx with Retry-After are waited out (up to 10 times); GET is retried
  * after connection errors; a write is never repeated blindly (its outcome is then
  * KUBE_UNKNOWN and the caller reads back). A client-side limiter holds requests to 20 a
- * second, bursts of 30 (settable); what waits is started in the order of asking.
+ * second, bursts of 30 (settable); what waits is started in the order of asking, but what
+ * only tells something (events, patches of a status) is overtaken by what does something:
+ * pods of a job that lost a node do not wait for the statuses of a thousand others.
  *
  * Every verb returns the id of its request, never 0, for kube_cancel. JSON given to a
  * verb is read before it returns. */
@@ -20,6 +22,7 @@ enum {
     KUBE_MAX_RETRIES = 10,            /* of one request, after a Retry-After */
     KUBE_MAX_RECONNECTS = 3,          /* of one GET, after a lost connection */
     KUBE_MAX_RETRY_AFTER_MS = 120000, /* a longer one is the caller's to wait for */
+    KUBE_MAX_OVERTAKING = 3,          /* in a row; then the first that was overtaken */
     KUBE_MAX_PARALLEL = 16,          /* requests under way at once, streams not counted */
     KUBE_TIMEOUT_MS = 65000,         /* of a request: the server's own is 60 s */
     KUBE_PROBE_TIMEOUT_MS = 20000,   /* of a probe */

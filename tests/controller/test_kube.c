@@ -485,6 +485,30 @@ START_TEST(limiter_allows_30_at_once_and_20_a_second)
 }
 END_TEST
 
+/* Two tellings wait, and five creations that were asked for later: three of these go
+ * first, then the telling that waited longest. */
+START_TEST(what_only_tells_is_overtaken_a_while)
+{
+    static const char *const order[] = { "POST", "POST", "POST", "PATCH",
+                                         "POST", "POST", "PATCH" };
+    json_auto_t *pod = make_object(&kube_pod, "ns", "a", "u1", 7, NULL);
+    kube_set_rate(kube, 1, 1);
+    kube_get(kube, &kube_pod, "ns", "a", record, &last); /* takes the one token */
+    script_reply(script_expect(script, "GET", "*"), 404, -1, "");
+    for (int i = 0; i < 2; i++)
+        kube_patch(kube, &kube_pod, "ns", "a", "status", pod, record, &last);
+    for (int i = 0; i < 5; i++)
+        kube_create(kube, &kube_pod, "ns", pod, record, &last);
+    script_expect_nothing(script);
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        kube_step(kube, 1000 * (2 + (int64_t)i));
+        ck_assert_uint_eq(script_open_count(script), 1);
+        script_reply(script_expect(script, order[i], "*"), 404, -1, "");
+    }
+    ck_assert_int_eq(last.count, 8);
+}
+END_TEST
+
 START_TEST(sixteen_requests_run_at_once)
 {
     for (int i = 0; i < 20; i++)
@@ -967,6 +991,7 @@ Suite *test_kube_suite(void)
     tcase_add_loop_test(verbs, write_waits_while_the_fence_is_closed, 0, 5);
     tcase_add_test(verbs, fence_is_asked_before_each_write);
     tcase_add_test(verbs, limiter_allows_30_at_once_and_20_a_second);
+    tcase_add_test(verbs, what_only_tells_is_overtaken_a_while);
     tcase_add_test(verbs, sixteen_requests_run_at_once);
     tcase_add_test(verbs, clock_that_goes_back_gives_no_tokens);
     tcase_add_test(verbs, cancelled_request_has_no_callback);

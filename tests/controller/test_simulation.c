@@ -128,12 +128,23 @@ static void begin_with(const struct simulation_config *config)
     invariants = invariants_new(simulation, &(struct invariants_config){ 0 });
 }
 
+/* Name of the job that was decided on first since this was made "". */
+static char decided_first[64];
+
+static void note_decision(void *context, const struct snapshot *snapshot,
+                          const struct decision *decision)
+{
+    recorded_check(context, snapshot, decision);
+    if (!*decided_first)
+        snprintf(decided_first, sizeof decided_first, "%s", snapshot->spec.name);
+}
+
 static void begin(uint64_t seed, bool heartbeats, size_t replicas)
 {
     struct simulation_config config = { .planner = hetplan(),
                                         .seed = seed,
                                         .replicas = replicas,
-                                        .on_decision = recorded_check,
+                                        .on_decision = note_decision,
                                         .cluster = embedded_cluster_defaults };
     config.cluster.heartbeat_ms = heartbeats ? 10000 : 0;
     begin_with(&config);
@@ -318,6 +329,21 @@ START_TEST(lost_node_moves_the_others_where_staying_costs_much)
 {
     auto_free char *nodes = nodes_after_a_loss(10);
     ck_assert_ptr_nonnull(strstr(nodes, "v-0"));
+}
+END_TEST
+
+START_TEST(job_that_lost_a_node_is_decided_on_before_others)
+{
+    put_job("old", 8);
+    run_s(1);
+    put_job("new", 8);
+    run_s(60);
+    ck_assert(runs("old"));
+    ck_assert(runs("new"));
+    *decided_first = '\0';
+    do_event("delete node/v-0");
+    run_s(1);
+    ck_assert_str_eq(decided_first, "new");
 }
 END_TEST
 
@@ -1480,6 +1506,7 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios,
                    lost_node_leaves_the_others_as_they_were_where_that_costs_little);
     tcase_add_test(scenarios, lost_node_moves_the_others_where_staying_costs_much);
+    tcase_add_test(scenarios, job_that_lost_a_node_is_decided_on_before_others);
     tcase_add_test(scenarios, job_waits_for_gpus_and_starts_by_itself);
     tcase_add_test(scenarios, two_jobs_share_the_cluster_and_the_older_comes_first);
     tcase_add_test(scenarios, two_jobs_of_one_second_do_not_take_the_same_gpus);
