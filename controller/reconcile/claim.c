@@ -10,10 +10,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define GIVEN_UP  "ClaimGivenUp" /* why the generation of a claim was stopped */
-#define PREEMPTED "Preempted"    /* why that of a victim was */
-#define REFUSED   "PodsRefused"
-#define MAX_RUNGS 16 /* questions about one state of the cluster */
+#define GIVEN_UP      "ClaimGivenUp" /* why the generation of a claim was stopped */
+#define PREEMPTED     "Preempted"    /* why that of a victim was */
+#define REFUSED       "PodsRefused"
+/* Why a plan whose nodes have too little left was. */
+#define CAPACITY_LOST "CapacityLost"
+#define MAX_RUNGS     16 /* questions about one state of the cluster */
 
 /* One question: with the first `offers` given up. */
 struct rung {
@@ -73,9 +75,15 @@ static void add_nodes(const struct pass *pass, const struct sharing_offer *offer
     rung->question.node_count = pass->snapshot->node_count;
 }
 
+/* Whether the newest plan was a claim that never ran: its GPUs did not come free in time,
+ * or did, and something else is short there (CPU, memory), which no claim is about. */
 static bool is_given_up(const struct pass *pass)
 {
-    return pass_was_retired_for(pass, GIVEN_UP);
+    const struct snapshot_plan *current = pass->current;
+    bool is_short = pass_was_retired_for(pass, CAPACITY_LOST) ||
+                    (pass->lost_trigger && !strcmp(pass->lost_trigger, CAPACITY_LOST));
+    return pass_was_retired_for(pass, GIVEN_UP) ||
+           (is_short && current->claim_until_wall_ms && !current->released_wall_ms);
 }
 
 /* Claims that this job has given up in a row until now. */

@@ -529,6 +529,28 @@ START_TEST(claims_in_vain_become_rare_and_leave_little)
 }
 END_TEST
 
+/* The GPUs that the victim gives up come with little CPU: others have it. */
+START_TEST(claims_on_gpus_that_come_without_cpu_become_rare)
+{
+    static const char *const nodes[] = { "a-0", "a-1", "v-0", "v-1" };
+    put_classes();
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+        put(quoted("{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'on-%s'}, "
+                   "'spec': {'nodeName': '%s', 'containers': [{'name': 'c', 'image': "
+                   "'i', 'resources': {'requests': {'cpu': '60'}}}]}}",
+                   nodes[i], nodes[i]));
+    put_ranked_job("low", 2, 14, "");
+    run_s(120);
+    ck_assert(runs("low"));
+    put_ranked_job("high", 4, 4, "high");
+    set_spec("high", "spec", "perGPUResources", json_pack("{s:s}", "cpu", "4"));
+    run_s(3 * 3600);
+    ck_assert(runs("low"));
+    ck_assert_int_le(generation_now("high"), 7);
+    ck_assert_int_le(generation_now("low"), 16);
+}
+END_TEST
+
 /* "A100-SXM4-40GB:8 V100-SXM2-16GB:4" */
 static char *unmet(const char *name)
 {
@@ -1515,6 +1537,7 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, lower_priority_is_preempted_whole_and_comes_back);
     tcase_add_test(scenarios, job_with_a_spec_that_is_refused_is_preempted_whole);
     tcase_add_test(scenarios, claims_in_vain_become_rare_and_leave_little);
+    tcase_add_test(scenarios, claims_on_gpus_that_come_without_cpu_become_rare);
     tcase_add_test(scenarios, what_is_missing_is_told_and_adding_it_helps);
     tcase_add_test(scenarios, job_that_no_number_of_gpus_helps_demands_none);
     tcase_add_test(scenarios, search_of_all_plans_is_for_small_jobs_only);
