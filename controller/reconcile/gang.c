@@ -133,8 +133,9 @@ static size_t count_gated(const struct pass *pass, size_t *ret_others)
 static json_t *lifting_patch(const struct snapshot_pod *pod)
 {
     const json_t *gates = object_at(pod->object, "spec.schedulingGates");
-    size_t at = 0;
-    while (strcmp(object_text(json_array_get(gates, at), "name"), SCHEDULING_GATE) != 0)
+    size_t at = 0, count = json_array_size(gates);
+    while (at < count &&
+           strcmp(object_text(json_array_get(gates, at), "name"), SCHEDULING_GATE) != 0)
         at++;
     json_t *patch = json_array();
     json_array_append_new(patch, json_pack("{s:s, s:s, s:s}", "op", "test", "path",
