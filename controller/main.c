@@ -201,91 +201,92 @@ static int read_number(const char *name, const char *text, double least, double 
     return 0;
 }
 
+/* Where the text of an option goes; NULL: it is none that takes a text as it is. */
+static const char **text_of(struct options *options, int option)
+{
+    switch (option) {
+    case KUBECONFIG:
+        return &options->kubeconfig;
+    case CONTEXT:
+        return &options->context;
+    case NAMESPACE:
+        return &options->ns;
+    case CONFIG:
+        return &options->config;
+    case HARDWARE:
+        return &options->hardware;
+    case MAP:
+        return &options->hardware_map;
+    case HETPLAN:
+        return &options->hetplan;
+    case LEASE_NAMESPACE:
+        return &options->lease_ns;
+    case LEASE:
+        return &options->lease;
+    case HTTP:
+        return &options->http;
+    case DASHBOARD:
+        return &options->dashboard;
+    case WEBHOOK:
+        return &options->webhook;
+    case CERTIFICATE_FOLDER:
+        return &options->certificate_folder;
+    case SERVICE:
+        return &options->service;
+    case CONFIGURATION:
+        return &options->configuration;
+    case RECORD:
+        return &options->record;
+    case LOG:
+        return &options->log;
+    }
+    return NULL;
+}
+
+/* 0; 1 for --help; -1. */
+static int read_option(int option, struct options *options, struct het_error *err)
+{
+    const char **text = text_of(options, option);
+    double number;
+    if (text) {
+        *text = optarg;
+        return 0;
+    }
+    switch (option) {
+    case ELECT:
+    case NO_ELECT:
+        options->is_alone = option == NO_ELECT;
+        return 0;
+    case RATE:
+        return read_number("requests-per-second", optarg, 0.1, 10000,
+                           &options->requests_per_s, err);
+    case BURST:
+        if (read_number("burst", optarg, 1, 10000, &number, err) < 0)
+            return -1;
+        options->burst = (int)number;
+        return 0;
+    case RECORD_MAX:
+        if (read_number("record-max-bytes", optarg, 1 << 20, 1e15, &number, err) < 0)
+            return -1;
+        options->record_max_bytes = (int64_t)number;
+        return 0;
+    case RECORD_ENV:
+        options->record_env = true;
+        return 0;
+    case HELP:
+        return 1;
+    }
+    return het_fail(err, HET_BAD_INPUT, "see heterotrain-controller --help");
+}
+
 /* 0; 1 for --help; -1. */
 static int read_options(int argc, char **argv, struct options *options,
                         struct het_error *err)
 {
-    double number;
     for (int option; (option = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
-        switch (option) {
-        case KUBECONFIG:
-            options->kubeconfig = optarg;
-            break;
-        case CONTEXT:
-            options->context = optarg;
-            break;
-        case NAMESPACE:
-            options->ns = optarg;
-            break;
-        case CONFIG:
-            options->config = optarg;
-            break;
-        case HARDWARE:
-            options->hardware = optarg;
-            break;
-        case MAP:
-            options->hardware_map = optarg;
-            break;
-        case HETPLAN:
-            options->hetplan = optarg;
-            break;
-        case ELECT:
-        case NO_ELECT:
-            options->is_alone = option == NO_ELECT;
-            break;
-        case LEASE_NAMESPACE:
-            options->lease_ns = optarg;
-            break;
-        case LEASE:
-            options->lease = optarg;
-            break;
-        case RATE:
-            if (read_number("requests-per-second", optarg, 0.1, 10000,
-                            &options->requests_per_s, err) < 0)
-                return -1;
-            break;
-        case BURST:
-            if (read_number("burst", optarg, 1, 10000, &number, err) < 0)
-                return -1;
-            options->burst = (int)number;
-            break;
-        case HTTP:
-            options->http = optarg;
-            break;
-        case DASHBOARD:
-            options->dashboard = optarg;
-            break;
-        case WEBHOOK:
-            options->webhook = optarg;
-            break;
-        case CERTIFICATE_FOLDER:
-            options->certificate_folder = optarg;
-            break;
-        case SERVICE:
-            options->service = optarg;
-            break;
-        case CONFIGURATION:
-            options->configuration = optarg;
-            break;
-        case RECORD:
-            options->record = optarg;
-            break;
-        case RECORD_MAX:
-            if (read_number("record-max-bytes", optarg, 1 << 20, 1e15, &number, err) < 0)
-                return -1;
-            options->record_max_bytes = (int64_t)number;
-            break;
-        case RECORD_ENV:
-            options->record_env = true;
-            break;
-        case LOG:
-            options->log = optarg;
-            break;
-        case HELP:
-            return 1;
-        default:
-            return het_fail(err, HET_BAD_INPUT, "see heterotrain-controller --help");
-        }
+        int result = read_option(option, options, err);
+        if (result)
+            return result;
     }
     if (optind < argc)
         return het_fail(err, HET_BAD_INPUT,
