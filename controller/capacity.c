@@ -656,17 +656,15 @@ static void name_resources(struct capacity *capacity, const struct job_spec *spe
 /* Of a spec that is refused nothing new is made. */
 static void read_shape(struct capacity *capacity, struct job *job)
 {
-    struct het_arena *arena = het_arena_new();
     struct job_spec spec;
     const char *reason;
     struct het_error err;
-    if (!job_spec_parse(arena, job->object, &spec, &reason, &err)) {
-        job_spec_name_types(&spec, capacity->hardware);
-        name_resources(capacity, &spec);
-        shape_fini(&job->shape);
-        shape_init(&job->shape, capacity, &spec);
-    }
-    het_arena_free(arena);
+    if (job_spec_parse(job->object, &spec, &reason, &err) < 0)
+        return;
+    job_spec_name_types(&spec, capacity->hardware);
+    name_resources(capacity, &spec);
+    shape_fini(&job->shape);
+    shape_init(&job->shape, capacity, &spec);
 }
 
 bool capacity_set_job(struct capacity *capacity, const char *job_key, json_t *object)

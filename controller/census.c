@@ -1,22 +1,11 @@
 #include "controller/census.h"
 
+#include "controller/object.h"
 #include "controller/status.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *text_at(const json_t *object, const char *first, const char *second)
-{
-    const json_t *inner = json_object_get(object, first);
-    const char *text = json_string_value(json_object_get(inner, second));
-    return text ? text : "";
-}
-
-static const json_t *status_of(const json_t *job)
-{
-    return json_object_get(job, "status");
-}
 
 /* ---- all of them ---- */
 
@@ -59,10 +48,7 @@ static double reported_seconds(const struct store *store, struct het_arena *aren
 
 static double predicted_seconds(const json_t *job)
 {
-    const json_t *plan = json_object_get(status_of(job), "plan");
-    const json_t *predicted = json_object_get(plan, "predicted");
-    return (double)json_integer_value(
-               json_object_get(predicted, "iterationMilliseconds")) /
+    return (double)object_integer(job, "status.plan.predicted.iterationMilliseconds", 0) /
            1000;
 }
 
@@ -107,24 +93,17 @@ void census_take(struct metrics *metrics, const struct store *store,
 
 /* ---- one that changed ---- */
 
-static json_int_t integer_at(const json_t *job, const char *name)
-{
-    return json_integer_value(json_object_get(status_of(job), name));
-}
-
 void census_note_job(struct metrics *metrics, const json_t *before, const json_t *after)
 {
+    static const char replans[] = "status.replans", last[] = "status.lastReplanDecision";
     if (!metrics || !before || !after)
         return;
-    if (integer_at(after, "replans") > integer_at(before, "replans"))
+    if (object_integer(after, replans, 0) > object_integer(before, replans, 0))
         metrics_add(metrics, METRIC_REPLANS, 1,
-                    LABELS(text_at(status_of(after), "plan", "trigger"), "Replaced"));
-    const json_t *decision = json_object_get(status_of(after), "lastReplanDecision");
-    const char *result = text_at(status_of(after), "lastReplanDecision", "result");
-    bool is_new =
-        !json_equal(decision, json_object_get(status_of(before), "lastReplanDecision"));
-    if (is_new && !strcmp(result, "Rejected"))
-        metrics_add(
-            metrics, METRIC_REPLANS, 1,
-            LABELS(text_at(status_of(after), "lastReplanDecision", "trigger"), result));
+                    LABELS(object_text(after, "status.plan.trigger"), "Replaced"));
+    const json_t *decision = object_at(after, last);
+    const char *result = object_text(decision, "result");
+    if (!json_equal(decision, object_at(before, last)) && !strcmp(result, "Rejected"))
+        metrics_add(metrics, METRIC_REPLANS, 1,
+                    LABELS(object_text(decision, "trigger"), result));
 }

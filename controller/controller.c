@@ -6,6 +6,7 @@
 #include "controller/hardware_map.h"
 #include "controller/hook.h"
 #include "controller/log.h"
+#include "controller/object.h"
 #include "controller/planner_child.h"
 #include "controller/precedence.h"
 #include "controller/queues.h"
@@ -453,12 +454,6 @@ static void add_event(void *context, const struct kube_resource *resource, json_
     };
 }
 
-/* By which a job of that namespace and name is known. */
-static char *key_of(const json_t *object)
-{
-    return xasprintf("%s/%s", kube_namespace(object), kube_name(object));
-}
-
 /* The job that controls `object`, as a key; NULL if none does. */
 static char *owner_key(const json_t *object)
 {
@@ -504,7 +499,7 @@ static bool on_node(struct controller *controller, const char *name,
 static void on_job(struct controller *controller, const struct event *event)
 {
     const json_t *object = event->after ? event->after : event->before;
-    auto_free char *key = key_of(object);
+    auto_free char *key = object_key(object);
     auto_free char *uid_key =
         xasprintf("%s/%s", kube_namespace(object), kube_uid(object));
     struct job *job = find_job(controller, key);
@@ -545,7 +540,7 @@ static void on_priority_class(struct controller *controller)
 {
     for (size_t i = 0; i < store_count(controller->store, &kube_job); i++) {
         const json_t *object = store_at(controller->store, &kube_job, i);
-        auto_free char *key = key_of(object);
+        auto_free char *key = object_key(object);
         struct job *job = find_job(controller, key);
         if (job && rank_job(controller, job, object))
             workqueue_add(controller->queue, key);
@@ -585,7 +580,7 @@ static void take_event(struct controller *controller, const struct event *event)
         on_priority_class(controller);
         return;
     } else if (resource == &kube_service) {
-        auto_free char *key = key_of(object);
+        auto_free char *key = object_key(object);
         if (find_job(controller, key))
             workqueue_add(controller->queue, key);
     } else if (queues_trim(resource)) {

@@ -14,7 +14,6 @@
 
 /* A spec being read: the first mistake is kept, readers after it return defaults. */
 struct reader {
-    struct het_arena *arena;
     const json_t *spec;
     struct het_error *err;
     const char *reason; /* NULL: no mistake yet */
@@ -625,12 +624,10 @@ static void check_size(struct reader *reader, const json_t *job)
                size, JOB_SPEC_MAX_BYTES);
 }
 
-int job_spec_parse(struct het_arena *arena, const json_t *job, struct job_spec *ret,
-                   const char **ret_reason, struct het_error *err)
+int job_spec_parse(const json_t *job, struct job_spec *ret, const char **ret_reason,
+                   struct het_error *err)
 {
-    struct reader reader = { .arena = arena,
-                             .spec = json_object_get(job, "spec"),
-                             .err = err };
+    struct reader reader = { .spec = json_object_get(job, "spec"), .err = err };
     struct job_spec spec;
     job_spec_read_identity(job, &spec);
     if (!is_job_name(spec.name))

@@ -181,8 +181,8 @@ const json_t *job_spec_template_affinity(const struct job_spec *spec);
 /* Reads and validates. On failure `*ret_reason` is the condition reason: "InvalidSpec"
  * (the user must change the named field) or "Unsupported" (a field this release does not
  * act on, docs/api.md), and `err` says which field and what to change. Everything is
- * borrowed from `job` or lives in `arena`. */
-int job_spec_parse(struct het_arena *arena, const json_t *job, struct job_spec *ret,
-                   const char **ret_reason, struct het_error *err);
+ * borrowed from `job`. */
+int job_spec_parse(const json_t *job, struct job_spec *ret, const char **ret_reason,
+                   struct het_error *err);
 
 #endif

@@ -159,7 +159,7 @@ static void read_rules(struct het_arena *arena, const json_t *job, const json_t 
     struct het_error err;
     ret->min_gpus = ret->next_move_wall_ms = INT64_MAX;
     ret->stop_ms = MOVE_SLACK_MS + 1000 * DEFAULT_GRACE_S;
-    if (job_spec_parse(arena, job, &spec, &reason, &err) < 0)
+    if (job_spec_parse(job, &spec, &reason, &err) < 0)
         return;
     ret->min_gpus = spec.min_gpus;
     ret->stop_ms = MOVE_SLACK_MS + 1000 * spec.termination_grace_s +

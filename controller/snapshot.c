@@ -549,8 +549,8 @@ bool snapshot_read_spec(struct het_arena *arena, const struct het_hardware *tabl
                         struct snapshot *snapshot)
 {
     struct het_error err;
-    if (job_spec_parse(arena, snapshot->job, &snapshot->spec, &snapshot->refused_reason,
-                       &err) == 0) {
+    if (job_spec_parse(snapshot->job, &snapshot->spec, &snapshot->refused_reason, &err) ==
+        0) {
         job_spec_name_types(&snapshot->spec, table);
         return true;
     }

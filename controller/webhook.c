@@ -71,11 +71,11 @@ static void deny(struct webhook_verdict *verdict, const char *reason, const char
 }
 
 /* As reconcile will see the job. */
-static int check_job(struct het_arena *arena, const struct settings *settings,
-                     const json_t *job, const char **ret_reason, struct het_error *err)
+static int check_job(const struct settings *settings, const json_t *job,
+                     const char **ret_reason, struct het_error *err)
 {
     struct job_spec spec;
-    if (job_spec_parse(arena, job, &spec, ret_reason, err) < 0)
+    if (job_spec_parse(job, &spec, ret_reason, err) < 0)
         return -1;
     return desired_check_job(settings, &spec, job, ret_reason, err);
 }
@@ -161,7 +161,7 @@ int webhook_review(struct het_arena *arena, const struct settings *settings,
         if (starts_nothing(&edit))
             verdict.decision = WEBHOOK_ALLOW;
         else if (!has_same_spec(&edit) &&
-                 check_job(arena, settings, edit.job, &reason, &why) < 0)
+                 check_job(settings, edit.job, &reason, &why) < 0)
             deny(&verdict, reason, het_arena_strdup(arena, why.message));
         else {
             verdict.decision = WEBHOOK_ASK;

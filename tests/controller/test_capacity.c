@@ -38,8 +38,7 @@ static struct capacity_node see_as(const char *job_key, const char *node,
     struct job_spec spec;
     const char *reason;
     struct het_error err;
-    ck_assert_msg(!job_spec_parse(world->arena, job, &spec, &reason, &err), "%s",
-                  err.message);
+    ck_assert_msg(!job_spec_parse(job, &spec, &reason, &err), "%s", err.message);
     job_spec_name_types(&spec, capacity_hardware(world->capacity));
     struct capacity_node *nodes;
     size_t count = capacity_view(world->capacity, world->arena, job_key, &spec, &nodes);

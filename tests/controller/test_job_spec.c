@@ -6,18 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct het_arena *arena;
-
-static void setup(void)
-{
-    arena = het_arena_new();
-}
-
-static void teardown(void)
-{
-    het_arena_free(arena);
-}
-
 /* The least job that is valid, with `spec` merged over its spec. */
 static json_t *job_with(const char *spec)
 {
@@ -36,7 +24,7 @@ START_TEST(absent_fields_take_the_defaults)
     struct job_spec spec;
     const char *reason;
     struct het_error err;
-    ck_assert_int_eq(job_spec_parse(arena, job, &spec, &reason, &err), 0);
+    ck_assert_int_eq(job_spec_parse(job, &spec, &reason, &err), 0);
     ck_assert_str_eq(spec.name, "opt");
     ck_assert_int_eq(spec.generation, 3);
     ck_assert_int_eq(spec.created_wall_ms, 1767225601000);
@@ -86,7 +74,7 @@ START_TEST(given_fields_are_read)
     struct job_spec spec;
     const char *reason;
     struct het_error err;
-    ck_assert_int_eq(job_spec_parse(arena, job, &spec, &reason, &err), 0);
+    ck_assert_int_eq(job_spec_parse(job, &spec, &reason, &err), 0);
     ck_assert(spec.profile_is_cluster);
     ck_assert_int_eq(spec.max_gpus, 8);
     ck_assert_uint_eq(spec.gpu_type_count, 1);
@@ -184,8 +172,7 @@ START_TEST(every_algorithm_of_the_schema_is_one_of_the_planner)
         struct job_spec spec;
         const char *reason;
         struct het_error err;
-        ck_assert_msg(job_spec_parse(arena, job, &spec, &reason, &err) == 0, "%s",
-                      err.message);
+        ck_assert_msg(job_spec_parse(job, &spec, &reason, &err) == 0, "%s", err.message);
         ck_assert_msg(planner_has(spec.algorithm), "%s", spec.algorithm);
     }
     json_decref(crd);
@@ -205,9 +192,8 @@ START_TEST(defaults_are_those_of_the_schema)
                     "architecture");
     struct job_spec ours, theirs;
     const char *reason;
-    ck_assert_int_eq(job_spec_parse(arena, bare, &ours, &reason, &err), 0);
-    ck_assert_msg(job_spec_parse(arena, filled, &theirs, &reason, &err) == 0, "%s",
-                  err.message);
+    ck_assert_int_eq(job_spec_parse(bare, &ours, &reason, &err), 0);
+    ck_assert_msg(job_spec_parse(filled, &theirs, &reason, &err) == 0, "%s", err.message);
     ck_assert_int_eq(theirs.profile_is_cluster, ours.profile_is_cluster);
     ck_assert_int_eq(theirs.min_gpus, ours.min_gpus);
     ck_assert_int_eq(theirs.max_gpus, ours.max_gpus);
@@ -323,7 +309,7 @@ START_TEST(what_cannot_be_is_refused_by_field)
     struct job_spec spec;
     const char *reason = NULL;
     struct het_error err = { 0 };
-    ck_assert_msg(job_spec_parse(arena, job, &spec, &reason, &err) == -1, "%s",
+    ck_assert_msg(job_spec_parse(job, &spec, &reason, &err) == -1, "%s",
                   refused[_i].spec);
     ck_assert_str_eq(reason, refused[_i].reason);
     ck_assert_msg(strstr(err.message, refused[_i].message) != NULL, "%s", err.message);
@@ -342,7 +328,7 @@ START_TEST(names_that_would_not_make_pod_names_are_refused)
         struct job_spec spec;
         const char *reason;
         struct het_error err;
-        ck_assert_int_eq(job_spec_parse(arena, job, &spec, &reason, &err), -1);
+        ck_assert_int_eq(job_spec_parse(job, &spec, &reason, &err), -1);
         ck_assert_ptr_nonnull(strstr(err.message, "metadata.name"));
     }
 }
@@ -358,7 +344,7 @@ START_TEST(too_large_a_job_is_refused)
     struct job_spec spec;
     const char *reason;
     struct het_error err;
-    ck_assert_int_eq(job_spec_parse(arena, job, &spec, &reason, &err), -1);
+    ck_assert_int_eq(job_spec_parse(job, &spec, &reason, &err), -1);
     ck_assert_ptr_nonnull(strstr(err.message, "bytes"));
 }
 END_TEST
@@ -376,7 +362,6 @@ Suite *test_job_spec_suite(void)
 {
     Suite *suite = suite_create("job_spec");
     TCase *cases = tcase_create("job_spec");
-    tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, absent_fields_take_the_defaults);
     tcase_add_test(cases, given_fields_are_read);
     tcase_add_test(cases, defaults_are_those_of_the_schema);

@@ -10,14 +10,13 @@ void fuzz_one(const char *bytes, size_t length)
     json_auto_t *job = fuzz_decode(bytes, length);
     if (!job)
         return;
-    struct het_arena *arena = het_arena_new();
     struct job_spec spec;
     struct het_error err;
     const char *reason = NULL;
     job_spec_is_ours(job);
     job_spec_read_identity(job, &spec);
     assert(spec.ns && spec.name && spec.uid);
-    if (job_spec_parse(arena, job, &spec, &reason, &err) < 0) {
+    if (job_spec_parse(job, &spec, &reason, &err) < 0) {
         fuzz_assert_error(&err);
         assert(!strcmp(reason, "InvalidSpec") || !strcmp(reason, "Unsupported"));
     } else {
@@ -27,5 +26,4 @@ void fuzz_one(const char *bytes, size_t length)
         if (desired_check_job(settings_default(), &spec, job, &reason, &err) < 0)
             fuzz_assert_error(&err);
     }
-    het_arena_free(arena);
 }
