@@ -63,7 +63,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit sim check test demo e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard show
+.PHONY: all help unit sim check test demo runtime e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard show
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -131,7 +131,10 @@ check: ## the fast part: unit tests and scenarios, and 50 seeds of the random si
 	@QUICK=1 SEEDS=1-50 tests/run-all unit simulated
 
 test: packages ## everything: 2,000 seeds, sanitizers, the real control plane
-	@tests/run-all unit simulated sanitized e2e chart dashboard
+	@tests/run-all unit simulated sanitized runtime e2e chart dashboard
+
+runtime: ## the training program, deploy/runtime: any plan equals one process (T=words)
+	@tests/runtime/run $(T)
 
 e2e: packages ## the cases on a real control plane, those of the chart among them; the dashboard
 	@tests/run-all e2e chart dashboard
@@ -231,7 +234,7 @@ golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the
 
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
-SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/run-all tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
+SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/run-all tests/runtime/run tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
           tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/fetch-kueue tests/e2e/fetch-helm tests/e2e/go-programs tests/e2e/chart \
           tests/e2e/kueue tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)

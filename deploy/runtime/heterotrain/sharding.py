@@ -90,6 +90,9 @@ class Piece:
             offset += stop - start
         return None
 
+    def is_in(self, tp_size, tp_rank):
+        return self.spec.split_dim is None or self.local_start(tp_size, tp_rank) is not None
+
     def of(self, shard, tp_size, tp_rank):
         """The view of the piece in a rank's shard."""
         if self.spec.split_dim is None:

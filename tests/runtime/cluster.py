@@ -1,0 +1,203 @@
+"""Runs the program of heterotrain.train as pods do, on this machine.
+
+`torchrun` starts an agent for each node of the plan, with the environment that the
+operator gives its pod. `forked` starts the ranks as children of this process, which has
+torch loaded already: many plans in little time.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import traceback
+
+RUNTIME = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../deploy/runtime"))
+sys.path.insert(0, RUNTIME)
+
+from heterotrain import compare, plan as plans, reference, train  # noqa: E402
+
+TIMEOUT_S = 120
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def write_json(folder, name, value):
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(value, file)
+    return path
+
+
+def _nodes(plan):
+    """[(first rank, GPUs)] in the order of ranks; one, if the plan is too wrong to tell."""
+    try:
+        counts = plans.from_dict(plan).gpus_of_nodes
+    except plans.PlanError:
+        counts = (1,)
+    return [(sum(counts[:i]), count) for i, count in enumerate(counts)]
+
+
+def _environment(plan, plan_file, port, node):
+    nodes = _nodes(plan)
+    offset, count = nodes[node]
+    values = {
+        "PET_NNODES": len(nodes),
+        "PET_NPROC_PER_NODE": count,
+        "PET_NODE_RANK": node,
+        "PET_MASTER_ADDR": "127.0.0.1",
+        "PET_MASTER_PORT": port,
+        "PET_RDZV_BACKEND": "static",
+        "PET_RDZV_ID": "test-g1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+        "HETPLAN_FILE": plan_file,
+        "HETPLAN_GENERATION": 1,
+        "HETPLAN_RANK_OFFSET": offset,
+        "HETPLAN_WORLD_SIZE": sum(count for _, count in nodes),
+        "HETPLAN_GLOBAL_BATCH_SIZE": plan.get("globalBatchSize"),
+        "OMP_NUM_THREADS": 1,
+    }
+    return {name: str(value) for name, value in values.items()}
+
+
+class Outcome:
+    """Exit status and output of each process."""
+
+    def __init__(self):
+        self.statuses, self.outputs = [], []
+
+    def text(self):
+        return "\n".join(self.outputs)
+
+
+def _run_child(module, environment, arguments, log):
+    """In a child: never returns."""
+    status = 1
+    try:
+        descriptor = os.open(log, os.O_WRONLY | os.O_APPEND)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+        sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+        os.environ.update(environment)
+        sys.argv = [module.__name__, *arguments]
+        module.main()
+        status = 0
+    except SystemExit as exit_:
+        status = exit_.code or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+class Forked:
+    """The ranks of a plan as children of this process."""
+
+    def __init__(self, plan, arguments, folder, module=train):
+        port, plan_file = free_port(), write_json(folder, "plan.json", plan)
+        self.children, self.logs = [], []
+        nodes = _nodes(plan) if module is train else [(0, 1)]
+        for node, (offset, count) in enumerate(nodes):
+            environment = _environment(plan, plan_file, port, node)
+            for local in range(count):
+                self._start(module, environment, offset + local, local, nodes, arguments, folder)
+
+    def _start(self, module, environment, rank, local, nodes, arguments, folder):
+        environment = {
+            **environment,
+            "RANK": str(rank),
+            "LOCAL_RANK": str(local),
+            "WORLD_SIZE": str(sum(count for _, count in nodes)),
+        }
+        log = os.path.join(folder, f"rank-{rank}.log")
+        open(log, "w", encoding="utf-8").close()
+        child = os.fork()
+        if child == 0:
+            _run_child(module, environment, arguments, log)
+        self.children.append(child)
+        self.logs.append(log)
+
+    def signal(self, rank, number):
+        os.kill(self.children[rank], number)
+
+    def wait(self):
+        """The Outcome; what has not ended after TIMEOUT_S is killed (status -9), and so are
+        all once one has failed."""
+        outcome, end = Outcome(), time.monotonic() + TIMEOUT_S
+        statuses = {}
+        while len(statuses) < len(self.children):
+            for child in self.children:
+                if child not in statuses:
+                    ended, status = os.waitpid(child, os.WNOHANG)
+                    if ended:
+                        statuses[child] = os.waitstatus_to_exitcode(status)
+            failed = any(status not in (0, train.STOPPED) for status in statuses.values())
+            if time.monotonic() > end or failed:
+                self._kill(statuses)
+            time.sleep(0.01)
+        outcome.statuses = [statuses[child] for child in self.children]
+        for log in self.logs:
+            with open(log, encoding="utf-8") as file:
+                outcome.outputs.append(file.read())
+        return outcome
+
+    def _kill(self, statuses):
+        for child in self.children:
+            if child not in statuses:
+                os.kill(child, 9)
+
+
+def forked(plan, arguments, folder):
+    return Forked(plan, arguments, folder).wait()
+
+
+def run_reference(plan, arguments, folder):
+    return Forked(plan, arguments, folder, reference).wait()
+
+
+def torchrun(plan, arguments, folder):
+    """Outcome of one torchrun for each node."""
+    port, plan_file = free_port(), write_json(folder, "plan.json", plan)
+    agents, outcome = [], Outcome()
+    for node in range(len(_nodes(plan))):
+        environment = {**os.environ, **_environment(plan, plan_file, port, node)}
+        # Debian's torchrun 1.13 on Python 3.11 fails on its own defaults of these two.
+        environment.update(PET_REDIRECTS="9:1", PET_TEE="9:1", PYTHONPATH=RUNTIME)
+        command = [sys.executable, "-m", "torch.distributed.run", "-m", "heterotrain.train"]
+        agents.append(
+            subprocess.Popen(
+                [*command, *arguments],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+    for agent in agents:
+        try:
+            output, _ = agent.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            agent.kill()
+            output, _ = agent.communicate()
+        outcome.statuses.append(agent.returncode)
+        outcome.outputs.append(output)
+    return outcome
+
+
+def difference(folder, other):
+    """Largest difference between the newest checkpoints of two folders."""
+    return compare.difference(compare.step_folder(folder), compare.step_folder(other))
+
+
+def losses(report):
+    with open(report, encoding="utf-8") as file:
+        return [json.loads(line)["loss"] for line in file]
