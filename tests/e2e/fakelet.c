@@ -13,8 +13,14 @@
  *     hook POD STATUS SECONDS   the program in the pod answers its checkpoint hook so,
  * after so long; STATUS 0: never. At the start: 200, at once
  *
- * Pods have addresses of 127.0.0.0/8, and with --hook-port the programs in them listen on
- * that port.
+ * Pods have addresses of 127.244.0.0/16, or of --pod-network, and with --hook-port the
+ * programs in them listen on that port.
+ *
+ * With --run PROGRAM their containers are processes: for a pod that starts, PROGRAM gets
+ * a folder below --run-dir, called by the pod's uid, with the pod in pod.json, and the
+ * pod's address. It ends as the container does, and leaves the termination message in
+ * termination-log. A pod that is deleted gets SIGTERM, and SIGKILL after its grace; on a
+ * machine that is gone, or for a pod that was deleted by force, SIGKILL.
  *
  * A Node object that somebody else deletes means that its machine is gone, too; `restore`
  * brings it back. Without --strict nothing is refused, so that a test can see GPUs
@@ -33,8 +39,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,7 +52,9 @@
 #define REQUESTS_PER_S  1000 /* the limiter is not what is tested */
 /* Of a node list; a real node takes 10 KiB. */
 #define NODE_LIST_BYTES ((size_t)16 << 20)
-#define MAX_CALLS       32 /* of checkpoint hooks, at the same time */
+#define MAX_CALLS       32   /* of checkpoint hooks, at the same time */
+#define MAX_PROGRAMS    64   /* that run, or have ended and are not told of yet */
+#define MESSAGE_BYTES   4096 /* of a termination message, as a kubelet takes */
 
 static const struct kube_resource lease_resource = { "coordination.k8s.io/v1", "leases",
                                                      "Lease", true };
@@ -70,6 +80,15 @@ struct call {
     bool is_told; /* the log knows of it */
 };
 
+/* What runs as the container of a pod (--run). */
+struct program {
+    enum { PROGRAM_NONE, PROGRAM_RUNS, PROGRAM_ENDED } state;
+    pid_t pid;
+    char *pod, *uid, *node;
+    int64_t kill_ms; /* SIGTERM was sent; SIGKILL comes then. 0: it may run on */
+    int exit_code;
+};
+
 struct fakelet {
     struct kube *kube;
     struct store *store;
@@ -79,9 +98,12 @@ struct fakelet {
     int64_t now_ms, wall_ms; /* as of look_at_clock */
     int64_t start_ms, stop_ms, lease_ms;
     bool is_strict;
+    const char *pod_network; /* the first two numbers of pods' addresses */
     unsigned next_address;
     json_t *hooks; /* pod or job: [status, seconds] */
     struct call calls[MAX_CALLS];
+    const char *run, *run_dir; /* NULL: containers are not run */
+    struct program programs[MAX_PROGRAMS];
     char command[1024]; /* what was read of the next command */
     size_t command_length;
 };
@@ -315,6 +337,16 @@ static bool node_object_is_ready(const json_t *object)
     return false;
 }
 
+/* Power off: what ran there is gone without a word. */
+static void node_kill_programs(struct fakelet *fakelet, const struct node *node)
+{
+    for (size_t i = 0; i < MAX_PROGRAMS; i++) {
+        const struct program *program = &fakelet->programs[i];
+        if (program->state == PROGRAM_RUNS && !strcmp(program->node, node->name))
+            kill(program->pid, SIGKILL);
+    }
+}
+
 static void node_changed(struct fakelet *fakelet, const json_t *before,
                          const json_t *after)
 {
@@ -329,6 +361,7 @@ static void node_changed(struct fakelet *fakelet, const json_t *before,
         log_event(LOG_INFO, "fakelet", "node-deleted", LOG_STR("name", node->name));
         node->machine = MACHINE_GONE;
         node->is_registered = node->has_lease = false;
+        node_kill_programs(fakelet, node);
     }
 }
 
@@ -442,9 +475,9 @@ static json_t *pod_conditions(const struct fakelet *fakelet, const json_t *pod,
     return made;
 }
 
-/* Every container running, or, with `exit_code` >= 0, ended. */
+/* Every container running, or, with `exit_code` >= 0, ended; `message` may be NULL. */
 static json_t *container_statuses(const struct fakelet *fakelet, const json_t *pod,
-                                  int exit_code)
+                                  int exit_code, const char *message)
 {
     json_t *made = json_array();
     size_t i;
@@ -455,9 +488,10 @@ static json_t *container_statuses(const struct fakelet *fakelet, const json_t *p
         json_t *state =
             exit_code < 0
                 ? json_pack("{s:{s:o}}", "running", "startedAt", now_string(fakelet))
-                : json_pack("{s:{s:i, s:s, s:o, s:s}}", "terminated", "exitCode",
+                : json_pack("{s:{s:i, s:s, s:o, s:s, s:s*}}", "terminated", "exitCode",
                             exit_code, "reason", exit_code == 0 ? "Completed" : "Error",
-                            "finishedAt", now_string(fakelet), "containerID", id);
+                            "finishedAt", now_string(fakelet), "containerID", id,
+                            "message", message);
         json_array_append_new(made, json_pack("{s:O, s:O, s:s, s:s, s:b, s:b, s:i, s:o}",
                                               "name", json_object_get(each, "name"),
                                               "image", json_object_get(each, "image"),
@@ -471,22 +505,23 @@ static json_t *container_statuses(const struct fakelet *fakelet, const json_t *p
 static json_t *status_running(struct fakelet *fakelet, const json_t *pod)
 {
     unsigned address = ++fakelet->next_address;
-    auto_free char *ip =
-        xasprintf("127.244.%u.%u", address / 250 % 250, address % 250 + 1);
+    auto_free char *ip = xasprintf("%s.%u.%u", fakelet->pod_network, address / 250 % 250,
+                                   address % 250 + 1);
     return json_pack("{s:s, s:s, s:s, s:[{s:s}], s:o, s:o, s:o}", "phase", "Running",
                      "hostIP", "127.0.0.1", "podIP", ip, "podIPs", "ip", ip, "startTime",
                      now_string(fakelet), "conditions",
                      pod_conditions(fakelet, pod, true, NULL), "containerStatuses",
-                     container_statuses(fakelet, pod, -1));
+                     container_statuses(fakelet, pod, -1, NULL));
 }
 
-static json_t *status_ended(struct fakelet *fakelet, const json_t *pod, int exit_code)
+static json_t *status_ended(struct fakelet *fakelet, const json_t *pod, int exit_code,
+                            const char *message)
 {
     bool is_good = exit_code == 0;
     return json_pack(
         "{s:s, s:o, s:o}", "phase", is_good ? "Succeeded" : "Failed", "conditions",
         pod_conditions(fakelet, pod, false, is_good ? "PodCompleted" : "PodFailed"),
-        "containerStatuses", container_statuses(fakelet, pod, exit_code));
+        "containerStatuses", container_statuses(fakelet, pod, exit_code, message));
 }
 
 /* What a kubelet says of a pod that it does not take. */
@@ -497,14 +532,141 @@ static json_t *status_refused(const char *resource, const char *message)
                      message);
 }
 
+static json_t *pod_by_key(const struct fakelet *fakelet, const char *key)
+{
+    auto_free char *ns = xstrdup(key);
+    char *name = strchr(ns, '/');
+    *name++ = '\0';
+    return store_find(fakelet->store, &kube_pod, ns, name);
+}
+
+/* ---- programs ---- */
+
+static struct program *program_find(struct fakelet *fakelet, const char *uid)
+{
+    for (size_t i = 0; i < MAX_PROGRAMS; i++)
+        if (fakelet->programs[i].state != PROGRAM_NONE &&
+            strcmp(fakelet->programs[i].uid, uid) == 0)
+            return &fakelet->programs[i];
+    return NULL;
+}
+
+static void program_forget(struct program *program)
+{
+    free(program->pod);
+    free(program->uid);
+    free(program->node);
+    *program = (struct program){ .state = PROGRAM_NONE };
+}
+
+/* Does not return. */
+static void program_become(const struct fakelet *fakelet, const char *folder,
+                           const char *address)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execl(fakelet->run, fakelet->run, folder, address, (char *)NULL);
+    _exit(127);
+}
+
+/* For a pod that is Running from now on. */
+static void program_start(struct fakelet *fakelet, const json_t *pod)
+{
+    struct program *program = fakelet->programs;
+    while (program < fakelet->programs + MAX_PROGRAMS && program->state != PROGRAM_NONE)
+        program++;
+    auto_free char *folder = xasprintf("%s/%s", fakelet->run_dir, kube_uid(pod));
+    auto_free char *path = xasprintf("%s/pod.json", folder);
+    if (program == fakelet->programs + MAX_PROGRAMS || mkdir(folder, 0755) < 0 ||
+        json_dump_file(pod, path, JSON_COMPACT) < 0) {
+        log_event(LOG_ERROR, "fakelet", "pod-not-run", LOG_STR("name", kube_name(pod)));
+        return;
+    }
+    pid_t pid = fork();
+    if (pid == 0)
+        program_become(fakelet, folder, string_at(pod, "status", "podIP"));
+    *program = (struct program){
+        .state = PROGRAM_RUNS,
+        .pid = pid,
+        .pod = xasprintf("%s/%s", kube_namespace(pod), kube_name(pod)),
+        .uid = xstrdup(kube_uid(pod)),
+        .node = xstrdup(string_at(pod, "spec", "nodeName")),
+    };
+    log_event(LOG_INFO, "fakelet", "program-started", LOG_STR("pod", program->pod),
+              LOG_STR("folder", folder));
+}
+
+/* What is due for the program of a pod that is being deleted. When to look again. */
+static int64_t program_stop(struct fakelet *fakelet, struct program *program,
+                            const json_t *pod)
+{
+    const json_t *metadata = json_object_get(pod, "metadata");
+    int64_t grace_s =
+        json_integer_value(json_object_get(metadata, "deletionGracePeriodSeconds"));
+    if (program->kill_ms == 0) {
+        program->kill_ms = fakelet->now_ms + 1000 * grace_s;
+        kill(program->pid, SIGTERM);
+    }
+    if (program->kill_ms > fakelet->now_ms)
+        return program->kill_ms;
+    kill(program->pid, SIGKILL);
+    return fakelet->now_ms + RETRY_MS;
+}
+
+/* Takes note of programs that have ended; their pods are due then. */
+static void reap_programs(struct fakelet *fakelet)
+{
+    int status;
+    for (size_t i = 0; i < MAX_PROGRAMS; i++) {
+        struct program *program = &fakelet->programs[i];
+        if (program->state != PROGRAM_RUNS ||
+            waitpid(program->pid, &status, WNOHANG) <= 0)
+            continue;
+        program->state = PROGRAM_ENDED;
+        program->exit_code = WIFEXITED(status) ? WEXITSTATUS(status)
+                                               : 128 + WTERMSIG(status);
+        log_event(LOG_INFO, "fakelet", "program-ended", LOG_STR("pod", program->pod),
+                  LOG_INT("code", program->exit_code));
+        if (pod_by_key(fakelet, program->pod))
+            workqueue_add_at(fakelet->pods, program->pod, fakelet->now_ms);
+        else
+            program_forget(program);
+    }
+}
+
+/* Why the program ended, in its own words; NULL: it says nothing. To be freed. */
+static char *program_message(const struct fakelet *fakelet, const struct program *program)
+{
+    auto_free char *path =
+        xasprintf("%s/%s/termination-log", fakelet->run_dir, program->uid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return NULL;
+    char *text = xcalloc(1, MESSAGE_BYTES + 1);
+    size_t length = fread(text, 1, MESSAGE_BYTES, file);
+    fclose(file);
+    if (length > 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- the life of a pod ---- */
+
 static void pod_written(void *context, const struct kube_result *result)
 {
     struct errand *errand = context;
     struct fakelet *fakelet = errand->fakelet;
     if (errand->node)
         errand->node->is_admitting = false;
-    if (result->outcome == KUBE_OK && result->object && errand->node)
+    if (result->outcome == KUBE_OK && result->object && errand->node) {
         store_put(fakelet->store, &kube_pod, result->object);
+        if (fakelet->run && !pod_is_over(result->object))
+            program_start(fakelet, result->object);
+    }
     if (result->outcome == KUBE_OK || result->outcome == KUBE_NOT_FOUND ||
         result->outcome == KUBE_CONFLICT) {
         workqueue_forget(fakelet->pods, errand->pod);
@@ -531,31 +693,53 @@ static void pod_start(struct fakelet *fakelet, struct node *node, const char *ke
                patch, pod_written, errand_new(fakelet, node, key));
 }
 
-/* How the containers ended is told before the pod is let go of: whose finalizer keeps it
- * sees that (143: SIGTERM). */
+/* Whose finalizer keeps a pod sees how its containers ended before it is let go of (143:
+ * SIGTERM). */
 static bool has_finalizers(const json_t *pod)
 {
     return json_array_size(
                json_object_get(json_object_get(pod, "metadata"), "finalizers")) > 0;
 }
 
+static void pod_tell_end(struct fakelet *fakelet, const char *key, const json_t *pod,
+                         int exit_code, const char *message)
+{
+    json_auto_t *patch =
+        json_pack("{s:o}", "status", status_ended(fakelet, pod, exit_code, message));
+    kube_patch(fakelet->kube, &kube_pod, kube_namespace(pod), kube_name(pod), "status",
+               patch, pod_written, errand_new(fakelet, NULL, key));
+}
+
+/* Whether the pod's program is what there is to look after. */
+static bool pod_act_on_program(struct fakelet *fakelet, const char *key,
+                               const json_t *pod)
+{
+    struct program *program = program_find(fakelet, kube_uid(pod));
+    if (program && program->state == PROGRAM_ENDED && !pod_is_over(pod)) {
+        auto_free char *message = program_message(fakelet, program);
+        pod_tell_end(fakelet, key, pod, program->exit_code, message);
+        return true;
+    }
+    if (!program || program->state != PROGRAM_RUNS || !kube_is_deleting(pod))
+        return false;
+    workqueue_add_at(fakelet->pods, key, program_stop(fakelet, program, pod));
+    workqueue_done(fakelet->pods, key);
+    return true;
+}
+
 static void pod_act(struct fakelet *fakelet, const char *key)
 {
-    auto_free char *ns = xstrdup(key);
-    char *name = strchr(ns, '/');
-    *name++ = '\0';
-    json_t *pod = store_find(fakelet->store, &kube_pod, ns, name);
+    json_t *pod = pod_by_key(fakelet, key);
     struct node *node = pod ? pod_node(fakelet, pod) : NULL;
+    if (node && pod_act_on_program(fakelet, key, pod))
+        return;
     if (node && kube_is_deleting(pod) && has_finalizers(pod) && !pod_is_over(pod)) {
-        json_auto_t *patch =
-            json_pack("{s:o}", "status", status_ended(fakelet, pod, 143));
-        kube_patch(fakelet->kube, &kube_pod, ns, name, "status", patch, pod_written,
-                   errand_new(fakelet, NULL, key));
+        pod_tell_end(fakelet, key, pod, 143, NULL);
         return;
     }
     if (node && kube_is_deleting(pod)) {
-        kube_delete(fakelet->kube, &kube_pod, ns, name, kube_uid(pod), 0, pod_written,
-                    errand_new(fakelet, NULL, key));
+        kube_delete(fakelet->kube, &kube_pod, kube_namespace(pod), kube_name(pod),
+                    kube_uid(pod), 0, pod_written, errand_new(fakelet, NULL, key));
         return;
     }
     if (node && pod_is_pending(pod) && !node->is_admitting) {
@@ -567,6 +751,16 @@ static void pod_act(struct fakelet *fakelet, const char *key)
     workqueue_done(fakelet->pods, key);
 }
 
+/* A pod whose object is gone has no program. */
+static void pod_gone(struct fakelet *fakelet, const json_t *pod)
+{
+    struct program *program = program_find(fakelet, kube_uid(pod));
+    if (program && program->state == PROGRAM_RUNS)
+        kill(program->pid, SIGKILL);
+    if (program && program->state == PROGRAM_ENDED)
+        program_forget(program);
+}
+
 static void changed(void *context, const struct kube_resource *resource, json_t *before,
                     json_t *after)
 {
@@ -576,6 +770,8 @@ static void changed(void *context, const struct kube_resource *resource, json_t 
         node_changed(fakelet, before, after);
     else if (after)
         pod_look_later(fakelet, after);
+    else
+        pod_gone(fakelet, before);
 }
 
 /* ---- checkpoint hooks ---- */
@@ -706,7 +902,7 @@ static int end_pods(struct fakelet *fakelet, const char *who, int exit_code)
         if (!pod_node(fakelet, pod) || pod_is_over(pod))
             continue;
         json_auto_t *patch =
-            json_pack("{s:o}", "status", status_ended(fakelet, pod, exit_code));
+            json_pack("{s:o}", "status", status_ended(fakelet, pod, exit_code, NULL));
         kube_patch(fakelet->kube, &kube_pod, kube_namespace(pod), kube_name(pod),
                    "status", patch, pod_ended, errand_new(fakelet, NULL, key));
         ended++;
@@ -752,6 +948,7 @@ static int command_delete(struct fakelet *fakelet, const char *name, const char 
         return -1;
     node->machine = MACHINE_GONE;
     node->is_registered = node->has_lease = false;
+    node_kill_programs(fakelet, node);
     kube_delete(fakelet->kube, &kube_node, "", name, kube_uid(object), -1, node_deleted,
                 errand_new(fakelet, node, NULL));
     return 0;
@@ -902,9 +1099,21 @@ static int open_signals(void)
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     return signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/* Whether we are to end. */
+static bool read_signals(struct fakelet *fakelet, int fd)
+{
+    struct signalfd_siginfo signal;
+    bool is_over = false;
+    while (read(fd, &signal, sizeof signal) == sizeof signal)
+        is_over = is_over || signal.ssi_signo != SIGCHLD;
+    reap_programs(fakelet);
+    return is_over;
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -965,7 +1174,8 @@ static void run(struct fakelet *fakelet, struct transport *transport, int contro
     struct pollfd fds[3 + MAX_CALLS] = { { .fd = control, .events = POLLIN },
                                          { .fd = open_signals(), .events = POLLIN },
                                          { .fd = listener, .events = POLLIN } };
-    while (!(fds[1].revents & POLLIN)) {
+    bool is_over = false;
+    while (!is_over) {
         look_at_clock(fakelet);
         int64_t wait_ms = step(fakelet, watches) - fakelet->now_ms;
         if (wait_ms < 0)
@@ -973,6 +1183,8 @@ static void run(struct fakelet *fakelet, struct transport *transport, int contro
         nfds_t count = list_calls(fakelet, fds);
         transport_poll(transport, fds, count, earlier(wait_ms, 1000));
         look_at_clock(fakelet);
+        if (fds[1].revents & POLLIN)
+            is_over = read_signals(fakelet, fds[1].fd);
         read_calls(fakelet, fds, count);
         if (fds[2].revents & POLLIN)
             call_accept(fakelet, listener);
@@ -989,6 +1201,8 @@ static void fakelet_fini(struct fakelet *fakelet)
     for (size_t i = 0; i < MAX_CALLS; i++)
         if (fakelet->calls[i].fd)
             call_end(&fakelet->calls[i]);
+    for (size_t i = 0; i < MAX_PROGRAMS; i++)
+        program_forget(&fakelet->programs[i]);
     json_decref(fakelet->hooks);
     kube_free(fakelet->kube);
     workqueue_free(fakelet->pods);
@@ -1008,6 +1222,7 @@ struct settings {
 static const char usage[] =
     "Usage: fakelet --kubeconfig FILE --nodes FILE [--control FIFO] [--strict]\n"
     "               [--hook-port PORT] [--start-ms N] [--stop-ms N] [--lease-ms N]\n"
+    "               [--run PROGRAM --run-dir FOLDER] [--pod-network N.N]\n"
     "\n"
     "Plays the kubelets of the nodes in FILE (as `kubectl get nodes -o json` prints them).\n"
     "Commands are read from FIFO, which it makes: fail POD CODE, succeed POD,\n"
@@ -1017,7 +1232,19 @@ static const char usage[] =
 static int read_settings(int argc, char **argv, struct fakelet *fakelet,
                          struct settings *ret)
 {
-    enum { KUBECONFIG = 1, NODES, CONTROL, STRICT, START, STOP, LEASE, HOOK };
+    enum {
+        KUBECONFIG = 1,
+        NODES,
+        CONTROL,
+        STRICT,
+        START,
+        STOP,
+        LEASE,
+        HOOK,
+        RUN,
+        RUN_DIR,
+        NETWORK
+    };
     static const struct option options[] = {
         { "kubeconfig", required_argument, NULL, KUBECONFIG },
         { "nodes", required_argument, NULL, NODES },
@@ -1027,6 +1254,9 @@ static int read_settings(int argc, char **argv, struct fakelet *fakelet,
         { "stop-ms", required_argument, NULL, STOP },
         { "lease-ms", required_argument, NULL, LEASE },
         { "hook-port", required_argument, NULL, HOOK },
+        { "run", required_argument, NULL, RUN },
+        { "run-dir", required_argument, NULL, RUN_DIR },
+        { "pod-network", required_argument, NULL, NETWORK },
         { NULL, 0, NULL, 0 },
     };
     int option;
@@ -1056,11 +1286,21 @@ static int read_settings(int argc, char **argv, struct fakelet *fakelet,
         case HOOK:
             ret->hook_port = atoi(optarg);
             break;
+        case RUN:
+            fakelet->run = optarg;
+            break;
+        case RUN_DIR:
+            fakelet->run_dir = optarg;
+            break;
+        case NETWORK:
+            fakelet->pod_network = optarg;
+            break;
         default:
             return -1;
         }
     }
-    return ret->kubeconfig && ret->nodes && optind == argc ? 0 : -1;
+    bool is_whole = ret->kubeconfig && ret->nodes && !fakelet->run == !fakelet->run_dir;
+    return is_whole && optind == argc ? 0 : -1;
 }
 
 /* The administrator's kubeconfig holds a client certificate: nothing in it is re-read. */
@@ -1093,7 +1333,9 @@ static int serve(struct fakelet *fakelet, const struct settings *settings,
 
 int main(int argc, char **argv)
 {
-    struct fakelet fakelet = { .start_ms = 200, .stop_ms = 300, .lease_ms = 2000 };
+    struct fakelet fakelet = {
+        .start_ms = 200, .stop_ms = 300, .lease_ms = 2000, .pod_network = "127.244"
+    };
     struct settings settings = { 0 };
     struct het_error err = { 0 };
     if (read_settings(argc, argv, &fakelet, &settings) < 0) {
