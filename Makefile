@@ -133,7 +133,7 @@ check: ## the fast part: unit tests and scenarios, and 50 seeds of the random si
 test: packages ## everything: 2,000 seeds, sanitizers, the real control plane
 	@tests/run-all unit simulated sanitized runtime e2e chart dashboard
 
-runtime: ## the training program, deploy/runtime: any plan equals one process (T=words)
+runtime: $(B)/hetplan ## the training program and the profiler, deploy/runtime (T=words)
 	@tests/runtime/run $(T)
 
 e2e: packages ## the cases on a real control plane, those of the chart among them; the dashboard
