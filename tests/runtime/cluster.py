@@ -16,7 +16,7 @@ import traceback
 RUNTIME = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../deploy/runtime"))
 sys.path.insert(0, RUNTIME)
 
-from heterotrain import compare, plan as plans, reference, train  # noqa: E402
+from heterotrain import checkpoint, compare, plan as plans, reference, train  # noqa: E402
 
 TIMEOUT_S = 120
 
@@ -109,7 +109,9 @@ class Forked:
         for node, (offset, count) in enumerate(nodes):
             environment = _environment(plan, plan_file, port, node)
             for local in range(count):
-                self._start(module, environment, offset + local, local, nodes, arguments, folder)
+                self._start(
+                    module, environment, offset + local, local, nodes, arguments, folder
+                )
 
     def _start(self, module, environment, rank, local, nodes, arguments, folder):
         environment = {
@@ -172,7 +174,13 @@ def torchrun(plan, arguments, folder):
         environment = {**os.environ, **_environment(plan, plan_file, port, node)}
         # Debian's torchrun 1.13 on Python 3.11 fails on its own defaults of these two.
         environment.update(PET_REDIRECTS="9:1", PET_TEE="9:1", PYTHONPATH=RUNTIME)
-        command = [sys.executable, "-m", "torch.distributed.run", "-m", "heterotrain.train"]
+        command = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "-m",
+            "heterotrain.train",
+        ]
         agents.append(
             subprocess.Popen(
                 [*command, *arguments],
@@ -201,3 +209,9 @@ def difference(folder, other):
 def losses(report):
     with open(report, encoding="utf-8") as file:
         return [json.loads(line)["loss"] for line in file]
+
+
+def newest_step(folder):
+    """Of the finished checkpoints in a folder; None if there is none."""
+    path, manifest, _ = checkpoint.find(folder)
+    return manifest["step"] if path else None

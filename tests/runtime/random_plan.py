@@ -43,7 +43,11 @@ def random_pipeline(generator, gpus, layer_count, degrees):
                 "layerCount": count,
                 "recompute": generator.choice(["none", "none", "selective", "full"]),
                 "replicas": [
-                    {"gpuType": generator.choice(["A", "B"]), "microBatchSize": b, "tp": tp}
+                    {
+                        "gpuType": generator.choice(["A", "B"]),
+                        "microBatchSize": b,
+                        "tp": tp,
+                    }
                     for b, tp in zip(sizes, degrees_of_stage)
                 ],
             }
@@ -97,16 +101,30 @@ def random_plan(seed, layer_count, world_size, degrees=(1, 2, 3, 4), optimizer="
     return finish(pipelines, layer_count, optimizer)
 
 
-def with_batch(plan, global_batch_size):
-    """The plan with its micro-batches changed so that the global batch is that; None if it
-    does not come out."""
-    pipelines = plan["pipelines"]
-    sizes = [sum(r["microBatchSize"] for r in p["stages"][0]["replicas"]) for p in pipelines]
-    left = global_batch_size - sum(sizes[1:])
-    if left <= 0 or left % sizes[0]:
-        return None
-    for pipeline in pipelines[1:]:
-        pipeline["microBatches"] = 1
-    pipelines[0]["microBatches"] = left // sizes[0]
-    plan["globalBatchSize"] = global_batch_size
-    return plan
+def _micro_batches(sizes, samples):
+    """How many micro-batches of each size come to that many samples; None: there are no
+    such numbers."""
+    if len(sizes) == 1:
+        return [samples // sizes[0]] if samples > 0 and samples % sizes[0] == 0 else None
+    for count in range(1, samples // sizes[0] + 1):
+        rest = _micro_batches(sizes[1:], samples - count * sizes[0])
+        if rest:
+            return [count, *rest]
+    return None
+
+
+def random_plan_of_batch(seed, batch, *arguments):
+    """The first random_plan from `seed` on that can have that global batch."""
+    while True:
+        plan = random_plan(seed, *arguments)
+        pipelines = plan["pipelines"]
+        sizes = [
+            sum(r["microBatchSize"] for r in p["stages"][0]["replicas"])
+            for p in pipelines
+        ]
+        counts = _micro_batches(sizes, batch)
+        if counts:
+            for pipeline, count in zip(pipelines, counts):
+                pipeline["microBatches"] = count
+            return {**plan, "globalBatchSize": batch}
+        seed += 1

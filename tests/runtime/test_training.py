@@ -12,7 +12,8 @@ import urllib.request
 
 import cluster
 import models
-from random_plan import finish, place, random_plan, with_batch
+from heterotrain import hook
+from random_plan import finish, random_plan, random_plan_of_batch
 
 TOLERANCE = 1e-10
 FP64 = ["--dtype", "float64", "--learning-rate", "1e-3"]
@@ -74,7 +75,12 @@ class RunTest(unittest.TestCase):
         config = cluster.write_json(self.folder, "config.json", model)
         return [
             *("--model", config, "--steps", str(steps)),
-            *("--checkpoint-dir", self.path(name), "--report", self.path(f"{name}.report")),
+            *(
+                "--checkpoint-dir",
+                self.path(name),
+                "--report",
+                self.path(f"{name}.report"),
+            ),
             *more,
         ]
 
@@ -106,7 +112,9 @@ def _random_case(seed):
     def test(self):
         # Llama's key-value heads are 2: tp 4 lets two ranks share one.
         llama = seed % 2 == 1
-        model, degrees = (models.LLAMA, (1, 2, 4)) if llama else (models.GPT2, (1, 2, 3, 4))
+        model, degrees = (
+            (models.LLAMA, (1, 2, 4)) if llama else (models.GPT2, (1, 2, 3, 4))
+        )
         self.check(random_plan(seed, models.LAYERS, 2 + seed % 6, degrees), model)
 
     return test
@@ -125,3 +133,175 @@ class Torchrun(RunTest):
         alone = self.arguments(models.LLAMA, 20, "alone", *FP64)
         self.run_and_check(cluster.run_reference, plan, alone)
         self.assert_equal_runs("plan", "alone")
+
+
+class Checkpoints(RunTest):
+    def test_goes_on_under_other_plans_as_if_nothing_had_happened(self):
+        # tp 2 and uneven replicas, then tp 4 (two ranks share a key-value head), then layers
+        # that are held with different degrees.
+        plans = [
+            six_gpus(),
+            random_plan_of_batch(15, 15, models.LAYERS, 5, (1, 2, 4)),
+            random_plan_of_batch(45, 15, models.LAYERS, 5, (1, 2, 4)),
+        ]
+        for steps, plan in zip((3, 5, 8), plans):
+            outcome = self.run_and_check(
+                cluster.forked, plan, self.arguments(models.LLAMA, steps, "plan", *FP64)
+            )
+        self.assertIn("start=5", outcome.text())
+        alone = self.arguments(models.LLAMA, 8, "alone", *FP64)
+        self.run_and_check(cluster.run_reference, plans[0], alone)
+        self.assert_equal_runs("plan", "alone")
+
+    def test_damaged_newest_checkpoint_is_passed_over_by_all_ranks(self):
+        plan = six_gpus()
+        arguments = self.arguments(
+            models.LLAMA, 3, "plan", *FP64, "--checkpoint-every", "1"
+        )
+        self.run_and_check(cluster.forked, plan, arguments)
+        newest = self.path("plan/step-00000003")
+        os.truncate(os.path.join(newest, "layer-002.tp-0-of-1.optim.safetensors"), 50)
+        outcome = self.run_and_check(cluster.forked, plan, arguments)
+        self.assertIn("start=2", outcome.text())
+        self.assertIn(
+            "layer-002.tp-0-of-1.optim.safetensors: has 50 bytes", outcome.text()
+        )
+        alone = self.arguments(models.LLAMA, 3, "alone", *FP64)
+        self.run_and_check(cluster.run_reference, plan, alone)
+        self.assert_equal_runs("plan", "alone")
+
+    def test_no_whole_checkpoint_is_an_error(self):
+        plan = six_gpus()
+        arguments = self.arguments(models.LLAMA, 1, "plan", *FP64)
+        self.run_and_check(cluster.forked, plan, arguments)
+        os.unlink(self.path("plan/step-00000001/layer-000.tp-0-of-2.weights.safetensors"))
+        outcome = cluster.forked(plan, arguments, self.folder)
+        self.assertIn(2, outcome.statuses)
+        self.assertIn("layer-000.tp-0-of-2.weights.safetensors: No such", outcome.text())
+
+
+class Stops(RunTest):
+    """A run of many slow steps is stopped somewhere, and goes on under another plan."""
+
+    STEP_S = 0.05
+
+    def start(self, plan, *more):
+        slow = [[self.STEP_S / 18, self.STEP_S / 18]] * models.LAYERS
+        sizes = {str(size): slow for size in range(1, 5)}
+        speeds = {name: {"1": sizes, "2": sizes} for name in "ABC"}
+        emulate = cluster.write_json(self.folder, "speeds.json", speeds)
+        arguments = self.arguments(
+            models.LLAMA, 10000, "plan", *FP64, "--emulate", emulate
+        )
+        self.run = cluster.Forked(plan, [*arguments, *more], self.folder)
+        self.wait_for_lines(2)
+
+    def wait_for_lines(self, count):
+        end, path = time.monotonic() + cluster.TIMEOUT_S, self.path("plan.report")
+        while not os.path.exists(path) or len(cluster.losses(path)) < count:
+            self.assertLess(time.monotonic(), end, "the run does not come forward")
+            time.sleep(0.05)
+
+    def go_on_and_compare(self, plan, other):
+        """Two steps more under `other`; the same by one process."""
+        step = len(cluster.losses(self.path("plan.report")))
+        found = cluster.newest_step(self.path("plan"))
+        self.assertEqual(found, step, "the checkpoint is that of the last step")
+        self.run_and_check(
+            cluster.forked, other, self.arguments(models.LLAMA, step + 2, "plan", *FP64)
+        )
+        alone = self.arguments(models.LLAMA, step + 2, "alone", *FP64)
+        self.run_and_check(cluster.run_reference, plan, alone)
+        self.assert_equal_runs("plan", "alone")
+
+    def test_hook_writes_a_checkpoint_and_the_ranks_wait_for_their_end(self):
+        plan, port = six_gpus(), cluster.free_port()
+        self.start(plan, "--hook-port", str(port))
+        url = f"http://{hook.pod_address()}:{port}/checkpoint"
+        body = json.dumps({"kind": "CheckpointRequest", "requestedAt": "now"}).encode()
+        with urllib.request.urlopen(url, body, timeout=10) as reply:
+            self.assertEqual(reply.status, 202)
+        status, end = 202, time.monotonic() + cluster.TIMEOUT_S
+        while status == 202 and time.monotonic() < end:
+            time.sleep(0.05)
+            with urllib.request.urlopen(url, timeout=10) as reply:
+                status = reply.status
+        self.assertEqual(status, 200)
+        for rank in range(6):
+            self.run.signal(rank, signal.SIGTERM)
+        self.assertEqual(self.run.wait().statuses, [143] * 6)
+        other = random_plan_of_batch(40, 15, models.LAYERS, 5, (1, 2, 4))
+        self.go_on_and_compare(plan, other)
+
+    def test_one_rank_that_is_to_go_makes_all_write_a_checkpoint(self):
+        plan = six_gpus()
+        self.start(plan)
+        self.run.signal(4, signal.SIGTERM)
+        end = time.monotonic() + cluster.TIMEOUT_S
+        while cluster.newest_step(self.path("plan")) is None and time.monotonic() < end:
+            time.sleep(0.05)
+        for rank in (0, 1, 2, 3, 5):
+            self.run.signal(rank, signal.SIGTERM)
+        self.assertEqual(self.run.wait().statuses, [143] * 6)
+        self.go_on_and_compare(plan, plan)
+
+
+class OtherOptions(RunTest):
+    def test_sgd_clipped_gradients_and_warm_up_equal_one_process(self):
+        options = ["--clip-gradient", "0.5", "--warmup-steps", "3"]
+        for name, plan in (("a", six_gpus("sgd")), ("b", six_gpus())):
+            run = self.arguments(models.LLAMA, 4, f"plan-{name}", *FP64, *options)
+            alone = self.arguments(models.LLAMA, 4, f"alone-{name}", *FP64, *options)
+            self.run_and_check(cluster.forked, plan, run)
+            self.run_and_check(cluster.run_reference, plan, alone)
+            self.assert_equal_runs(f"plan-{name}", f"alone-{name}")
+
+    def test_bf16_is_near_fp32(self):
+        # tp 1: gloo of torch 1.13 does not sum bf16.
+        plan = random_plan(10, models.LAYERS, 6, (1,))
+        run = self.arguments(models.LLAMA, 4, "plan", "--dtype", "bfloat16")
+        exact = self.arguments(models.LLAMA, 4, "exact", "--dtype", "float32")
+        self.run_and_check(cluster.forked, plan, run)
+        self.run_and_check(cluster.run_reference, plan, exact)
+        pairs = zip(
+            *(cluster.losses(self.path(f"{n}.report")) for n in ("plan", "exact"))
+        )
+        for ours, theirs in pairs:
+            self.assertAlmostEqual(ours, theirs, delta=0.01)
+
+    def test_loss_falls(self):
+        arguments = self.arguments(models.GPT2, 60, "plan", "--learning-rate", "3e-3")
+        self.run_and_check(cluster.forked, six_gpus(), arguments)
+        losses = cluster.losses(self.path("plan.report"))
+        self.assertLess(losses[-1], losses[0] - 0.3)
+
+
+class Refuses(RunTest):
+    def check(self, message, plan, *more, model=models.LLAMA):
+        outcome = cluster.forked(
+            plan, self.arguments(model, 1, "plan", *more), self.folder
+        )
+        self.assertIn(2, outcome.statuses)
+        self.assertIn(message, outcome.text())
+
+    def test_a_wrong_plan(self):
+        self.check(
+            "globalBatchSize: is 16, the pipelines'",
+            {**six_gpus(), "globalBatchSize": 16},
+        )
+
+    def test_a_plan_of_another_model(self):
+        model = {**models.LLAMA, "num_hidden_layers": 5}
+        self.check("layerCount: is 6, the model has 7", six_gpus(), model=model)
+
+    def test_a_degree_that_the_heads_do_not_allow(self):
+        model = {**models.GPT2, "n_embd": 33, "n_head": 1}
+        message = "pipelines[0].stages[0].replicas[0].gpus: tensor-parallel degree 2"
+        self.check(message, six_gpus(), model=model)
+
+    def test_samples_beyond_the_models_positions(self):
+        self.check("sequence length 17", six_gpus(), "--sequence-length", "17")
+
+    def test_speeds_that_are_missing(self):
+        speeds = cluster.write_json(self.folder, "speeds.json", {})
+        self.check("error: A: is missing", six_gpus(), "--emulate", speeds)

@@ -25,7 +25,12 @@ def parser(description):
     )
     add = options.add_argument
     add("--model", required=True, metavar="FILE", help="config.json of the model")
-    add("--steps", type=int, required=True, help="steps in all, those of earlier runs among them")
+    add(
+        "--steps",
+        type=int,
+        required=True,
+        help="steps in all, those of earlier runs among them",
+    )
     add("--sequence-length", type=int, help="tokens of a sample; default: all positions")
     add("--data", default="synthetic", help="'synthetic', or a file of tokens")
     add("--seed", type=int, default=0, help="of first weights and order of samples")
@@ -40,8 +45,20 @@ def parser(description):
         metavar="DIR",
         help="storage that all pods see; default: CHECKPOINT_DIR of the environment",
     )
-    add("--checkpoint-every", type=int, default=0, metavar="N", help="steps; 0: when asked")
-    add("--keep-checkpoints", type=int, default=2, metavar="N", help="newest ones that stay")
+    add(
+        "--checkpoint-every",
+        type=int,
+        default=0,
+        metavar="N",
+        help="steps; 0: when asked",
+    )
+    add(
+        "--keep-checkpoints",
+        type=int,
+        default=2,
+        metavar="N",
+        help="newest ones that stay",
+    )
     add("--report", metavar="FILE", help="a line of JSON is added for each step")
     return options
 

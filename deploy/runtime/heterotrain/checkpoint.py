@@ -100,7 +100,9 @@ def _expected_bytes(plan, config, optimizer):
                 for part in _optimizer_names(optimizer)
             }
             for kind, entries in (("weights", weights), ("optim", optim)):
-                expected[file_name(layer, index, tp, kind)] = safetensors.file_bytes(entries)
+                expected[file_name(layer, index, tp, kind)] = safetensors.file_bytes(
+                    entries
+                )
     return expected
 
 
@@ -170,9 +172,9 @@ def save(root, holding, progress, labels, keep):
     """Writes a checkpoint and removes all but the newest `keep`. Collective; returns when
     all is on disk. `labels` go into the manifest. Writing it again does nothing."""
     folder = os.path.join(root, folder_name(progress.step))
-    is_there = holding.rank == 0 and _is_finished(folder)
+    is_there = holding.rank == 0 and _is_whole(folder)
     if holding.rank == 0 and not is_there:
-        shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left
+        shutil.rmtree(folder, ignore_errors=True)  # interrupted, or damaged since
         os.makedirs(folder)
     if _tell_all(holding, is_there):
         return
@@ -272,7 +274,9 @@ def read_manifest(folder):
         with open(path, encoding="utf-8") as file:
             manifest = json.load(file)
         if manifest["version"] != VERSION:
-            raise CheckpointError(f"{path}: version {manifest['version']} is not {VERSION}")
+            raise CheckpointError(
+                f"{path}: version {manifest['version']} is not {VERSION}"
+            )
         files = manifest["files"]
     except CheckpointError:
         raise
@@ -280,6 +284,14 @@ def read_manifest(folder):
         raise CheckpointError(f"{path}: {error}") from None
     _check_files(folder, files)
     return manifest
+
+
+def _is_whole(folder):
+    try:
+        read_manifest(folder)
+        return True
+    except CheckpointError:
+        return False
 
 
 def find(root):
@@ -328,7 +340,9 @@ def load_from(folder, manifest, holding):
     reader = _Reader(folder, manifest)
     optimizer = holding.optimizer
     for key, spec in holding.specs.items():
-        reader.fill(spec, "weights", spec.name, optimizer.parameters[key].data, holding.tp)
+        reader.fill(
+            spec, "weights", spec.name, optimizer.parameters[key].data, holding.tp
+        )
         for part, tensor in optimizer.state[key].items():
             name = f"{spec.name}.{part}"
             if part == "master" and not reader.has(spec, name):
@@ -336,7 +350,10 @@ def load_from(folder, manifest, holding):
             else:
                 reader.fill(spec, "optim", name, tensor, holding.tp)
     return Progress(
-        manifest["step"], manifest["samples"], manifest["lossScale"], manifest["goodSteps"]
+        manifest["step"],
+        manifest["samples"],
+        manifest["lossScale"],
+        manifest["goodSteps"],
     )
 
 

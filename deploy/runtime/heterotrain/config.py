@@ -74,14 +74,18 @@ class ModelConfig:
     def check_tensor_parallel(self, tp):
         """Any degree up to the number of heads, if the key-value heads can follow."""
         if tp > self.head_count:
-            raise ConfigError(f"tensor-parallel degree {tp}: there are {self.head_count} heads")
+            raise ConfigError(
+                f"tensor-parallel degree {tp}: there are {self.head_count} heads"
+            )
         if tp > self.kv_head_count and (tp % self.kv_head_count or self.head_count % tp):
             raise ConfigError(
                 f"tensor-parallel degree {tp}: {self.head_count} heads and"
                 f" {self.kv_head_count} key-value heads cannot be split so"
             )
         if tp > self.mlp_size or tp > self.vocabulary_size:
-            raise ConfigError(f"tensor-parallel degree {tp}: the MLP or vocabulary is smaller")
+            raise ConfigError(
+                f"tensor-parallel degree {tp}: the MLP or vocabulary is smaller"
+            )
 
 
 _REQUIRED = object()
@@ -98,7 +102,9 @@ class _Fields:
             value = self.values.get(name)
             if value is None:
                 continue
-            if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
+            if not isinstance(value, types) or (
+                isinstance(value, bool) and types is not bool
+            ):
                 raise ConfigError(f"{name}: {value!r} is not {_type_name(types)}")
             return value
         if default is _REQUIRED:
@@ -122,11 +128,15 @@ class _Fields:
 
 
 def _type_name(types):
-    return {bool: "true or false", int: "a whole number", str: "text"}.get(types, "a number")
+    return {bool: "true or false", int: "a whole number", str: "text"}.get(
+        types, "a number"
+    )
 
 
 def _model_type(fields):
-    name = fields.get(["model_type"], str, "gpt2" if "n_embd" in fields.values else "llama")
+    name = fields.get(
+        ["model_type"], str, "gpt2" if "n_embd" in fields.values else "llama"
+    )
     if name not in MODEL_TYPES:
         raise ConfigError(f"model_type: {name!r} is not one of {', '.join(MODEL_TYPES)}")
     return name
@@ -167,10 +177,14 @@ def _rotary_scaling(values):
 
 def _positions(values, fields, gpt2):
     """The longest sample: all positions, or the window beyond which attention is cut."""
-    positions = fields.count("max_position_embeddings", "n_positions", default=None if gpt2 else 2048)
+    positions = fields.count(
+        "max_position_embeddings", "n_positions", default=None if gpt2 else 2048
+    )
     if positions is None:
         raise ConfigError("n_positions: is missing")
-    window = values.get("sliding_window") if values.get("use_sliding_window", True) else None
+    window = (
+        values.get("sliding_window") if values.get("use_sliding_window", True) else None
+    )
     return min(positions, window) if isinstance(window, int) else positions
 
 
@@ -191,14 +205,20 @@ def from_dict(values):
         raise ConfigError(f"hidden_size: {hidden} is no multiple of the {heads} heads")
     head_size = head_size or hidden // heads
     if heads % kv_heads:
-        raise ConfigError(f"num_key_value_heads: {heads} heads are no multiple of {kv_heads}")
+        raise ConfigError(
+            f"num_key_value_heads: {heads} heads are no multiple of {kv_heads}"
+        )
     if not gpt2 and head_size % 2:
-        raise ConfigError(f"head_dim: {head_size} is odd, which rotary positions do not allow")
+        raise ConfigError(
+            f"head_dim: {head_size} is odd, which rotary positions do not allow"
+        )
     activation = fields.get(
         ["hidden_act", "activation_function"], str, "gelu_new" if gpt2 else "silu"
     )
     if activation not in ACTIVATIONS:
-        raise ConfigError(f"hidden_act: {activation!r} is not one of {', '.join(ACTIVATIONS)}")
+        raise ConfigError(
+            f"hidden_act: {activation!r} is not one of {', '.join(ACTIVATIONS)}"
+        )
     attention_bias = fields.truth("attention_bias", default=gpt2)
     rope = values.get("rope_parameters") or {}
     return ModelConfig(
@@ -208,11 +228,16 @@ def from_dict(values):
         head_count=heads,
         kv_head_count=kv_heads,
         head_size=head_size,
-        mlp_size=fields.count("intermediate_size", "n_inner", "ffn_dim", default=4 * hidden),
+        mlp_size=fields.count(
+            "intermediate_size", "n_inner", "ffn_dim", default=4 * hidden
+        ),
         position_count=_positions(values, fields, gpt2),
         rms_norm=not gpt2,
         norm_epsilon=fields.number(
-            "rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", default=1e-5 if gpt2 else 1e-6
+            "rms_norm_eps",
+            "layer_norm_epsilon",
+            "layer_norm_eps",
+            default=1e-5 if gpt2 else 1e-6,
         ),
         gated_mlp=not gpt2,
         activation=activation,
@@ -225,7 +250,11 @@ def from_dict(values):
         tied_embedding=fields.truth("tie_word_embeddings", default=gpt2),
         initializer_range=fields.number("initializer_range", default=0.02),
         dropout_fields=tuple(
-            sorted(k for k, v in values.items() if "drop" in k and isinstance(v, float) and v > 0)
+            sorted(
+                k
+                for k, v in values.items()
+                if "drop" in k and isinstance(v, float) and v > 0
+            )
         ),
     )
 

@@ -23,9 +23,13 @@ class SyntheticTokens:
     def sample(self, number):
         """[length + 1] tokens: inputs, and one further on, targets."""
         generator = torch.Generator().manual_seed(self.seed * 1000003 + number)
-        start, stride = torch.randint(self.vocabulary_size, (2,), generator=generator).tolist()
+        start, stride = torch.randint(
+            self.vocabulary_size, (2,), generator=generator
+        ).tolist()
         tokens = start + (1 + stride % 8) * torch.arange(self.length + 1)
-        noise = torch.randint(self.vocabulary_size, (self.length + 1,), generator=generator)
+        noise = torch.randint(
+            self.vocabulary_size, (self.length + 1,), generator=generator
+        )
         is_noise = torch.rand(self.length + 1, generator=generator) < self.NOISE
         return torch.where(is_noise, noise, tokens % self.vocabulary_size)
 
@@ -40,7 +44,9 @@ class TokenFile:
         count = os.path.getsize(path) // size
         self.windows = (count - 1) // length
         if self.windows < 1:
-            raise DataError(f"{path}: {count} tokens are fewer than a sample of {length} + 1")
+            raise DataError(
+                f"{path}: {count} tokens are fewer than a sample of {length} + 1"
+            )
         dtype = torch.int16 if size == 2 else torch.int32
         self.tokens = torch.from_file(path, shared=False, size=count, dtype=dtype)
         self.mask = (1 << 8 * size) - 1

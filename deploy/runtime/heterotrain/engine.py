@@ -137,12 +137,15 @@ class Engine:
         # The loss is the same on all ranks of a replica; its first one tells it.
         told = loss.item() if self.tp.rank == 0 else 0.0
         facts = torch.tensor(
-            [told, float(wants_checkpoint), float(overflowed), squares], dtype=torch.float64
+            [told, float(wants_checkpoint), float(overflowed), squares],
+            dtype=torch.float64,
         )
         dist.all_reduce(facts, group=self.groups.control)
         loss, wanted, overflowed, squares = facts.tolist()
         if not overflowed:
-            factor = self.optimizer.settings.gradient_factor(squares**0.5, self.loss_scale.value)
+            factor = self.optimizer.settings.gradient_factor(
+                squares**0.5, self.loss_scale.value
+            )
             self.optimizer.step(number, factor)
         self.loss_scale.update(overflowed > 0)
         return StepResult(loss, wanted > 0, overflowed > 0)
@@ -151,16 +154,17 @@ class Engine:
         """(this rank's part of the squared norm, whether a gradient is not finite); only
         what is needed is computed."""
         gradients = self.optimizer.gradients
-        overflowed = self.loss_scale.enabled and not all(
-            gradient.isfinite().all() for gradient in gradients.values()
-        )
-        if overflowed or not self.optimizer.settings.clip_norm:
-            return 0.0, overflowed
-        squares = 0.0
+        if self.loss_scale.enabled:
+            finite = torch.stack([each.isfinite().all() for each in gradients.values()])
+            if not finite.all().item():
+                return 0.0, True
+        if not self.optimizer.settings.clip_norm:
+            return 0.0, False
+        squares = torch.zeros((), dtype=torch.float64, device=self.options.device)
         for piece in self.counted:
             view = piece.of(gradients[piece.spec.key], self.tp.size, self.tp.rank)
-            squares += view.double().square().sum().item()
-        return squares, False
+            squares += view.double().square().sum()
+        return squares.item(), False
 
     def _run_schedule(self, first_sample):
         kept = {}  # micro-batch -> (input, output)
@@ -190,7 +194,9 @@ class Engine:
                 self.options.sequence_length,
                 self.config.hidden_size,
             )
-            incoming = torch.empty(size, dtype=self.options.dtype, device=self.options.device)
+            incoming = torch.empty(
+                size, dtype=self.options.dtype, device=self.options.device
+            )
         boundary.exchange(None if outgoing is None else outgoing.contiguous(), incoming)
         return incoming
 

@@ -36,7 +36,9 @@ def _norm_specs(config, layer, name):
 
 
 def _embedding_specs(config):
-    specs = [split_tensor(0, "word_weight", (config.vocabulary_size, config.hidden_size), 0)]
+    specs = [
+        split_tensor(0, "word_weight", (config.vocabulary_size, config.hidden_size), 0)
+    ]
     if config.learned_positions:
         size = (config.position_count, config.hidden_size)
         specs.append(TensorSpec(0, "position_weight", size))
@@ -73,11 +75,19 @@ def _block_specs(config, layer):
         *_norm_specs(config, layer, "attention_norm"),
         *_linear_specs(layer, "qkv", (width, hidden), 0, qkv, config.qkv_bias),
         *_linear_specs(
-            layer, "output", (hidden, qkv[0].length), 1, qkv[:1], config.output_bias, "residual"
+            layer,
+            "output",
+            (hidden, qkv[0].length),
+            1,
+            qkv[:1],
+            config.output_bias,
+            "residual",
         ),
         *_norm_specs(config, layer, "mlp_norm"),
         *_linear_specs(layer, "up", (mlp * len(ups), hidden), 0, ups, config.mlp_bias),
-        *_linear_specs(layer, "down", (hidden, mlp), 1, None, config.mlp_bias, "residual"),
+        *_linear_specs(
+            layer, "down", (hidden, mlp), 1, None, config.mlp_bias, "residual"
+        ),
     ]
 
 
@@ -129,7 +139,9 @@ class SavedBytes:
     def __init__(self, module):
         self._sizes = {}
         self._parameters = {p.data_ptr() for p in module.parameters()}
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda kept: kept)
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(
+            self._pack, lambda kept: kept
+        )
 
     @property
     def bytes(self):
@@ -200,7 +212,9 @@ def initial_tensor(spec, config, seed, dtype):
     deviation = config.initializer_range
     if spec.initial == "residual":  # GPT-2: the sum over the depth keeps its size
         deviation /= math.sqrt(2 * config.block_count)
-    name = functools.reduce(lambda sum, char: (sum * 131 + ord(char)) % 65521, spec.name, 0)
+    name = functools.reduce(
+        lambda sum, char: (sum * 131 + ord(char)) % 65521, spec.name, 0
+    )
     generator = torch.Generator().manual_seed((seed * 100003 + spec.layer) * 65521 + name)
     drawn_in = torch.float64 if dtype == torch.float64 else torch.float32
     whole = torch.empty(spec.shape, dtype=drawn_in)
@@ -241,7 +255,8 @@ class Block(Layer):
         parts = fused.split([stop - start for start, stop in qkv], -1)
         samples, length, _ = hidden.shape
         heads = [
-            part.view(samples, length, -1, config.head_size).transpose(1, 2) for part in parts
+            part.view(samples, length, -1, config.head_size).transpose(1, 2)
+            for part in parts
         ]
         if not config.learned_positions:
             tables = rotary_tables(config, length, hidden.dtype, hidden.device)
@@ -250,7 +265,9 @@ class Block(Layer):
             context = _recomputed(causal_attention, *heads)
         else:
             context = causal_attention(*heads)
-        return self.by_rows(context.transpose(1, 2).reshape(samples, length, -1), "output")
+        return self.by_rows(
+            context.transpose(1, 2).reshape(samples, length, -1), "output"
+        )
 
     def _mlp(self, hidden):
         inner = self.by_columns(self.tp.enter(hidden), "up")
@@ -275,7 +292,9 @@ class Head(Layer):
         return cross_entropy_sum(self.logits(hidden), targets, first, self.tp)
 
 
-def build_layer(config, index, tp=ALONE, dtype=torch.float32, device="cpu", recompute="none"):
+def build_layer(
+    config, index, tp=ALONE, dtype=torch.float32, device="cpu", recompute="none"
+):
     """Layer `index` of the model, as rank tp.rank of tp.size holds it. Recomputation is a
     block's: "full" keeps its input alone, "selective" all but the scores of attention."""
     config.check_tensor_parallel(tp.size)

@@ -112,7 +112,9 @@ class _Object:
     def count(self, name, least=1):
         value = self.value.get(name)
         if type(value) is not int or not least <= value < 2**31:
-            raise PlanError(f"{self.at(name)}: must be a whole number of at least {least}")
+            raise PlanError(
+                f"{self.at(name)}: must be a whole number of at least {least}"
+            )
         return value
 
     def text(self, name):
@@ -124,7 +126,9 @@ class _Object:
     def choice(self, name, choices, default):
         value = self.value.get(name, default)
         if value not in choices:
-            raise PlanError(f"{self.at(name)}: {value!r} is not one of {', '.join(choices)}")
+            raise PlanError(
+                f"{self.at(name)}: {value!r} is not one of {', '.join(choices)}"
+            )
         return value
 
     def objects(self, name):
@@ -147,7 +151,9 @@ class _Nodes:
         taken = self.gpus.setdefault(node, {})
         for gpu in gpus:
             if type(gpu) is not int or gpu < 0:
-                raise PlanError(f"{replica.at('gpus')}: {gpu!r} is not the index of a GPU")
+                raise PlanError(
+                    f"{replica.at('gpus')}: {gpu!r} is not the index of a GPU"
+                )
             if gpu in taken:
                 raise PlanError(
                     f"{replica.at('gpus')}: GPU {gpu} of {node} is also in {taken[gpu]}"
@@ -198,14 +204,18 @@ def _read_pipeline(item, layer_count, first_sample, ranks_of):
     stages, layer, size = [], 0, None
     for stage in item.objects("stages"):
         if stage.count("firstLayer", 0) != layer:
-            raise PlanError(f"{stage.at('firstLayer')}: must be {layer}, as stages cover all layers")
+            raise PlanError(
+                f"{stage.at('firstLayer')}: must be {layer}, as stages cover all layers"
+            )
         replicas, size = _read_replicas(stage, size, ranks_of)
         count = stage.count("layerCount")
         recompute = stage.choice("recompute", RECOMPUTE, "none")
         stages.append(Stage(layer, count, recompute, replicas))
         layer += count
     if layer != layer_count:
-        raise PlanError(f"{item.at('stages')}: have {layer} layers, the plan {layer_count}")
+        raise PlanError(
+            f"{item.at('stages')}: have {layer} layers, the plan {layer_count}"
+        )
     return Pipeline(item.count("microBatches"), size, first_sample, tuple(stages))
 
 

@@ -23,7 +23,9 @@ class Reference:
         self.length = arguments.sequence_length(options, config)
         self.data = arguments.open_data(options, config)
         dtype = arguments.dtype(options, plan)
-        self.layers = [build_layer(config, i, dtype=dtype) for i in range(config.layer_count)]
+        self.layers = [
+            build_layer(config, i, dtype=dtype) for i in range(config.layer_count)
+        ]
         if config.tied_embedding:
             self.layers[-1].word_weight = self.layers[0].word_weight
         for layer in self.layers:
@@ -43,7 +45,9 @@ class Reference:
         hidden, targets = samples.batch(self.data, number, 1)
         for layer in self.layers[:-1]:
             hidden = layer(hidden)
-        return self.layers[-1](hidden, targets) / (self.plan.global_batch_size * self.length)
+        return self.layers[-1](hidden, targets) / (
+            self.plan.global_batch_size * self.length
+        )
 
     def step(self, number):
         self.optimizer.zero_gradients()
@@ -54,7 +58,9 @@ class Reference:
             (loss * self.loss_scale.value).backward()
             self.optimizer.accumulate()
             total += loss.item()
-        norm = sum(g.double().square().sum().item() for g in self.optimizer.gradients.values())
+        norm = sum(
+            g.double().square().sum().item() for g in self.optimizer.gradients.values()
+        )
         self._move(number, norm**0.5)
         return total
 
@@ -76,7 +82,11 @@ class Reference:
             self.loss_scale.good_steps,
         )
         checkpoint.save(
-            self.options.checkpoint_dir, holding, progress, {}, self.options.keep_checkpoints
+            self.options.checkpoint_dir,
+            holding,
+            progress,
+            {},
+            self.options.keep_checkpoints,
         )
 
 

@@ -94,4 +94,6 @@ def _view(content, base, field):
         raise FormatError(f"ends at byte {len(content)}, a tensor at {base + stop}")
     if not count:
         return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(content, dtype=dtype, count=count, offset=base + start).view(shape)
+    return torch.frombuffer(content, dtype=dtype, count=count, offset=base + start).view(
+        shape
+    )

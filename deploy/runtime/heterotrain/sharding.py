@@ -75,7 +75,8 @@ def split_tensor(layer, name, shape, dim, sections=None, **rest):
 @dataclass(frozen=True)
 class Piece:
     """A part of a tensor that a set of ranks holds as a whole: start .. stop of the whole
-    tensor along split_dim, which rank r of a group of size t finds at local_start(t, r)."""
+    tensor along split_dim, which rank r of a group of size t finds at local_start(t, r).
+    """
 
     spec: TensorSpec
     start: int
@@ -91,7 +92,9 @@ class Piece:
         return None
 
     def is_in(self, tp_size, tp_rank):
-        return self.spec.split_dim is None or self.local_start(tp_size, tp_rank) is not None
+        return (
+            self.spec.split_dim is None or self.local_start(tp_size, tp_rank) is not None
+        )
 
     def of(self, shard, tp_size, tp_rank):
         """The view of the piece in a rank's shard."""
@@ -118,5 +121,7 @@ def take_shard(whole, spec, tp_size, tp_rank):
     """A copy of what a rank holds of the whole tensor."""
     if spec.split_dim is None or tp_size == 1:
         return whole.clone()
-    parts = [whole.narrow(spec.split_dim, a, b - a) for a, b in spec.ranges(tp_size, tp_rank)]
+    parts = [
+        whole.narrow(spec.split_dim, a, b - a) for a, b in spec.ranges(tp_size, tp_rank)
+    ]
     return torch.cat(parts, spec.split_dim)

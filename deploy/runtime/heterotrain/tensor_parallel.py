@@ -46,7 +46,10 @@ class _Enter(torch.autograd.Function):
 
     @staticmethod
     def backward(context, gradient):
-        return context.tp.all_reduce(gradient.clone(memory_format=torch.contiguous_format)), None
+        return (
+            context.tp.all_reduce(gradient.clone(memory_format=torch.contiguous_format)),
+            None,
+        )
 
 
 class _Leave(torch.autograd.Function):
@@ -66,7 +69,9 @@ class _CrossEntropy(torch.autograd.Function):
     def forward(context, logits, targets, first, tp):
         exact = torch.float64 if logits.dtype == torch.float64 else torch.float32
         scores = logits.to(exact)
-        scores = scores - tp.all_reduce(scores.max(-1).values, dist.ReduceOp.MAX).unsqueeze(-1)
+        scores = scores - tp.all_reduce(
+            scores.max(-1).values, dist.ReduceOp.MAX
+        ).unsqueeze(-1)
         local = targets - first
         ours = (local >= 0) & (local < logits.shape[-1])
         local = local.clamp(0, logits.shape[-1] - 1)

@@ -102,7 +102,9 @@ class Training:
         """True if all steps are done; False if a checkpoint was asked for before."""
         while self.step < self.options.steps:
             begun = time.monotonic()
-            result = self.engine.step(self.step + 1, self.samples, self._wants_checkpoint())
+            result = self.engine.step(
+                self.step + 1, self.samples, self._wants_checkpoint()
+            )
             self.step += 1
             self.samples += self.engine.plan.global_batch_size
             self.report.step(self.step, result, time.monotonic() - begun)
@@ -122,7 +124,9 @@ class Training:
             return
         begun = time.monotonic()
         scale = self.engine.loss_scale
-        progress = checkpoint.Progress(self.step, self.samples, scale.value, scale.good_steps)
+        progress = checkpoint.Progress(
+            self.step, self.samples, scale.value, scale.good_steps
+        )
         labels = {
             "planHash": os.environ.get("HETPLAN_HASH", ""),
             "generation": os.environ.get("HETPLAN_GENERATION", ""),
@@ -166,7 +170,12 @@ def _parse():
     add("--hook-port", type=int, help="of rank 0, on which a checkpoint can be asked for")
     add("--hook-path", default="/checkpoint", help="the path that is posted to")
     add("--emulate", metavar="FILE", help="seconds of each layer by GPU type, slept for")
-    add("--device", choices=("auto", "cuda", "cpu"), default="auto", help="auto: GPU if there")
+    add(
+        "--device",
+        choices=("auto", "cuda", "cpu"),
+        default="auto",
+        help="auto: GPU if there",
+    )
     return options.parse_args()
 
 
@@ -180,7 +189,9 @@ def _make_engine(options, plan, config, device):
         config,
         arguments.settings(options, plan),
         Options(
-            arguments.sequence_length(options, config), arguments.dtype(options, plan), device
+            arguments.sequence_length(options, config),
+            arguments.dtype(options, plan),
+            device,
         ),
         arguments.open_data(options, config),
         speed,

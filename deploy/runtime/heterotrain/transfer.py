@@ -35,7 +35,9 @@ def channels(own, other_stage):
         stop = min(own.last_sample, other.last_sample)
         if start < stop:
             peers = other.ranks[: min(own.tp, other.tp)]
-            found.append(Channel(start - own.first_sample, stop - own.first_sample, peers))
+            found.append(
+                Channel(start - own.first_sample, stop - own.first_sample, peers)
+            )
     return found
 
 
