@@ -28,7 +28,7 @@ CONTROLLER_PURE := timestamp digest quantity strmap object pod_security settings
 EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
             embedded/history embedded/registry embedded/route embedded/scheduler \
             embedded/script embedded embedded_cluster
-CONTROLLER      := timestamp digest object log metrics feed tls certificate server endpoints http credential auth json_scan kube store workqueue watch lease \
+CONTROLLER      := timestamp digest object log metrics feed tls certificate server endpoints transport http credential auth json_scan kube store workqueue watch lease \
                    $(filter-out timestamp digest object,$(CONTROLLER_PURE)) apply \
                    planner_child hook queues census controller dashboard recorder replay health_check $(EMBEDDED) wire simulation report showcase simulate preview trust admission \
                    htj/table htj/options htj/host htj/client htj/session htj/question htj/plan htj/history htj/status htj/change htj/completion htj kubectl_htj main

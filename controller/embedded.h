@@ -17,7 +17,7 @@
 #ifndef CONTROLLER_EMBEDDED_H
 #define CONTROLLER_EMBEDDED_H
 
-#include "controller/http.h"
+#include "controller/transport.h"
 
 #include <jansson.h>
 

@@ -18,8 +18,8 @@
 #ifndef CONTROLLER_HOOK_H
 #define CONTROLLER_HOOK_H
 
-#include "controller/http.h"
 #include "controller/snapshot.h"
+#include "controller/transport.h"
 
 enum {
     HOOK_MAX = 256,             /* requests under way */

@@ -7,36 +7,6 @@
 #include <string.h>
 #include <sys/queue.h>
 
-bool http_is_outside(const char *path)
-{
-    return !strncmp(path, HTTP_OUTSIDE, strlen(HTTP_OUTSIDE));
-}
-
-uint64_t transport_start(struct transport *transport, const struct http_request *request,
-                         const struct http_handler *handler)
-{
-    return transport->ops->start(transport, request, handler);
-}
-
-void transport_cancel(struct transport *transport, uint64_t id)
-{
-    transport->ops->cancel(transport, id);
-}
-
-int transport_poll(struct transport *transport, struct pollfd *extra, size_t extra_count,
-                   int64_t timeout_ms)
-{
-    return transport->ops->poll(transport, extra, extra_count, timeout_ms);
-}
-
-void transport_free(struct transport *transport)
-{
-    if (transport)
-        transport->ops->free(transport);
-}
-
-/* ---- libcurl ---- */
-
 /* A request and what has come back of it. libcurl forbids to add or remove requests
  * inside its callbacks: these only collect, and the handler is called when libcurl has
  * returned. */
@@ -383,7 +353,7 @@ static int set_limits(struct exchange *exchange, const struct http_request *requ
     SET(easy, CURLOPT_TCP_KEEPIDLE, 30L);
     SET(easy, CURLOPT_TCP_KEEPINTVL, 10L);
     exchange->max_bytes = request->max_response_bytes ? request->max_response_bytes
-                                                      : HTTP_DEFAULT_RESPONSE_BYTES;
+                                                      : TRANSPORT_DEFAULT_RESPONSE_BYTES;
     if (exchange->handler.on_data || exchange->is_outside)
         return 0;
     SET(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);

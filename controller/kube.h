@@ -13,8 +13,8 @@
 #ifndef CONTROLLER_KUBE_H
 #define CONTROLLER_KUBE_H
 
-#include "controller/http.h"
 #include "controller/metrics.h"
+#include "controller/transport.h"
 
 #include <jansson.h>
 

@@ -5,7 +5,7 @@
 #ifndef CONTROLLER_WIRE_H
 #define CONTROLLER_WIRE_H
 
-#include "controller/http.h"
+#include "controller/transport.h"
 
 /* `shared` is borrowed and must outlive the wire; it is polled with the wire. Freeing it
  * cancels what this client has asked for. */
