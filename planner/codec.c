@@ -10,7 +10,9 @@
 #include <assert.h>
 #include <ctype.h>
 #include <math.h>
-#include <openssl/evp.h>
+/* EVP, which replaces SHA256_Init, loads modules: a static program has no loader. */
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -1540,13 +1542,14 @@ const char *het_codec_plan_hash(struct het_arena *arena, const struct het_plan *
     static const char prefix[] = "sha256:";
     json_auto_t *body = body_json(plan);
     auto_free char *text = het_json_canonical(body);
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned length = 0;
-    int done = EVP_Digest(text, strlen(text), digest, &length, EVP_sha256(), NULL);
-    assert(done == 1);
-    char *hash = het_arena_alloc(arena, sizeof prefix + 2 * (size_t)length);
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    SHA256_CTX context;
+    SHA256_Init(&context);
+    SHA256_Update(&context, text, strlen(text));
+    SHA256_Final(digest, &context);
+    char *hash = het_arena_alloc(arena, sizeof prefix + 2 * sizeof digest);
     char *out = stpcpy(hash, prefix);
-    for (unsigned i = 0; i < length; i++) {
+    for (size_t i = 0; i < sizeof digest; i++) {
         *out++ = "0123456789abcdef"[digest[i] >> 4];
         *out++ = "0123456789abcdef"[digest[i] & 15];
     }
