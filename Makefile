@@ -28,10 +28,10 @@ CONTROLLER_PURE := timestamp digest quantity strmap object pod_security settings
 EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
             embedded/history embedded/registry embedded/route embedded/scheduler \
             embedded/script embedded embedded_cluster
-CONTROLLER      := timestamp digest object log metrics feed tls certificate server endpoints transport http credential auth json_scan kube store workqueue watch lease \
+CONTROLLER      := timestamp digest object log metrics feed tls certificate server endpoints transport http auth json_scan kube store workqueue watch lease \
                    $(filter-out timestamp digest object,$(CONTROLLER_PURE)) apply \
                    planner_child hook queues census controller dashboard recorder replay health_check $(EMBEDDED) wire simulation report showcase simulate preview trust admission \
-                   htj/table htj/options htj/host htj/client htj/session htj/question htj/plan htj/history htj/status htj/change htj/completion htj kubectl_htj main
+                   htj/table htj/options htj/kubectl_transport htj/host htj/client htj/session htj/question htj/plan htj/history htj/status htj/change htj/completion htj kubectl_htj main
 
 # ---- tools and flags ----
 comma    := ,
@@ -83,9 +83,10 @@ $(B)/hetplan: $(call obj,$(HETPLAN_SRC)) $(B)/libhetplan.a
 $(B)/heterotrain-controller: $(call obj,controller/main.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+# One file that runs anywhere; sanitizers want it dynamic.
 $(B)/kubectl-htj: $(call obj,controller/kubectl_htj.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+	$(Q)$(CC) $(if $(SAN),$(LDFLAGS_ALL),$(filter-out -pie,$(LDFLAGS_ALL)) -static) -o $@ $^ $(PLANNER_LIBS)
 $(B)/kubectl_complete-htj: $(B)/kubectl-htj
 	@ln -sf kubectl-htj $@
 

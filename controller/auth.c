@@ -1,6 +1,5 @@
 #include "controller/auth.h"
 
-#include "controller/credential.h"
 #include "controller/log.h"
 
 #include <errno.h>
@@ -573,60 +572,9 @@ static const struct {
     { "as-user-extra", "impersonation is not supported; use the account itself" },
 };
 
-/* ---- exec plugins ---- */
-
-static json_t *encode_base64(const char *text)
-{
-    size_t length = strlen(text);
-    auto_free char *encoded = xmalloc(length / 3 * 4 + 5);
-    EVP_EncodeBlock((unsigned char *)encoded, (const unsigned char *)text, (int)length);
-    return json_string(encoded);
-}
-
-/* The cluster as a plugin may be told of it; a new reference. */
-static json_t *cluster_info(const struct auth *auth, const json_t *cluster)
-{
-    json_t *info = json_pack("{s:s, s:s*, s:s*}", "server", auth->endpoint.server,
-                             "tls-server-name", auth->endpoint.tls_server_name,
-                             "proxy-url", auth->endpoint.proxy);
-    struct het_error ignored;
-    char *ca = NULL;
-    if (read_or_copy(auth->ca_file, auth->endpoint.ca_pem, &ca, &ignored) == 0 && ca)
-        json_object_set_new(info, "certificate-authority-data", encode_base64(ca));
-    free(ca);
-    const json_t *extensions = json_object_get(cluster, "extensions");
-    for (size_t i = 0; i < json_array_size(extensions); i++) {
-        const json_t *entry = json_array_get(extensions, i);
-        const char *name = json_string_value(json_object_get(entry, "name"));
-        if (name && !strcmp(name, "client.authentication.k8s.io/exec"))
-            json_object_set(info, "config", json_object_get(entry, "extension"));
-    }
-    return info;
-}
-
-static int run_exec(struct auth *auth, const json_t *exec, const json_t *cluster,
-                    const char *path, struct het_error *err)
-{
-    struct http_endpoint *endpoint = &auth->endpoint;
-    const char *slash = strrchr(path, '/');
-    auto_free char *folder = xasprintf("%.*s", slash ? (int)(slash - path) : 0, path);
-    json_auto_t *info = cluster_info(auth, cluster);
-    struct credential credential = { 0 };
-    if (credential_run(exec, folder, info, &credential, err) < 0)
-        return het_wrap(err, "exec");
-    endpoint->token = TAKE(credential.token);
-    endpoint->client_certificate_pem = TAKE(credential.certificate_pem);
-    endpoint->client_key_pem = TAKE(credential.key_pem);
-    return endpoint->token ? check_token(endpoint->token, "exec", err) : 0;
-}
-
-static int take_user(struct auth *auth, const struct auth_config *wanted,
-                     const json_t *user, const json_t *cluster, const char *path,
+static int take_user(struct auth *auth, const json_t *user, const char *path,
                      struct het_error *err)
 {
-    const json_t *exec = json_object_get(user, "exec");
-    if (wanted->runs_exec && json_is_object(exec))
-        return run_exec(auth, exec, cluster, path, err);
     for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
         if (is_set(json_object_get(user, unsupported[i].key)))
             return het_fail(err, HET_BAD_INPUT, "%s: %s", unsupported[i].key,
@@ -667,8 +615,8 @@ static const char *find_current_context(const struct kubeconfig *config)
     return "";
 }
 
-static int take_context(const struct kubeconfig *config, const struct auth_config *wanted,
-                        const char *name, struct auth *auth, struct het_error *err)
+static int take_context(const struct kubeconfig *config, const char *name,
+                        struct auth *auth, struct het_error *err)
 {
     const char *context_path, *path, *cluster_name, *user_name, *ns;
     const json_t *context =
@@ -692,7 +640,7 @@ static int take_context(const struct kubeconfig *config, const struct auth_confi
     const json_t *user = find_entry(config, "users", "user", user_name, &path);
     if (!user)
         return het_fail(err, HET_BAD_INPUT, "there is no user \"%s\"", user_name);
-    if (take_user(auth, wanted, user, cluster, path, err) < 0)
+    if (take_user(auth, user, path, err) < 0)
         return het_wrap(err, "user \"%s\"", user_name);
     return 0;
 }
@@ -709,7 +657,7 @@ static int load_kubeconfig(const char *paths, const struct auth_config *wanted,
         return het_fail(err, HET_BAD_INPUT,
                         "kubeconfig %s: no current-context, and none was asked for",
                         paths);
-    if (take_context(&config, wanted, name, auth, err) < 0)
+    if (take_context(&config, name, auth, err) < 0)
         return het_wrap(err, "kubeconfig %s: context \"%s\"", paths, name);
     return 0;
 }

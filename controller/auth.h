@@ -4,9 +4,8 @@
  * Looked for in this order: the kubeconfig files given; the service account, if there is
  * a service host; ~/.kube/config. Tokens in files are read again every 50 s (every 60 s
  * with 10 s leeway) and after a 401, certificates every 5 minutes; what cannot be read
- * leaves the old one in use. Not supported, and refused in words: auth providers,
- * passwords, impersonation, insecure-skip-tls-verify, encrypted keys; and exec plugins
- * (credential.h), unless the caller allows them. */
+ * leaves the old one in use. Not supported, and refused in words: exec plugins, auth
+ * providers, passwords, impersonation, insecure-skip-tls-verify, encrypted keys. */
 #ifndef CONTROLLER_AUTH_H
 #define CONTROLLER_AUTH_H
 
@@ -28,8 +27,6 @@ struct auth_config {
     const char *service_host, *service_port; /* KUBERNETES_SERVICE_HOST and _PORT */
     const char *service_account_dir;         /* NULL: the usual place in a pod */
     const char *home;                        /* HOME */
-    /* Exec plugins are run, once: for a program that somebody runs and that soon ends. */
-    bool runs_exec;
 };
 
 struct auth;

@@ -85,8 +85,8 @@ static const struct command {
 
 static const char exit_status[] =
     "Exit status: 0 done; 1 no plan: none fits, there is none yet, or none waits for\n"
-    "approval; 2 a wrong option or file, or no such job; 3 the API server refuses, or\n"
-    "cannot be reached.\n";
+    "approval; 2 a wrong option or file, no such job, or no kubectl; 3 the API server\n"
+    "refuses, or cannot be reached.\n";
 
 static void print_usage(FILE *out)
 {

@@ -1,10 +1,9 @@
 /* kubectl-htj - the program: terminal, clock, environment and the way to the API server,
  * for htj.h. */
-#include "controller/auth.h"
 #include "controller/htj.h"
-#include "controller/log.h"
+#include "controller/htj/kubectl_transport.h"
 
-#include <curl/curl.h>
+#include <jansson.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <signal.h>
@@ -18,6 +17,8 @@
 #define WIDTH_DEFAULT 80
 #define WIDTH_LEAST   70
 #define WIDTH_MOST    160
+
+#define POD_NAMESPACE "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 static int64_t clock_ms(clockid_t clock)
 {
@@ -38,57 +39,58 @@ static int terminal_width(void)
     return width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST : width;
 }
 
-/* What is open to one API server. */
+/* What is open to the API server. */
 struct connection {
-    struct auth *auth;
     struct transport *transport;
+    char *options[HTJ_MAX_LOGIN]; /* of kubectl */
+    size_t option_count;
+    char *ns;
 };
 
-/* As kubectl: --kubeconfig, $KUBECONFIG, ~/.kube/config, and only then the service
- * account of a pod. */
-static char *kubeconfig_files(const char *given)
+static void connection_fini(struct connection *connection)
 {
-    const char *variable = getenv("KUBECONFIG"), *home = getenv("HOME");
-    if (given)
-        return xstrdup(given);
-    if (variable && *variable)
-        return xstrdup(variable);
-    auto_free char *usual = xasprintf("%s/.kube/config", home ? home : "");
-    return home && access(usual, F_OK) == 0 ? TAKE(usual) : NULL;
+    transport_free(connection->transport);
+    for (size_t i = 0; i < connection->option_count; i++)
+        free(connection->options[i]);
+    free(connection->ns);
 }
 
-static int connect_to(void *context, const char *kubeconfig, const char *context_name,
+/* Where there is no context, kubectl uses the service account of its pod. */
+static char *namespace_of_pod(void)
+{
+    char name[256] = "";
+    const char *host = getenv("KUBERNETES_SERVICE_HOST");
+    FILE *file = host && *host ? fopen(POD_NAMESPACE, "re") : NULL;
+    bool is_read = file && fgets(name, sizeof name, file);
+    if (file)
+        fclose(file);
+    return xstrdup(is_read ? name : "default");
+}
+
+static int connect_to(void *context, const struct htj_options *options,
                       struct htj_link *ret, struct het_error *err)
 {
     struct connection *connection = context;
-    auto_free char *files = kubeconfig_files(kubeconfig);
-    struct auth_config config = {
-        .kubeconfig = files,
-        .context = context_name,
-        .service_host = getenv("KUBERNETES_SERVICE_HOST"),
-        .service_port = getenv("KUBERNETES_SERVICE_PORT"),
-        .home = getenv("HOME"),
-        .runs_exec = true,
-    };
-    if (auth_load(&config, &connection->auth, err) < 0)
+    for (size_t i = 0; i < options->login_count; i++)
+        connection->options[connection->option_count++] =
+            xasprintf("--%s=%s", options->login[i].name, options->login[i].value);
+    connection->transport =
+        kubectl_transport_new("kubectl", (const char *const *)connection->options,
+                              connection->option_count, "kubectl-htj", stderr);
+    if (options->ns && *options->ns)
+        connection->ns = xstrdup(options->ns);
+    else if (kubectl_transport_namespace(connection->transport, &connection->ns, err) < 0)
         return -1;
-    connection->transport = http_transport_new(auth_endpoint, connection->auth, err);
-    if (!connection->transport)
-        return -1;
-    http_transport_on_unauthorized(connection->transport, auth_unauthorized);
-    *ret = (struct htj_link){ .transport = connection->transport,
-                              .ns = auth_namespace(connection->auth),
-                              .server = auth_endpoint(connection->auth)->server };
+    if (!connection->ns)
+        connection->ns = namespace_of_pod();
+    *ret = (struct htj_link){ .transport = connection->transport, .ns = connection->ns };
     return 0;
 }
 
 static int64_t now_ms(void *context)
 {
-    struct connection *connection = context;
-    int64_t now = clock_ms(CLOCK_BOOTTIME);
-    if (connection->auth)
-        auth_step(connection->auth, now);
-    return now;
+    (void)context;
+    return clock_ms(CLOCK_BOOTTIME);
 }
 
 static int64_t wall_ms(void *context)
@@ -100,15 +102,10 @@ static int64_t wall_ms(void *context)
 int main(int argc, char **argv)
 {
     struct connection connection = { 0 };
-    struct het_error err;
     setlocale(LC_CTYPE, "");
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write */
+    signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it: no run had a status */
     json_set_alloc_funcs(xmalloc, free);
-    log_set_levels("off", &err);
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        fprintf(stderr, "kubectl htj: libcurl cannot be set up\n");
-        return HTJ_EXIT_SERVER;
-    }
     struct htj_host host = {
         .out = stdout,
         .err = stderr,
@@ -120,8 +117,6 @@ int main(int argc, char **argv)
         .context = &connection,
     };
     int code = htj_main(argc, argv, &host);
-    if (connection.transport)
-        transport_free(connection.transport);
-    auth_free(connection.auth);
+    connection_fini(&connection);
     return code;
 }

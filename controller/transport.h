@@ -1,8 +1,9 @@
 /* transport.h - requests and streams to one server, as an interface, without a word of
  * Kubernetes.
  *
- * `struct transport` has two implementations: HTTPS through libcurl (http.h), and the
- * embedded API server (embedded.h). Both are driven by one loop in one thread: transport_start never blocks, callbacks run
+ * `struct transport` has three implementations: HTTPS through libcurl (http.h), the
+ * embedded API server (embedded.h), and runs of kubectl (htj/kubectl_transport.h). All
+ * are driven by one loop in one thread: transport_start never blocks, callbacks run
  * inside transport_poll and nowhere else. */
 #ifndef CONTROLLER_TRANSPORT_H
 #define CONTROLLER_TRANSPORT_H

@@ -888,8 +888,8 @@ static const struct command commands[] = {
             "{\"error\": {\"code\": \"NoPlan\" or \"BadInput\", \"message\"}}.\n\n"
             "With --kubeconfig the plan is that which a HeteroTrainingJob, of the cluster or "
             "of a file, would get on the live cluster now; nothing there is written. That "
-            "is \"kubectl-htj plan\", a program beside this one, and takes its options; the "
-            "answer is JSON unless standard output is a terminal.",
+            "is \"kubectl-htj plan\", a program beside this one that asks through kubectl, "
+            "and takes its options; the answer is JSON unless standard output is a terminal.",
         .output = "The plan as one line of canonical JSON, or as a table and a picture. "
                   "predicted.lowerBoundSeconds is proved: no plan for this input is "
                   "faster under the same cost model.",

@@ -3,20 +3,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 /* The longest sleep, so that what is due for the link is done. */
 #define LONGEST_WAIT_MS ((int64_t)1000)
 
-struct client {
-    const struct htj_host *host;
-    const struct htj_link *link;
-    struct kube *kube;
-};
-
 /* A request, for its messages, and what came of it. */
 struct call {
+    TAILQ_ENTRY(call) link; /* while it is ahead */
     const struct kube_resource *resource;
-    const char *verb, *ns, *name; /* as RBAC calls them; name NULL: of a list */
+    const char *verb;        /* as RBAC calls it */
+    char *ns, *name, *query; /* name NULL: of a list */
+    uint64_t id;             /* 0: not begun */
     bool is_done;
     enum kube_outcome outcome;
     int status;
@@ -25,31 +23,56 @@ struct call {
     json_t *object;
 };
 
+struct client {
+    const struct htj_host *host;
+    const struct htj_link *link;
+    struct kube *kube;
+    bool has_answer;
+    TAILQ_HEAD(calls, call) ahead; /* in the order of asking */
+};
+
 struct client *client_new(const struct htj_host *host, const struct htj_link *link)
 {
     struct client *client = xcalloc(1, sizeof *client);
     *client = (struct client){ .host = host,
                                .link = link,
                                .kube = kube_new(link->transport, "kubectl-htj") };
+    TAILQ_INIT(&client->ahead);
     return client;
 }
 
-void client_free(struct client *client)
+static void call_free(struct call *call)
 {
-    if (!client)
+    if (!call)
         return;
-    kube_free(client->kube);
-    free(client);
-}
-
-static void call_fini(struct call *call)
-{
+    free(call->ns);
+    free(call->name);
+    free(call->query);
     free(call->message);
     free(call->body);
     free(call->reason);
     json_decref(call->object);
+    free(call);
 }
-#define auto_call __attribute__((cleanup(call_fini))) struct call
+
+static void free_pointed_call(struct call **call)
+{
+    call_free(*call);
+}
+#define auto_call __attribute__((cleanup(free_pointed_call))) struct call
+
+void client_free(struct client *client)
+{
+    struct call *call;
+    if (!client)
+        return;
+    kube_free(client->kube);
+    while ((call = TAILQ_FIRST(&client->ahead))) {
+        TAILQ_REMOVE(&client->ahead, call, link);
+        call_free(call);
+    }
+    free(client);
+}
 
 static void on_done(void *context, const struct kube_result *result)
 {
@@ -91,20 +114,21 @@ static void fail_denied(const struct call *call, struct het_error *err)
              call->ns);
 }
 
-static void fail(const struct client *client, const struct call *call,
-                 struct het_error *err)
+static void fail(const struct call *call, struct het_error *err)
 {
     if (call->outcome == KUBE_DENIED && call->status == 403)
         fail_denied(call, err);
     else if (call->outcome == KUBE_DENIED)
-        het_fail(err, HET_DENIED, "%s does not know who you are: %s",
-                 client->link->server, call->message);
+        het_fail(err, HET_DENIED, "the API server does not know who you are: %s",
+                 call->message);
     else if (call->outcome == KUBE_NOT_FOUND && !*call->reason)
-        het_fail(err, HET_IO, "%s has no %s: is Heterotrain installed there?",
-                 client->link->server, call->resource->plural);
+        het_fail(err, HET_IO, "the API server has no %s: is Heterotrain installed there?",
+                 call->resource->plural);
     else if (call->outcome == KUBE_NOT_FOUND)
         het_fail(err, HET_NOT_FOUND, "there is no %s %s%s%s", call->resource->kind,
                  call->ns, *call->ns ? "/" : "", call->name ? call->name : "");
+    else if (call->outcome == KUBE_INVALID && !call->status)
+        het_fail(err, HET_BAD_INPUT, "%s", call->message); /* it never got there */
     else
         het_fail(err, call->outcome == KUBE_CONFLICT ? HET_CONFLICT : HET_IO, "%s",
                  call->message);
@@ -112,8 +136,30 @@ static void fail(const struct client *client, const struct call *call,
 
 /* ---- one request ---- */
 
-/* Waits for the request `id`. Fills `err` unless it went well. */
-static enum kube_outcome finish(struct client *client, struct call *call, uint64_t id,
+static struct call *call_new(const struct kube_resource *resource, const char *verb,
+                             const char *ns, const char *name, const char *query)
+{
+    struct call *call = xcalloc(1, sizeof *call);
+    call->resource = resource;
+    call->verb = verb;
+    call->ns = xstrdup(ns);
+    call->name = name ? xstrdup(name) : NULL;
+    call->query = xstrdup(query);
+    return call;
+}
+
+static void begin(struct client *client, struct call *call)
+{
+    if (call->id)
+        return;
+    call->id = call->name ? kube_get(client->kube, call->resource, call->ns, call->name,
+                                     on_done, call)
+                          : kube_list(client->kube, call->resource, call->ns, call->query,
+                                      on_done, call);
+}
+
+/* Waits for the request. Fills `err` unless it went well. */
+static enum kube_outcome finish(struct client *client, struct call *call,
                                 struct het_error *err)
 {
     const struct htj_host *host = client->host;
@@ -126,35 +172,60 @@ static enum kube_outcome finish(struct client *client, struct call *call, uint64
         now_ms = host->now_ms(host->context);
     }
     if (!call->is_done) {
-        kube_cancel(client->kube, id);
+        kube_cancel(client->kube, call->id);
         call->outcome = KUBE_UNREACHABLE;
-        het_fail(err, HET_IO, "%s has not answered for %d s: %s %s", client->link->server,
+        het_fail(err, HET_IO, "the API server has not answered for %d s: %s %s",
                  CLIENT_TIMEOUT_MS / 1000, call->verb, call->resource->plural);
     } else if (call->outcome != KUBE_OK) {
-        fail(client, call, err);
+        fail(call, err);
     }
+    struct call *ahead;
+    client->has_answer = client->has_answer || call->status;
+    for (ahead = TAILQ_FIRST(&client->ahead); client->has_answer && ahead;
+         ahead = TAILQ_NEXT(ahead, link))
+        begin(client, ahead);
     return call->outcome;
+}
+
+static bool is_of(const struct call *call, const struct kube_resource *resource,
+                  const char *ns, const char *name, const char *query)
+{
+    return call->resource == resource && !strcmp(call->ns, ns) && !name == !call->name &&
+           (!name || !strcmp(call->name, name)) && !strcmp(call->query, query);
+}
+
+/* The call that is ahead, or a new one. */
+static struct call *take(struct client *client, const struct kube_resource *resource,
+                         const char *ns, const char *name, const char *query)
+{
+    struct call *call = TAILQ_FIRST(&client->ahead);
+    while (call && !is_of(call, resource, ns, name, query))
+        call = TAILQ_NEXT(call, link);
+    if (call) {
+        TAILQ_REMOVE(&client->ahead, call, link);
+        return call;
+    }
+    return call_new(resource, name ? "get" : "list", ns, name, query);
 }
 
 enum kube_outcome client_get(struct client *client, const struct kube_resource *resource,
                              const char *ns, const char *name, json_t **ret,
                              struct het_error *err)
 {
-    auto_call call = { .resource = resource, .verb = "get", .ns = ns, .name = name };
-    uint64_t id = kube_get(client->kube, resource, ns, name, on_done, &call);
-    if (finish(client, &call, id, err) == KUBE_OK)
-        *ret = json_incref(call.object);
-    return call.outcome;
+    auto_call *call = take(client, resource, ns, name, "");
+    begin(client, call);
+    if (finish(client, call, err) == KUBE_OK)
+        *ret = json_incref(call->object);
+    return call->outcome;
 }
 
 enum kube_outcome client_patch(struct client *client,
                                const struct kube_resource *resource, const char *ns,
                                const char *name, json_t *patch, struct het_error *err)
 {
-    auto_call call = { .resource = resource, .verb = "patch", .ns = ns, .name = name };
-    uint64_t id =
-        kube_patch(client->kube, resource, ns, name, NULL, patch, on_done, &call);
-    return finish(client, &call, id, err);
+    auto_call *call = call_new(resource, "patch", ns, name, "");
+    call->id = kube_patch(client->kube, resource, ns, name, NULL, patch, on_done, call);
+    return finish(client, call, err);
 }
 
 /* ---- lists ---- */
@@ -175,15 +246,35 @@ static void add_item(void *context, const char *text, size_t length)
         json_array_append_new(listing->objects, kept);
 }
 
+/* Of the page that `token` begins: NULL for all at once. */
+static char *list_query(const char *token, const char *selector)
+{
+    auto_free char *escaped = token ? kube_escape(token) : NULL;
+    auto_free char *limit = token ? xasprintf("limit=%d", CLIENT_PAGE_SIZE)
+                                  : xstrdup("resourceVersion=0");
+    return xasprintf("%s%s%s%s%s", limit, *selector ? "&" : "", selector,
+                     token && *token ? "&continue=" : "", token ? escaped : "");
+}
+
+void client_ahead(struct client *client, const struct kube_resource *resource,
+                  const char *ns, const char *name, const char *selector)
+{
+    auto_free char *query = name ? xstrdup("") : list_query("", selector);
+    struct call *call = take(client, resource, ns, name, query);
+    TAILQ_INSERT_TAIL(&client->ahead, call, link);
+    if (client->has_answer)
+        begin(client, call);
+}
+
 /* One page into `listing`; `page` becomes the token of the next one, "" after the last.
  */
 static enum kube_outcome list_page(struct client *client, struct call *call,
-                                   const char *query, struct listing *listing,
-                                   char **page, struct het_error *err)
+                                   struct listing *listing, char **page,
+                                   struct het_error *err)
 {
     auto_free char *version = NULL, *next = NULL;
-    uint64_t id = kube_list(client->kube, call->resource, call->ns, query, on_done, call);
-    if (finish(client, call, id, err) != KUBE_OK)
+    begin(client, call);
+    if (finish(client, call, err) != KUBE_OK)
         return call->outcome;
     if (kube_split_list(call->resource, call->body, call->body_length, add_item, listing,
                         &version, &next, err) < 0) {
@@ -204,13 +295,9 @@ enum kube_outcome client_list(struct client *client, const struct kube_resource 
     auto_free char *page = xstrdup("");
     enum kube_outcome outcome;
     for (bool is_paged = true;;) {
-        auto_call call = { .resource = resource, .verb = "list", .ns = ns };
-        auto_free char *token = kube_escape(page);
-        auto_free char *limit = is_paged ? xasprintf("limit=%d", CLIENT_PAGE_SIZE)
-                                         : xstrdup("resourceVersion=0");
-        auto_free char *query = xasprintf("%s%s%s%s%s", limit, *selector ? "&" : "",
-                                          selector, *page ? "&continue=" : "", token);
-        outcome = list_page(client, &call, query, &listing, &page, err);
+        auto_free char *query = list_query(is_paged ? page : NULL, selector);
+        auto_call *call = take(client, resource, ns, NULL, query);
+        outcome = list_page(client, call, &listing, &page, err);
         bool is_expired = outcome == KUBE_EXPIRED && is_paged;
         if (!is_expired && (outcome != KUBE_OK || !is_paged || !*page))
             break;

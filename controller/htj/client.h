@@ -7,15 +7,21 @@
 #include "controller/kube.h"
 
 enum {
-    CLIENT_TIMEOUT_MS = 30000, /* of one request, with its repetitions */
+    CLIENT_TIMEOUT_MS = 60000, /* of one request, with a login in a browser */
     CLIENT_PAGE_SIZE = 500,    /* objects of one answer to a list */
 };
 
 struct client;
 
-/* `host` and `link` are borrowed. Requests say that they are `kubectl-htj`. */
+/* `host` and `link` are borrowed. */
 struct client *client_new(const struct htj_host *host, const struct htj_link *link);
 void client_free(struct client *client);
+
+/* Asks for what a client_get, or without `name` a client_list, of the very same will ask
+ * soon: several answers are then waited for at once. Nothing is asked ahead before the
+ * first answer is there: who has to log in does so once. */
+void client_ahead(struct client *client, const struct kube_resource *resource,
+                  const char *ns, const char *name, const char *selector);
 
 /* Each returns KUBE_OK, or what came of it, with `err` filled: HET_NOT_FOUND if the
  * object is not there; HET_DENIED names verb, resource and namespace; HET_CONFLICT,

@@ -4,24 +4,24 @@
 #ifndef CONTROLLER_HTJ_HOST_H
 #define CONTROLLER_HTJ_HOST_H
 
-#include "controller/http.h"
+#include "controller/htj/options.h"
+#include "controller/transport.h"
 
 #include <stdio.h>
 
 /* The way to an API server, open as long as the host. */
 struct htj_link {
     struct transport *transport;
-    const char *ns;     /* namespace of the context */
-    const char *server; /* for messages */
+    const char *ns; /* of the options, else of the context */
 };
 
 struct htj_host {
     FILE *out, *err;
     int width; /* columns of a line of text, at least 70 */
     bool is_utf8;
-    /* Either may be NULL: as the environment says. Errors: HET_BAD_INPUT, HET_IO. */
-    int (*connect)(void *context, const char *kubeconfig, const char *context_name,
-                   struct htj_link *ret, struct het_error *err);
+    /* Errors: HET_BAD_INPUT, HET_IO. */
+    int (*connect)(void *context, const struct htj_options *options, struct htj_link *ret,
+                   struct het_error *err);
     int64_t (*now_ms)(void *context); /* monotonic; what is due for the link is done */
     int64_t (*wall_ms)(void *context);
     void *context;

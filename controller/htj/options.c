@@ -16,7 +16,7 @@
 #define HELP_INDENT 6
 #define HELP_WIDTH  80
 
-enum kind { KIND_FLAG, KIND_TEXT, KIND_NUMBER };
+enum kind { KIND_FLAG, KIND_TEXT, KIND_NUMBER, KIND_LOGIN };
 
 static const struct option {
     const char *name;
@@ -67,13 +67,22 @@ static const struct option {
       "The installation's settings: a ConfigMap with the key config.json. Default: "
       "heterotrain-system/heterotrain-config; the controller's defaults where there is "
       "none." },
-    { "kubeconfig", 0, "FILES", ASKS, KIND_TEXT, HTJ_FILE,
-      offsetof(struct htj_options, kubeconfig),
-      "Kubeconfig files, separated by colons. Default: $KUBECONFIG, else "
-      "~/.kube/config, else the service account of the pod." },
-    { "context", 0, "NAME", ASKS, KIND_TEXT, HTJ_TEXT,
-      offsetof(struct htj_options, context),
+    { "kubeconfig", 0, "FILE", ASKS, KIND_LOGIN, HTJ_FILE, 0,
+      "Kubeconfig file. This and all below are as kubectl's." },
+    { "context", 0, "NAME", ASKS, KIND_LOGIN, HTJ_TEXT, 0,
       "Context of the kubeconfig. Default: its current-context." },
+    { "cluster", 0, "NAME", ASKS, KIND_LOGIN, HTJ_TEXT, 0,
+      "Cluster of the kubeconfig. Default: that of the context." },
+    { "user", 0, "NAME", ASKS, KIND_LOGIN, HTJ_TEXT, 0,
+      "User of the kubeconfig. Default: that of the context." },
+    { "server", 's', "URL", ASKS, KIND_LOGIN, HTJ_TEXT, 0,
+      "The API server, instead of the cluster's." },
+    { "token", 0, "TOKEN", ASKS, KIND_LOGIN, HTJ_TEXT, 0,
+      "Bearer token, instead of the user's." },
+    { "as", 0, "NAME", ASKS, KIND_LOGIN, HTJ_TEXT, 0, "User to impersonate." },
+    { "as-group", 0, "NAME", ASKS, KIND_LOGIN, HTJ_TEXT, 0,
+      "Group to impersonate; may be given several times." },
+    { "as-uid", 0, "UID", ASKS, KIND_LOGIN, HTJ_TEXT, 0, "UID to impersonate." },
     { "help", 'h', NULL, ALL, KIND_FLAG, HTJ_NO_VALUE,
       offsetof(struct htj_options, is_help), "This text." },
 };
@@ -118,6 +127,15 @@ static int read_number(const struct option *option, const char *text, int64_t *r
     return 0;
 }
 
+static int add_login(const struct option *option, const char *value,
+                     struct htj_options *ret, struct het_error *err)
+{
+    if (ret->login_count == HTJ_MAX_LOGIN)
+        return het_fail(err, HET_BAD_INPUT, "--%s: too many options", option->name);
+    ret->login[ret->login_count++] = (struct htj_login){ option->name, value };
+    return 0;
+}
+
 static int set_option(const struct option *option, const char *value,
                       struct htj_options *ret, struct het_error *err)
 {
@@ -133,6 +151,8 @@ static int set_option(const struct option *option, const char *value,
         break;
     case KIND_NUMBER:
         return read_number(option, value, member, err);
+    case KIND_LOGIN:
+        return add_login(option, value, ret, err);
     }
     return 0;
 }

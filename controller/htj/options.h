@@ -23,10 +23,17 @@ enum htj_command_bit {
 };
 
 #define HTJ_MAX_WORDS 16
+#define HTJ_MAX_LOGIN 16
+
+/* An option that is kubectl's to understand: which server, and who we are there. */
+struct htj_login {
+    const char *name, *value; /* "context", "research" */
+};
 
 struct htj_options {
-    const char *kubeconfig, *context, *ns, *output, *file, *config, *config_map,
-        *hardware, *hardware_map;
+    struct htj_login login[HTJ_MAX_LOGIN];
+    size_t login_count;
+    const char *ns, *output, *file, *config, *config_map, *hardware, *hardware_map;
     int64_t generation; /* 0: the newest */
     bool is_candidate, is_quick, is_svg, is_help;
     const char *words[HTJ_MAX_WORDS]; /* what is no option */

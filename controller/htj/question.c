@@ -92,6 +92,14 @@ static int read_hardware(struct session *session, json_t **ret, struct het_error
 
 /* ---- what there is ---- */
 
+static const struct kube_resource *profile_of(const json_t *job, const char **ret_name)
+{
+    const json_t *reference = object_at(job, "spec.model.profileRef");
+    bool is_cluster = !strcmp(object_text(reference, "kind"), "ClusterModelProfile");
+    *ret_name = object_text(reference, "name");
+    return is_cluster ? &kube_cluster_model_profile : &kube_model_profile;
+}
+
 static void add_all(struct gathering *gathering, const struct kube_resource *resource,
                     const json_t *objects)
 {
@@ -149,17 +157,14 @@ static int list_plans(struct gathering *gathering, struct het_error *err)
 
 static int get_profile(struct gathering *gathering, struct het_error *err)
 {
-    const json_t *reference = object_at(gathering->job, "spec.model.profileRef");
-    const char *name = object_text(reference, "name");
-    bool is_cluster = !strcmp(object_text(reference, "kind"), "ClusterModelProfile");
-    const struct kube_resource *resource = is_cluster ? &kube_cluster_model_profile
-                                                      : &kube_model_profile;
+    const char *name;
+    const struct kube_resource *resource = profile_of(gathering->job, &name);
     json_auto_t *profile = NULL;
     if (!*name)
         return 0;
-    enum kube_outcome outcome = client_get(gathering->session->client, resource,
-                                           is_cluster ? "" : gathering->session->ns, name,
-                                           &profile, err);
+    enum kube_outcome outcome = client_get(
+        gathering->session->client, resource,
+        resource->namespaced ? gathering->session->ns : "", name, &profile, err);
     if (outcome == KUBE_OK)
         preview_add(gathering->preview, resource, profile);
     /* That it is missing is said with the job's other faults. */
@@ -210,11 +215,28 @@ static int gather(struct gathering *gathering, bool is_in_cluster, bool *ret_que
     return 0;
 }
 
+/* What will be read, as far as that can be said before. */
+static void ask_ahead(const struct session *session, const json_t *job)
+{
+    struct client *client = session->client;
+    const char *name;
+    const struct kube_resource *profile = profile_of(job, &name);
+    if (!session->options->hardware && !session->options->hardware_map)
+        client_ahead(client, &kube_config_map, QUESTION_NAMESPACE, QUESTION_HARDWARE, "");
+    client_ahead(client, &kube_pod, "", NULL, "");
+    client_ahead(client, &kube_node, "", NULL, "");
+    client_ahead(client, &kube_config_map, "", NULL, PLANS_SELECTOR);
+    client_ahead(client, &kube_job, "", NULL, "");
+    if (*name)
+        client_ahead(client, profile, profile->namespaced ? session->ns : "", name, "");
+}
+
 int question_make(struct session *session, json_t *job, bool is_in_cluster,
                   const struct het_plan *plan, json_t **ret, struct het_error *err)
 {
     struct settings settings;
     json_auto_t *hardware = NULL;
+    ask_ahead(session, job);
     if (read_settings(session, &settings, err) < 0 ||
         read_hardware(session, &hardware, err) < 0)
         return -1;

@@ -7,8 +7,10 @@
 
 /* The ConfigMaps of an installation by the chart, which are looked for where options name
  * no others. */
-#define QUESTION_HARDWARE_MAP "heterotrain-system/heterotrain-hardware"
-#define QUESTION_CONFIG_MAP   "heterotrain-system/heterotrain-config"
+#define QUESTION_NAMESPACE    "heterotrain-system"
+#define QUESTION_HARDWARE     "heterotrain-hardware"
+#define QUESTION_HARDWARE_MAP QUESTION_NAMESPACE "/" QUESTION_HARDWARE
+#define QUESTION_CONFIG_MAP   QUESTION_NAMESPACE "/heterotrain-config"
 
 /* About `job`, which is in the cluster, or with `is_in_cluster` false would be in the
  * session's namespace. Without `plan`: about the GPUs that are free, which takes the

@@ -11,14 +11,11 @@ int session_init(struct session *session, const struct htj_host *host,
                  const struct htj_options *options, struct het_error *err)
 {
     *session = (struct session){ .host = host, .options = options };
-    if (host->connect(host->context, options->kubeconfig, options->context,
-                      &session->link, err) < 0) {
-        err->code = HET_BAD_INPUT; /* of the kubeconfig; nobody was asked yet */
+    if (host->connect(host->context, options, &session->link, err) < 0)
         return -1;
-    }
     session->arena = het_arena_new();
     session->client = client_new(host, &session->link);
-    session->ns = options->ns ? options->ns : session->link.ns;
+    session->ns = session->link.ns;
     return 0;
 }
 

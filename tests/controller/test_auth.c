@@ -15,7 +15,6 @@ static struct tls_server *server;
 static char dir[] = "/tmp/test-auth-XXXXXX";
 static struct auth *auth;
 static struct het_error err;
-static bool runs_exec;
 static char logged[LOG_LINE_BYTES];
 
 static void keep_line(void *context, const char *line, size_t length)
@@ -40,7 +39,6 @@ static void tear_down(void)
 {
     auth_free(auth);
     auth = NULL;
-    runs_exec = false;
     tls_server_free(server);
     auto_free char *command = xasprintf("rm -rf %s", dir);
     ck_assert_int_eq(system(command), 0);
@@ -308,9 +306,7 @@ static int load_kubeconfig(const char *names, const char *context)
         names += length + (names[length] == ':');
     }
     auto_free char *all = paths;
-    return auth_load(&(struct auth_config){ .kubeconfig = all,
-                                            .context = context,
-                                            .runs_exec = runs_exec },
+    return auth_load(&(struct auth_config){ .kubeconfig = all, .context = context },
                      &auth, &err);
 }
 
@@ -518,102 +514,6 @@ START_TEST(absent_values_are_no_values)
 }
 END_TEST
 
-/* ---- exec plugins ---- */
-
-#define V1 "apiVersion: client.authentication.k8s.io/v1, "
-
-/* A program in the folder of the kubeconfig. */
-static void write_plugin(const char *text)
-{
-    auto_free char *path = in_dir("plugin");
-    write_text("plugin", text);
-    ck_assert_int_eq(chmod(path, 0700), 0);
-}
-
-static json_t *read_info(void)
-{
-    auto_free char *path = in_dir("info");
-    json_t *info = json_load_file(path, 0, NULL);
-    ck_assert_ptr_nonnull(info);
-    return info;
-}
-
-START_TEST(exec_plugin_says_who_we_are)
-{
-    runs_exec = true;
-    write_certificates();
-    write_plugin("#!/bin/sh\n"
-                 "echo \"$KUBERNETES_EXEC_INFO\" >\"$(dirname \"$0\")/info\"\n"
-                 "echo '{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": "
-                 "\"ExecCredential\", \"status\": {\"token\": \"'$WORD-$1'\"}}'\n");
-    write_kubeconfig("config",
-                     "server: 'https://e', certificate-authority: ca.pem, extensions: "
-                     "[{name: client.authentication.k8s.io/exec, extension: {a: 1}}]",
-                     "exec: {" V1 "command: ./plugin, args: [arg], env: [{name: WORD, "
-                     "value: word}], provideClusterInfo: true, interactiveMode: Never}");
-    ck_assert_msg(load_kubeconfig("config", NULL) == 0, "%s", err.message);
-    ck_assert_str_eq(endpoint()->token, "word-arg");
-    json_auto_t *info = read_info();
-    json_t *spec = json_object_get(info, "spec");
-    json_t *cluster = json_object_get(spec, "cluster");
-    auto_free char *ca = base64(tls_server_ca(server));
-    ck_assert(json_is_false(json_object_get(spec, "interactive")));
-    ck_assert_str_eq(json_string_value(json_object_get(cluster, "server")), "https://e");
-    ck_assert_str_eq(
-        json_string_value(json_object_get(cluster, "certificate-authority-data")), ca);
-    ck_assert_int_eq(
-        json_integer_value(json_object_get(json_object_get(cluster, "config"), "a")), 1);
-}
-END_TEST
-
-START_TEST(exec_plugin_may_give_a_certificate)
-{
-    runs_exec = true;
-    json_auto_t *said = json_pack(
-        "{s:s, s:{s:s, s:s}}", "apiVersion", "client.authentication.k8s.io/v1beta1",
-        "status", "clientCertificateData", tls_server_client_certificate(server),
-        "clientKeyData", tls_server_client_key(server));
-    auto_free char *text = json_dumps(said, JSON_COMPACT);
-    write_text("said", text);
-    write_kubeconfig("config", "server: 'https://e'",
-                     "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: "
-                     "./plugin}");
-    write_plugin("#!/bin/sh\ncat \"$(dirname \"$0\")/said\"\n");
-    ck_assert_msg(load_kubeconfig("config", NULL) == 0, "%s", err.message);
-    ck_assert_str_eq(endpoint()->client_key_pem, tls_server_client_key(server));
-    ck_assert_ptr_null(endpoint()->token);
-}
-END_TEST
-
-static const struct {
-    const char *exec, *message;
-} broken_plugins[] = {
-    { "command: x", "apiVersion \"\": expected client.authentication.k8s.io/v1" },
-    { V1, "command is missing" },
-    { V1 "command: no-such-program, installHint: 'get it there'",
-      "no-such-program is not installed: get it there" },
-    { V1 "command: 'false'", "false ended badly" },
-    { V1 "command: echo, args: [text]", "echo: what it prints" },
-    { V1 "command: echo, args: ['{}']", "prints apiVersion \"\"" },
-    { V1 "command: echo, args: ['{\"apiVersion\": \"client.authentication.k8s.io/v1\"}']",
-      "prints neither status.token nor a certificate" },
-    { V1 "command: head, args: [-c, '2000000', /dev/zero]", "printed too much" },
-    { V1 "command: echo, args: [7]", "args[0]: expected a string" },
-    { V1 "command: echo, interactiveMode: Always", "echo: needs a terminal" },
-};
-
-START_TEST(exec_plugin_that_fails_is_named)
-{
-    runs_exec = true;
-    auto_free char *user = xasprintf("exec: {%s}", broken_plugins[_i].exec);
-    write_kubeconfig("config", "server: 'https://e'", user);
-    ck_assert_int_eq(load_kubeconfig("config", NULL), -1);
-    ck_assert_msg(strstr(err.message, broken_plugins[_i].message), "%s", err.message);
-    ck_assert_msg(strstr(err.message, "user \"u\": exec: "), "%s", err.message);
-    ck_assert_ptr_null(auth);
-}
-END_TEST
-
 static const struct {
     const char *text, *message;
 } broken_files[] = {
@@ -737,10 +637,6 @@ Suite *test_auth_suite(void)
     tcase_add_test(cases, first_of_several_files_wins);
     ADD_TABLE(cases, what_is_not_supported_is_refused_in_words, refusals);
     tcase_add_test(cases, absent_values_are_no_values);
-    tcase_add_test(cases, exec_plugin_says_who_we_are);
-    tcase_add_test(cases, exec_plugin_may_give_a_certificate);
-    tcase_add_loop_test(cases, exec_plugin_that_fails_is_named, 0,
-                        (int)(sizeof broken_plugins / sizeof *broken_plugins));
     ADD_TABLE(cases, broken_kubeconfig_is_refused, broken_files);
     tcase_add_test(cases, missing_kubeconfig_is_an_error);
     tcase_add_test(cases, sources_are_tried_in_their_order);

@@ -28,6 +28,7 @@ static struct {
     int status;
     struct http_handler handlers[MAX_DENIED];
     size_t count;
+    size_t fresh, bursts[8], burst_count; /* requests that began between two polls */
 } guard;
 
 static uint64_t guard_start(struct transport *transport,
@@ -35,6 +36,7 @@ static uint64_t guard_start(struct transport *transport,
                             const struct http_handler *handler)
 {
     (void)transport;
+    guard.fresh++;
     if (!guard.denied || !strstr(request->path, guard.denied))
         return transport_start(embedded_transport(server), request, handler);
     ck_assert_uint_lt(guard.count, MAX_DENIED);
@@ -52,6 +54,9 @@ static int guard_poll(struct transport *transport, struct pollfd *extra, size_t 
                       int64_t timeout_ms)
 {
     (void)transport;
+    if (guard.fresh && guard.burst_count < sizeof guard.bursts / sizeof *guard.bursts)
+        guard.bursts[guard.burst_count++] = guard.fresh;
+    guard.fresh = 0;
     while (guard.count) {
         struct http_handler handler = guard.handlers[--guard.count];
         struct http_reply reply = { .status = guard.status,
@@ -81,16 +86,21 @@ static void deny(const char *part)
 
 /* ---- running the program ---- */
 
-static int connect_to(void *context, const char *kubeconfig, const char *context_name,
+static char login[1024]; /* how the last run would have logged in */
+
+static int connect_to(void *context, const struct htj_options *options,
                       struct htj_link *ret, struct het_error *error)
 {
     (void)context;
-    (void)context_name;
-    if (kubeconfig && !strcmp(kubeconfig, "missing"))
-        return het_fail(error, HET_IO, "kubeconfig: missing: No such file or directory");
+    size_t length = 0;
+    login[0] = '\0';
+    for (size_t i = 0; i < options->login_count; i++)
+        length += (size_t)snprintf(login + length, sizeof login - length, "%s=%s ",
+                                   options->login[i].name, options->login[i].value);
+    if (!strcmp(login, "kubeconfig=missing "))
+        return het_fail(error, HET_BAD_INPUT, "missing: no such file or directory");
     *ret = (struct htj_link){ .transport = &guard.transport,
-                              .ns = "default",
-                              .server = "https://test" };
+                              .ns = options->ns ? options->ns : "default" };
     return 0;
 }
 
@@ -223,6 +233,7 @@ static void setup(void)
     server = embedded_new(1);
     guard.transport.ops = &guard_ops;
     guard.denied = NULL;
+    guard.fresh = guard.burst_count = 0;
     json_auto_t *nodes = read_example(EXAMPLES "nodes-mixed.json");
     json_t *items = json_object_get(nodes, "items");
     for (size_t i = 0; i < json_array_size(items); i++)
@@ -274,6 +285,21 @@ START_TEST(plan_of_a_file_needs_no_job)
     ck_assert_int_eq(run("plan", "-f", EXAMPLES "opt-350-profile.yaml"), 2);
     check_text(err, "must be a HeteroTrainingJob with a name");
     ck_assert_int_eq(run("plan", "train", "-f", EXAMPLES "opt-350-small-job.yaml"), 2);
+}
+END_TEST
+
+/* The first answer says that we are logged in; what else is needed is asked at once. */
+START_TEST(plan_asks_for_several_things_at_once)
+{
+    ck_assert_int_eq(run("plan", "train"), 0);
+    ck_assert_uint_eq(guard.bursts[0], 1); /* the job */
+    /* settings, hardware, pods, nodes, plans, jobs, profile */
+    ck_assert_uint_eq(guard.bursts[1], 7);
+    ck_assert_uint_eq(guard.burst_count, 2);
+    guard.burst_count = 0;
+    ck_assert_int_eq(run("plan", "-f", EXAMPLES "opt-350-small-job.yaml"), 0);
+    ck_assert_uint_eq(guard.bursts[0], 1); /* settings */
+    ck_assert_uint_eq(guard.bursts[1], 6);
 }
 END_TEST
 
@@ -652,7 +678,24 @@ START_TEST(wrong_words_are_refused)
     ck_assert_int_eq(run("explain", "train", "--generation", "0"), 2);
     ck_assert_int_eq(run("explain", "train", "--candidate=yes"), 2);
     ck_assert_int_eq(run("plan", "train", "--kubeconfig", "missing"), 2);
-    check_text(err, "No such file or directory");
+    check_text(err, "no such file or directory");
+}
+END_TEST
+
+START_TEST(logging_in_is_left_to_kubectl)
+{
+    ck_assert_int_eq(run("status", "--context", "research", "train", "--as=alice",
+                         "--as-group=a", "--as-group", "b", "-s", "https://e"),
+                     0);
+    ck_assert_str_eq(login,
+                     "context=research as=alice as-group=a as-group=b server=https://e ");
+    const char *words[2 + HTJ_MAX_LOGIN + 1] = { "status", "train" };
+    for (size_t i = 2; i < 2 + HTJ_MAX_LOGIN; i++)
+        words[i] = "--as-group=g";
+    ck_assert_int_eq(run_as("kubectl-htj", words), 0);
+    words[1] = "--as-group=g";
+    ck_assert_int_eq(run_as("kubectl-htj", words), 2);
+    check_text(err, "--as-group: too many options");
 }
 END_TEST
 
@@ -765,6 +808,7 @@ Suite *test_htj_suite(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, plan_is_shown_and_nothing_is_written);
     tcase_add_test(tests, plan_of_a_file_needs_no_job);
+    tcase_add_test(tests, plan_asks_for_several_things_at_once);
     tcase_add_test(tests, plan_is_compared_with_the_one_there_is);
     tcase_add_test(tests, plan_says_what_does_not_fit);
     tcase_add_test(tests, plan_needs_to_know_who_has_which_gpus);
@@ -783,6 +827,7 @@ Suite *test_htj_suite(void)
     tcase_add_test(tests, nothing_to_approve_is_explained);
     tcase_add_test(tests, jobs_are_suspended_and_resumed);
     tcase_add_test(tests, wrong_words_are_refused);
+    tcase_add_test(tests, logging_in_is_left_to_kubectl);
     tcase_add_test(tests, every_command_has_help_of_80_columns);
     tcase_add_test(tests, words_are_completed);
     tcase_add_test(tests, shells_get_their_scripts);
