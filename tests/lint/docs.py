@@ -11,6 +11,10 @@ what they print, but for those with `...`. Checked, in every *.md file:
   make       `make TARGET`: the Makefile has the target
   options    `--option` in code: the --help of our programs, or of the command, has it, or
              planner/render writes it for a training runtime
+  commands   every command is run by a test: it stands under `<!-- check: run -->`, a script of
+             tests/e2e says `as_documented PAGE 'BEGINNING'`, it is one of `make`'s, or it is
+             among NOT_RUN_HERE with what runs it or why nothing can; a command of ours that
+             needs no cluster is run here, and must succeed
   examples   a console block under `<!-- check: run -->` prints what it shows; under
              `<!-- check: run | FILTER -->` what is left of it by that shell command
 
@@ -44,6 +48,18 @@ REASONS = {
 NOT_REASONS = {  # values of conditions, kinds of objects, types and actions of events
     "True", "False", "Unknown", "Normal", "Warning", "ConfigMap", "Event", "Plan", "ModelProfile",
     "ClusterModelProfile", "HeteroTrainingJob", "PodScheduled", "CheckpointRequest", "Checkpoint", "Place",
+}
+
+# The tools whose commands are looked for, and those commands that no test reads from its page.
+TOOLS = ("build/", "deploy/", "tests/", "kubectl", "helm", "docker", "skopeo", "ctr", "hetplan",
+         "heterotrain-controller", "torchrun", "pip", "python3", "source")
+NOT_RUN_HERE = {
+    r"deploy/apt-packages build$": "`make packages` runs it",
+    r"(docker|ctr|skopeo) ": "needs a container engine or a registry",
+    r"kubectl .* port-forward ": "needs a kubelet that forwards connections",
+    r"(source <\()?kubectl[ -]htj ": "all of docs/kubectl.md: case_kubectl_htj_does_what_its_page_shows",
+    r"(IN_IMAGE=1 |KEEP=1 )?tests/e2e/(run|chart)\b": "these are the tests themselves",
+    r"tests/bench/run --tables ": "writes the tables anew",
 }
 
 complaints = []
@@ -204,6 +220,8 @@ def check_options(document, options):
         ours = re.search(r"(?:^|[\s/$])(hetplan|heterotrain-controller|kubectl-htj)(?: +([a-z]+))?(?=\s|$)", text)
         if ours:
             known = options.of(ours[1], ours[2])
+            if re.match(r"\s*kubectl ", text):  # an object of that name
+                continue
         elif text.startswith("--"):
             known = options.any()
         else:
@@ -243,6 +261,53 @@ def check_reasons():
                              f"neither docs/api.md nor docs/operations.md has {word}")
 
 
+def documented():
+    """What scripts of tests/e2e run: (page, beginning of a command)."""
+    for path in git_files("tests/e2e/*"):
+        for page, beginning in re.findall(r"as_documented\w*(?: \d+| \"[^\"]*\" \w+)? (\S+\.md) '([^']+)'",
+                                          path.read_text(errors="replace")):
+            yield page, beginning
+
+
+def commands(document):
+    """The commands that a page shows and does not have run already, with their lines."""
+    shown = [(number, line) for first, lines, language, before in document.blocks
+             if language in ("", "console", "sh") and "check: run" not in before
+             for number, line in enumerate(lines, first)]
+    text, start = "", 0
+    for number, line in shown:
+        start = start if text else number
+        text += line.removesuffix("\\")
+        if not line.endswith("\\"):
+            yield start, re.sub(r" {2,}", " ", re.sub(r" {2,}#.*", "", text.removeprefix("$ ")))
+            text = ""
+
+
+def commands_run_by_tests(documents):
+    """Those of all pages; a command that stands on several is run from one."""
+    found = set()
+    for page, beginning in documented():
+        shown = [command for document in documents if str(document.name) == page
+                 for _, command in commands(document) if command.startswith(beginning)]
+        if not shown:
+            complain("tests/e2e", f"{page} has no command that begins with '{beginning}'")
+        found.update([beginning] if beginning in shown else shown)
+    return found
+
+
+def check_commands(document, run_by_tests):
+    for line, command in commands(document):
+        if not re.sub(r"^(?:[A-Z_]+=\S+ )+", "", command).startswith(TOOLS) or command in run_by_tests \
+                or any(re.match(pattern, command) for pattern in NOT_RUN_HERE):
+            continue
+        if not command.startswith(("build/hetplan ", "tests/")):
+            complain(document.where(line), f"no test runs this command: {command}")
+            continue
+        status, printed = run_for_status(command)
+        if status:
+            complain(document.where(line), f"ends with {status}: {command}\n    " + "\n    ".join(printed[-3:]))
+
+
 def matches(shown, printed):
     """Whether the printed lines are those shown, where a line `...` stands for any lines."""
     pattern = "".join("(?:.*\n)*?" if line == "..." else re.escape(line.rstrip()) + "\n"
@@ -250,8 +315,8 @@ def matches(shown, printed):
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
 
 
-def run(command):
-    """The lines that a command prints, on a terminal of 100 columns."""
+def run_for_status(command):
+    """The exit status of a command and the lines that it prints, on a terminal of 100 columns."""
     command = re.sub(r"^make ", f"make B={BUILD} ",
                      re.sub(r"(?<![\w/])build/", f"{BUILD}/", command))
     environment = dict(os.environ, LC_ALL="C.UTF-8", COLUMNS="100")
@@ -261,7 +326,11 @@ def run(command):
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, timeout=120, check=False)
     printed = result.stdout.replace(f"{BUILD}/", "build/").rstrip("\n")
-    return [line.rstrip() for line in printed.split("\n")] if printed else []
+    return result.returncode, [line.rstrip() for line in printed.split("\n")] if printed else []
+
+
+def run(command):
+    return run_for_status(command)[1]
 
 
 def examples(lines):
@@ -309,12 +378,14 @@ def main():
         if not (ROOT / BUILD / program).exists():
             sys.exit(f"docs.py: {BUILD / program} is missing: make")
     options = Options()
+    run_by_tests = commands_run_by_tests(documents)
     for document in documents:
         check_links(document)
         check_paths(document)
         check_constants(document, sources)
         check_make(document, targets)
         check_options(document, options)
+        check_commands(document, run_by_tests)
         check_examples(document)
     check_controller_options(options)
     check_reasons()
