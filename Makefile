@@ -18,8 +18,8 @@ PLANNER_CORE := error arena random hardware network cluster workload profile est
                 algo/optimal algo/repair search explain render/writer render/torchrun render/table render/explanation render/timeline \
                 render/lanes render/rendering render/megatron render/flagscale render/hetu render/sailor \
                 render/deepspeed render/torchtitan
-PLANNER_EDGE := yaml json node_list network_file profile_sailor profile_metis profile_config profile_model codec input answer render_json
-PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options main
+PLANNER_EDGE := yaml json yaml_text node_list network_file profile_sailor profile_metis profile_config profile_model profile_object codec input answer render_json
+PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options document convert main
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp digest quantity strmap object pod_security settings hardware_map tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue snapshot desired status decision record \
                    reconcile/pass reconcile/sharing reconcile/places reconcile/resharding reconcile/candidate reconcile/drain reconcile/generation reconcile/what_if reconcile/demand reconcile/claim reconcile/planning \
@@ -54,8 +54,8 @@ CONTROLLER_LIBS = $(PLANNER_LIBS) $(shell pkg-config --libs libcurl libwebsocket
 Q        := $(if $(V),,@)
 
 present = $(foreach m,$(2),$(if $(wildcard $(1)/$(m).c),$(1)/$(m).c))
-PLANNER_SRC    := $(filter-out planner/main.c planner/options.c,$(call present,planner,$(PLANNER)))
-HETPLAN_SRC    := $(call present,planner,options main)
+PLANNER_SRC    := $(filter-out planner/main.c planner/options.c planner/document.c planner/convert.c,$(call present,planner,$(PLANNER)))
+HETPLAN_SRC    := $(call present,planner,options document convert main)
 CONTROLLER_SRC := $(filter-out controller/main.c controller/kubectl_htj.c,$(call present,controller,$(CONTROLLER)))
 # Every tests/planner/test_x.c and tests/controller/test_x.c defines `Suite *test_x_suite(void)`.
 TEST_SRC       := $(sort $(wildcard tests/planner/test_*.c tests/controller/test_*.c))

@@ -205,6 +205,18 @@ static int read_profile(struct het_arena *arena, const json_t *document,
                       : allow_extrapolation(arena, document, ret, err);
 }
 
+int het_question_profile(struct het_arena *arena, const json_t *document,
+                         const struct het_profile **ret, struct het_error *err)
+{
+    const struct het_hardware *hardware;
+    const struct het_cluster *cluster = NULL;
+    bool is_estimated = json_object_get(json_object_get(document, "profile"), "config");
+    if (read_hardware(arena, document, &hardware, err) < 0 ||
+        (is_estimated && read_cluster(arena, document, hardware, &cluster, err) < 0))
+        return -1;
+    return read_profile(arena, document, cluster, hardware, ret, err);
+}
+
 int het_question_read(struct het_arena *arena, const json_t *document,
                       struct het_question *ret, struct het_error *err)
 {

@@ -38,6 +38,11 @@ struct het_problem het_question_problem(struct het_arena *arena,
 int het_question_read(struct het_arena *arena, const json_t *document,
                       struct het_question *ret, struct het_error *err);
 
+/* The profile of such a document alone, which needs no job then, and a cluster only for a
+ * profile that is estimated. */
+int het_question_profile(struct het_arena *arena, const json_t *document,
+                         const struct het_profile **ret, struct het_error *err);
+
 /* Runs the search. On success the plan, whole (predicted, search, idle). With `from` it
  * is predicted too how long an iteration of that plan takes now (from_iteration_s),
  * unless it cannot run on this cluster, with this profile and the job's limits. */

@@ -448,10 +448,11 @@ static struct het_layer_bytes make_bytes(const struct builder *builder, uint32_t
     double *parameters = HET_ARENA_ARRAY(builder->arena, double, layers + 1);
     double *activations = HET_ARENA_ARRAY(builder->arena, double, layers + 1);
     for (uint32_t l = 0; l < layers; l++) {
+        /* What is split unevenly is rounded up. */
         parameters[l + 1] = parameters[l] +
-                            het_estimate_parameters(builder->model, l, tp);
+                            ceil(het_estimate_parameters(builder->model, l, tp));
         activations[l + 1] = activations[l] +
-                             het_estimate_activations(builder->model, l, tp);
+                             ceil(het_estimate_activations(builder->model, l, tp));
     }
     return (struct het_layer_bytes){
         .tp = tp,

@@ -20,5 +20,6 @@
 #include "planner/runtime.h"
 #include "planner/search.h"
 #include "planner/yaml.h"
+#include "planner/yaml_text.h"
 
 #endif

@@ -1,9 +1,10 @@
 /* hetplan - searches, prices and checks parallelism plans on clusters of unequal GPUs.
  * Files in, JSON or text out; the only reader of files, terminal and clock here. */
+#include "planner/convert.h"
+#include "planner/document.h"
 #include "planner/hetplan.h"
 #include "planner/input.h"
 #include "planner/options.h"
-#include "planner/profile_config.h"
 #include "planner/render/table.h"
 #include "planner/render/timeline.h"
 
@@ -93,165 +94,6 @@ static void print_json(const json_t *json)
 {
     auto_free char *text = het_json_canonical(json);
     puts(text);
-}
-
-/* ---- the question, out of files ---- */
-
-/* Reads the file of option `part`, if it was given, as that part of the document. */
-static int add_part(const struct het_options *options, const char *part,
-                    int (*read)(const char *path, json_t **ret, struct het_error *err),
-                    json_t *document, struct het_error *err)
-{
-    const char *path = het_options_text(options, part);
-    json_t *json;
-    if (!path)
-        return 0;
-    if (read(path, &json, err) < 0)
-        return -1;
-    json_object_set_new(document, part, json);
-    json_t *sources = json_object_get(document, "sources");
-    json_object_set_new(sources, part, het_json_text(path));
-    return 0;
-}
-
-/* Sailor's sizes of layers, and whose they are, beside the times of a folder. */
-static int add_llm_info(const struct het_options *options, json_t *profile,
-                        struct het_error *err)
-{
-    const char *folder = het_options_text(options, "profile");
-    const char *model = het_options_text(options, "model");
-    auto_free char *path = het_options_text(options, "llmInfo")
-                               ? xstrdup(het_options_text(options, "llmInfo"))
-                               : het_input_find_llm_info(folder);
-    auto_free char *name = model ? xstrdup(model) : het_input_folder_name(folder);
-    json_t *info;
-    if (!path)
-        return het_fail(
-            err, HET_BAD_INPUT,
-            "%.300s: no llm_info.json here or in the two folders above, which "
-            "has the sizes of the layers; name it by --llm-info",
-            folder);
-    if (het_input_read(path, &info, err) < 0)
-        return -1;
-    json_object_set_new(profile, "llmInfo", info);
-    if (name)
-        json_object_set_new(profile, "model", het_json_text(name));
-    return 0;
-}
-
-/* Wraps a config.json with what is to be estimated of it. */
-static int wrap_config(const struct het_options *options, json_t *document,
-                       struct het_error *err)
-{
-    json_t *config = json_object_get(document, "profile");
-    json_t *estimate = json_object_get(options->values, "estimate");
-    if (!json_object_get(estimate, "sequenceLength"))
-        return het_fail(err, HET_BAD_INPUT,
-                        "--sequence-length N is missing: a profile estimated from a "
-                        "model's config.json needs the tokens of a sample");
-    json_t *profile = json_copy(estimate);
-    json_object_set(profile, "config", config);
-    json_object_set_new(document, "profile", profile);
-    return 0;
-}
-
-/* Options that only some forms of a profile take: "files", "layerTimes" or neither. */
-static int check_profile_options(const struct het_options *options, const json_t *profile,
-                                 struct het_error *err)
-{
-    bool is_metis = json_object_get(profile, "files");
-    bool is_config = het_profile_config_is_model(profile);
-    bool is_sailor = !is_metis && json_object_get(profile, "layerTimes");
-    if (!is_metis && het_options_text(options, "layerTimes"))
-        return het_fail(err, HET_BAD_INPUT,
-                        "--layer-times: is for a folder of Metis-format files");
-    if (!is_sailor &&
-        (het_options_text(options, "llmInfo") || het_options_text(options, "model")))
-        return het_fail(err, HET_BAD_INPUT,
-                        "--llm-info, --model: are for a folder of <TYPE>.json files");
-    if (!is_config && json_object_get(options->values, "estimate"))
-        return het_fail(err, HET_BAD_INPUT,
-                        "--sequence-length, --attention, --largest-microbatch and "
-                        "--calibrate: are for a model's config.json");
-    if (!is_metis && !is_sailor && json_object_get(options->values, "sharedEmbedding"))
-        return het_fail(err, HET_BAD_INPUT,
-                        "--shared-embedding: is for folders of measurements; a "
-                        "ModelProfile says it itself");
-    return 0;
-}
-
-/* What folders of measurements do not say, put beside them. */
-static int complete_profile(const struct het_options *options, json_t *document,
-                            struct het_error *err)
-{
-    json_t *profile = json_object_get(document, "profile");
-    const char *times = het_options_text(options, "layerTimes");
-    if (check_profile_options(options, profile, err) < 0)
-        return -1;
-    if (het_profile_config_is_model(profile))
-        return wrap_config(options, document, err);
-    if (!json_object_get(profile, "files") && !json_object_get(profile, "layerTimes"))
-        return 0;
-    json_t *precision = json_object_get(json_object_get(document, "job"), "precision");
-    if (precision)
-        json_object_set(profile, "precision", precision);
-    json_t *shared = json_object_get(options->values, "sharedEmbedding");
-    if (shared)
-        json_object_set(profile, "sharedEmbedding", shared);
-    if (!json_object_get(profile, "files"))
-        return add_llm_info(options, profile, err);
-    json_t *layer_times;
-    if (!times)
-        return 0;
-    if (het_input_read_layer_times(times, &layer_times, err) < 0)
-        return -1;
-    json_object_set_new(profile, "layerTimes", layer_times);
-    return 0;
-}
-
-/* The running plan, as "from" of the job. */
-static int add_from(const struct het_options *options, json_t *job, struct het_error *err)
-{
-    const char *path = het_options_text(options, "from");
-    json_t *json;
-    if (!path)
-        return 0;
-    if (het_input_read(path, &json, err) < 0)
-        return -1;
-    json_object_set_new(job, "from", json);
-    return 0;
-}
-
-/* The document that `hetplan plan -` reads, made of the files and options. `plan` is what
- * cost and check judge, or NULL: batch and optimizer are then its own. */
-static int build_document(const struct het_options *options, const json_t *plan,
-                          json_t **ret, struct het_error *err)
-{
-    json_auto_t *document = json_pack("{s:{s:s}}", "sources", "job", "options");
-    json_t *job = json_object_get(options->values, "job");
-    job = job ? json_incref(job) : json_object();
-    json_object_set_new(document, "job", job);
-    if (plan) {
-        json_t *batch = json_object_get(plan, "globalBatchSize");
-        bool is_usable = json_is_integer(batch) && json_integer_value(batch) > 0 &&
-                         json_integer_value(batch) <= HET_MAX_GLOBAL_BATCH;
-        json_object_set_new(job, "globalBatchSize",
-                            is_usable ? json_incref(batch) : json_integer(1));
-        json_t *optimizer = json_object_get(plan, "optimizer");
-        enum het_optimizer known;
-        if (!json_object_get(job, "optimizer") && json_is_string(optimizer) &&
-            !het_optimizer_parse(json_string_value(optimizer), &known, NULL))
-            json_object_set(job, "optimizer", optimizer);
-    }
-    if (add_part(options, "profile", het_input_read_profile, document, err) < 0 ||
-        add_part(options, "cluster", het_input_read_settings, document, err) < 0 ||
-        add_part(options, "hardware", het_input_read_settings, document, err) < 0 ||
-        add_part(options, "network", het_input_read_network, document, err) < 0 ||
-        add_part(options, "pods", het_input_read, document, err) < 0 ||
-        add_from(options, job, err) < 0 || complete_profile(options, document, err) < 0)
-        return -1;
-    *ret = TAKE(document);
-    return 0;
 }
 
 /* ---- plan ---- */
@@ -365,7 +207,7 @@ static int run_plan(const struct command *command, const struct het_options *opt
     bool quiet = json_object_get(options->values, "quiet") || !isatty(STDERR_FILENO);
     int code;
     if (het_options_need(command->bit, options, &err) < 0 ||
-        build_document(options, NULL, &document, &err) < 0 ||
+        het_document_build(options, NULL, &document, &err) < 0 ||
         answer(arena, document, &question, quiet ? NULL : &progress, &plan, &err) < 0) {
         code = fail(command, &err);
     } else {
@@ -441,7 +283,7 @@ static int run_judge(const struct command *command, const struct het_options *op
         het_fail(&err, HET_BAD_INPUT, "PLAN.json is missing; see --help");
     if (!options->operand || het_options_need(command->bit, options, &err) < 0 ||
         het_input_read(options->operand, &plan, &err) < 0 ||
-        build_document(options, plan, &document, &err) < 0 ||
+        het_document_build(options, plan, &document, &err) < 0 ||
         het_question_read(arena, document, &question, &err) < 0) {
         code = fail(command, &err);
     } else {
@@ -502,7 +344,7 @@ static int run_diff(const struct command *command, const struct het_options *opt
         het_fail(&err, HET_BAD_INPUT, "PLAN.json is missing; see --help");
     if (!options->operand || het_options_need(command->bit, options, &err) < 0 ||
         het_input_read(options->operand, &plan, &err) < 0 ||
-        build_document(options, plan, &document, &err) < 0 ||
+        het_document_build(options, plan, &document, &err) < 0 ||
         het_question_read(arena, document, &question, &err) < 0 ||
         het_question_diff(arena, &question, plan, &migration, &err) < 0)
         code = fail(command, &err);
@@ -530,7 +372,7 @@ static int run_explain(const struct command *command, const struct het_options *
         het_fail(&err, HET_BAD_INPUT, "PLAN.json is missing; see --help");
     if (!options->operand || het_options_need(command->bit, options, &err) < 0 ||
         het_input_read(options->operand, &plan_json, &err) < 0 ||
-        build_document(options, plan_json, &document, &err) < 0 ||
+        het_document_build(options, plan_json, &document, &err) < 0 ||
         het_question_read(arena, document, &question, &err) < 0 ||
         het_question_explain(arena, &question, plan_json, searches, &plan, &explanation,
                              &err) < 0) {
@@ -640,7 +482,7 @@ static int run_compare(const struct command *command, const struct het_options *
     size_t count = 0;
     int code = EXIT_DONE;
     if (het_options_need(command->bit, options, &err) < 0 ||
-        build_document(options, NULL, &document, &err) < 0 ||
+        het_document_build(options, NULL, &document, &err) < 0 ||
         het_question_read(arena, document, &question, &err) < 0) {
         code = fail(command, &err);
         het_arena_free(arena);
@@ -695,7 +537,7 @@ static int run_simulate(const struct command *command, const struct het_options 
         het_fail(&err, HET_BAD_INPUT, "PLAN.json is missing; see --help");
     if (!options->operand || het_options_need(command->bit, options, &err) < 0 ||
         het_input_read(options->operand, &json, &err) < 0 ||
-        build_document(options, json, &document, &err) < 0 ||
+        het_document_build(options, json, &document, &err) < 0 ||
         het_question_read(arena, document, &question, &err) < 0 ||
         het_question_simulate(arena, &question, json, &plan, &timeline, &err) < 0)
         code = fail(command, &err);
@@ -863,7 +705,43 @@ static int run_render(const struct command *command, const struct het_options *o
     return finish(command, code);
 }
 
+/* ---- profile ---- */
+
+static int write_object(const struct het_options *options, const json_t *object,
+                        struct het_error *err)
+{
+    const char *output = het_options_text(options, "output");
+    const char *path = het_options_text(options, "outputFile");
+    bool is_json = output && !strcmp(output, "json");
+    auto_free char *text = is_json ? het_json_canonical(object) : het_yaml_text(object);
+    FILE *file = path ? fopen(path, "we") : stdout;
+    if (!file)
+        return het_fail(err, HET_BAD_INPUT, "%.300s: %s", path, strerror(errno));
+    fprintf(file, is_json ? "%s\n" : "%s", text);
+    bool failed = ferror(file);
+    if (path && (fclose(file) || failed))
+        return het_fail(err, HET_BAD_INPUT, "%.300s: %s", path, strerror(errno));
+    return 0;
+}
+
+static int run_convert(const struct command *command, const struct het_options *options)
+{
+    struct het_error err;
+    json_auto_t *object = NULL;
+    if (het_convert(command->bit, options, &object, &err) < 0 ||
+        write_object(options, object, &err) < 0)
+        return fail(command, &err);
+    return finish(command, EXIT_DONE);
+}
+
 /* ---- commands ---- */
+
+#define CONVERTED                                                                          \
+    "A ModelProfile (docs/api.md) as YAML or JSON. Layers in a row that are equal are "    \
+    "one layer group; times that are no whole microseconds are decimals in quotes, exact " \
+    "to the last bit."
+#define CONVERT_EXIT_STATUS                                                              \
+    "0  done\n2  an option or a file is wrong; standard error names file and field"
 
 static const struct command commands[] = {
     {
@@ -1041,6 +919,56 @@ static const struct command commands[] = {
         .examples = "hetplan render --runtime megatron plan.json\n"
                     "hetplan render --runtime flagscale --directory out plan.json",
     },
+    {
+        .name = "profile from-config",
+        .bit = HET_COMMAND_FROM_CONFIG,
+        .run = run_convert,
+        .summary = "estimate a ModelProfile from a model's config.json",
+        .synopsis = "hetplan profile from-config --name NAME --sequence-length N\n"
+                    "    (--cluster FILE | --gpu-types LIST) [OPTION]... CONFIG.json",
+        .description =
+            "Works out what each layer of a model takes on each GPU type, from the model's "
+            "config.json and data sheets, as \"hetplan plan --profile CONFIG.json\" does, "
+            "and writes it as a ModelProfile. It says of itself that it is estimated, and "
+            "so will plans, and the status of jobs. Types whose rate in that precision is "
+            "not known are left out.",
+        .output = CONVERTED,
+        .exit_status = CONVERT_EXIT_STATUS,
+        .examples = "hetplan profile from-config --name llama --sequence-length 4096 \\\n"
+                    "    --gpu-types A100-SXM4-80GB,H100-SXM5-80GB config.json | kubectl "
+                    "apply -f -",
+    },
+    {
+        .name = "profile from-metis",
+        .bit = HET_COMMAND_FROM_METIS,
+        .run = run_convert,
+        .summary = "turn a folder of Metis-format measurements into a ModelProfile",
+        .synopsis = "hetplan profile from-metis --name NAME [OPTION]... DIR",
+        .description =
+            "Reads a folder of files called DeviceType.<TYPE>_tp<T>_bs<B>.json, and writes "
+            "them as one ModelProfile, with which plans are the same as with the folder. "
+            "GPU types keep their names.",
+        .output = CONVERTED,
+        .exit_status = CONVERT_EXIT_STATUS,
+        .examples =
+            "hetplan profile from-metis --name opt-350 --layer-times times/OPT-350 "
+            "\\\n    --output-file opt-350.yaml profiles/OPT-350",
+    },
+    {
+        .name = "profile from-sailor",
+        .bit = HET_COMMAND_FROM_SAILOR,
+        .run = run_convert,
+        .summary = "turn measurements in Sailor's form into a ModelProfile",
+        .synopsis = "hetplan profile from-sailor --name NAME [OPTION]... DIR",
+        .description =
+            "Reads a folder of Sailor's <TYPE>.json files, with llm_info.json there or in "
+            "one of the two folders above, and writes them as one ModelProfile, with which "
+            "plans are the same as with the folder. GPU types keep their names.",
+        .output = CONVERTED,
+        .exit_status = CONVERT_EXIT_STATUS,
+        .examples = "hetplan profile from-sailor --name opt-350 --sequence-length 2048 "
+                    "profiles/OPT-350",
+    },
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
@@ -1111,15 +1039,24 @@ static void print_usage(FILE *out)
           "Plans the training of a model on a cluster of unequal GPUs.\n\nCommands:\n",
           out);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].summary);
+        fprintf(out, "  %-19s %s\n", commands[i].name, commands[i].summary);
     fputs("\n\"hetplan COMMAND --help\" explains a command.\n", out);
 }
 
-static const struct command *find_command(const char *name)
+/* The command that the words begin with, one of them or two ("profile from-metis"), and
+ * how many those are. */
+static const struct command *find_command(int count, char *const *words,
+                                          int *ret_word_count)
 {
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (!strcmp(commands[i].name, name))
+    auto_free char *pair =
+        xasprintf("%s %s", count > 0 ? words[0] : "", count > 1 ? words[1] : "");
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        bool is_pair = !strcmp(commands[i].name, pair);
+        if (is_pair || (count > 0 && !strcmp(commands[i].name, words[0]))) {
+            *ret_word_count = is_pair ? 2 : 1;
             return &commands[i];
+        }
+    }
     return NULL;
 }
 
@@ -1186,11 +1123,12 @@ int main(int argc, char **argv)
     if (is_about_live_cluster(argc, argv))
         return plan_for_live_cluster(argc, argv);
     const char *name = argc > 1 ? argv[1] : "";
-    const struct command *command = find_command(name);
+    int words = 0;
+    const struct command *command = find_command(argc - 1, argv + 1, &words);
     if (command)
-        return run_command(command, argc - 2, argv + 2);
+        return run_command(command, argc - 1 - words, argv + 1 + words);
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
-        command = argc > 2 ? find_command(argv[2]) : NULL;
+        command = find_command(argc - 2, argv + 2, &words);
         if (command)
             print_help(command);
         else

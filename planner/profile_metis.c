@@ -303,8 +303,8 @@ static void fit_solve(const struct fit *fit, double parameter_bytes, double *ret
             slope = fit->samples_bytes / fit->samples_squared;
         }
     }
-    *ret_fixed = fixed;
-    *ret_slope = slope;
+    *ret_fixed = round(fixed);
+    *ret_slope = round(slope);
 }
 
 /* Bytes of degree `tp` out of all files of that degree. */
@@ -358,7 +358,7 @@ static void fill_bytes(struct het_arena *arena, const struct file *files, size_t
     for (size_t i = 0; i < count; i++)
         for (size_t l = 0; files[i].tp == bytes[0].tp && l < profile->layer_count; l++)
             boundary[l] =
-                fmax(boundary[l], files[i].output_bytes[l] / files[i].microbatch);
+                fmax(boundary[l], ceil(files[i].output_bytes[l] / files[i].microbatch));
     profile->boundary_bytes = boundary;
 }
 

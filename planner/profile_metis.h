@@ -13,10 +13,11 @@
  *
  * Times are only forward and backward together: backward is taken as two thirds, unless
  * layerTimes has them apart. Memory is fitted over the micro-batch sizes of a degree,
- * layer by layer, as fixed + samples * slope (least squares, neither below zero): fixed
- * is the training state, slope the activations. With a single size, fixed is five times
- * the parameter bytes (20 bytes a parameter, as in all files we know with several sizes),
- * at most the figure itself. Nothing depends on the order of the files. */
+ * layer by layer, as fixed + samples * slope (least squares, neither below zero, both in
+ * whole bytes): fixed is the training state, slope the activations. With a single size,
+ * fixed is five times the parameter bytes (20 bytes a parameter, as in all files we know
+ * with several sizes), at most the figure itself. Nothing depends on the order of the
+ * files. */
 #ifndef HET_PROFILE_METIS_H
 #define HET_PROFILE_METIS_H
 

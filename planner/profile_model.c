@@ -18,7 +18,8 @@ struct group {
     uint32_t count;
     double parameter_bytes; /* whole layer */
     double output_bytes;
-    double rank_bytes[MAX_DEGREE + 1]; /* by degree; negative: not given */
+    /* Of parameters and of state on a rank, by degree; negative: not given. */
+    double rank_bytes[MAX_DEGREE + 1], state_bytes[MAX_DEGREE + 1];
 };
 
 /* A measurement of one group. */
@@ -51,6 +52,22 @@ static int read_amount(const struct het_view *object, const char *key, double mo
     return het_view_need(&view, err) < 0 ? -1 : het_view_number(&view, 0, most, ret, err);
 }
 
+/* Seconds that are given as microseconds, which must be there. Both steps are rounded
+ * once, so that decimals come out as if the seconds had been written: 5581 is 0.005581.
+ */
+static int read_microseconds(const struct het_view *object, const char *key, double *ret,
+                             struct het_error *err)
+{
+    double microseconds = 0;
+    if (read_amount(object, key, MAX_MICROSECONDS, &microseconds, err) < 0)
+        return -1;
+    const char *text = json_string_value(het_view_get(object, key).json);
+    bool is_decimal = text && strspn(text, "0123456789.") == strlen(text);
+    auto_free char *shifted = is_decimal ? xasprintf("%se-6", text) : NULL;
+    *ret = shifted ? strtod(shifted, NULL) : microseconds * SECONDS_PER_US;
+    return 0;
+}
+
 static int read_count(const struct het_view *object, const char *key, uint32_t most,
                       uint32_t *ret, struct het_error *err)
 {
@@ -67,6 +84,19 @@ static int read_name(struct het_arena *arena, const struct het_view *object,
 
 /* ---- model and layers ---- */
 
+static int read_origin(const char *name, enum het_profile_origin *ret)
+{
+    static const char *const names[] = { [HET_PROFILE_MEASURED] = "Measured",
+                                         [HET_PROFILE_ESTIMATED] = "Estimated",
+                                         [HET_PROFILE_CALIBRATED] = "Calibrated" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], name)) {
+            *ret = (enum het_profile_origin)i;
+            return 0;
+        }
+    return -1;
+}
+
 static int read_model(struct reader *reader, const struct het_view *spec,
                       struct het_error *err)
 {
@@ -76,18 +106,23 @@ static int read_model(struct reader *reader, const struct het_view *spec,
     struct het_view optimizer = het_view_get(&model, "optimizer");
     struct het_view weights = het_view_get(&model, "embeddingWeights");
     struct het_view state = het_view_get(&model, "stateBytesPerParameter");
+    struct het_view origin = het_view_get(&model, "origin");
     const char *precision_name, *optimizer_name, *embedding = "Separate";
+    const char *origin_name = "Measured";
     if (het_view_need(&model, err) < 0 || het_view_object(&model, err) < 0 ||
         read_name(reader->arena, &model, "name", &profile->model, err) < 0 ||
         read_name(reader->arena, &model, "precision", &precision_name, err) < 0 ||
         read_name(reader->arena, &model, "optimizer", &optimizer_name, err) < 0 ||
         het_view_name(&weights, reader->arena, &embedding, err) < 0 ||
+        het_view_name(&origin, reader->arena, &origin_name, err) < 0 ||
         het_view_number(&state, 1, 1024, &reader->state_bytes, err) < 0)
         return -1;
     if (het_precision_parse(precision_name, &profile->precision, err) < 0)
         return het_view_wrap(&precision, err);
     if (het_optimizer_parse(optimizer_name, &profile->optimizer, err) < 0)
         return het_view_wrap(&optimizer, err);
+    if (read_origin(origin_name, &profile->origin) < 0)
+        return het_view_fail(&origin, err, "must be Measured, Estimated or Calibrated");
     profile->shared_embedding = !strcmp(embedding, "Shared");
     if (!profile->shared_embedding && strcmp(embedding, "Separate"))
         return het_view_fail(&weights, err, "must be Separate or Shared");
@@ -95,7 +130,8 @@ static int read_model(struct reader *reader, const struct het_view *spec,
     return 0;
 }
 
-static int read_rank_bytes(const struct het_view *list, struct group *group,
+/* A list of bytes on a rank by degree, into `ret_bytes`. */
+static int read_rank_bytes(const struct het_view *list, double *ret_bytes,
                            struct het_error *err)
 {
     size_t count = 0;
@@ -109,7 +145,7 @@ static int read_rank_bytes(const struct het_view *list, struct group *group,
             read_count(&item, "tensorParallel", MAX_DEGREE, &tp, err) < 0 ||
             read_amount(&item, "bytes", MAX_BYTES, &bytes, err) < 0)
             return -1;
-        group->rank_bytes[tp] = bytes;
+        ret_bytes[tp] = bytes;
     }
     return 0;
 }
@@ -120,9 +156,10 @@ static int read_group(struct reader *reader, const struct het_view *view,
     struct group *group = &reader->groups[reader->group_count];
     *group = (struct group){ .count = 1 };
     for (size_t tp = 0; tp <= MAX_DEGREE; tp++)
-        group->rank_bytes[tp] = -1;
+        group->rank_bytes[tp] = group->state_bytes[tp] = -1;
     struct het_view count = het_view_get(view, "count");
     struct het_view ranks = het_view_get(view, "parameterBytesPerRank");
+    struct het_view states = het_view_get(view, "stateBytesPerRank");
     if (het_view_object(view, err) < 0 ||
         read_name(reader->arena, view, "name", &group->name, err) < 0 ||
         het_view_u32(&count, 1, HET_MAX_LAYERS, &group->count, err) < 0 ||
@@ -130,7 +167,8 @@ static int read_group(struct reader *reader, const struct het_view *view,
             0 ||
         read_amount(view, "activationOutputBytes", MAX_BYTES, &group->output_bytes, err) <
             0 ||
-        read_rank_bytes(&ranks, group, err) < 0)
+        read_rank_bytes(&ranks, group->rank_bytes, err) < 0 ||
+        read_rank_bytes(&states, group->state_bytes, err) < 0)
         return -1;
     for (size_t i = 0; i < reader->group_count; i++)
         if (!strcmp(reader->groups[i].name, group->name))
@@ -185,24 +223,20 @@ static int read_measurement(struct reader *reader, const struct het_view *view,
     struct het_view workspace = het_view_get(view, "workspaceBytes");
     const char *recomputed = "None";
     struct entry entry = { .type = type };
-    double forward_us = 0, backward_us = 0, activation_bytes = 0;
+    double activation_bytes = 0;
     if (het_view_object(view, err) < 0 ||
         find_group(reader, view, &entry.group, err) < 0 ||
         read_count(view, "tensorParallel", MAX_DEGREE, &entry.tp, err) < 0 ||
         read_count(view, "microBatchSize", HET_MAX_MICROBATCH, &entry.microbatch, err) <
             0 ||
         het_view_name(&recompute, reader->arena, &recomputed, err) < 0 ||
-        read_amount(view, "forwardMicroseconds", MAX_MICROSECONDS, &forward_us, err) <
-            0 ||
-        read_amount(view, "backwardMicroseconds", MAX_MICROSECONDS, &backward_us, err) <
-            0 ||
+        read_microseconds(view, "forwardMicroseconds", &entry.forward_s, err) < 0 ||
+        read_microseconds(view, "backwardMicroseconds", &entry.backward_s, err) < 0 ||
         read_amount(view, "activationBytes", MAX_BYTES, &activation_bytes, err) < 0 ||
         het_view_number(&workspace, 0, MAX_BYTES, &entry.workspace_bytes, err) < 0)
         return -1;
     if (strcmp(recomputed, "None") && strcmp(recomputed, "Selective"))
         return 0;
-    entry.forward_s = forward_us * SECONDS_PER_US;
-    entry.backward_s = backward_us * SECONDS_PER_US;
     entry.activation_bytes = activation_bytes / entry.microbatch;
     if (strcmp(recomputed, "None"))
         reader->selective[reader->selective_count++] = entry;
@@ -221,12 +255,12 @@ static int read_optimizer(struct reader *reader, const struct het_view *gpu_type
     for (size_t i = 0; i < count; i++) {
         struct het_view item = het_view_at(&list, i);
         uint32_t tp = 0;
-        double microseconds = 0;
+        double seconds = 0;
         if (het_view_object(&item, err) < 0 ||
             read_count(&item, "tensorParallel", MAX_DEGREE, &tp, err) < 0 ||
-            read_amount(&item, "microseconds", MAX_MICROSECONDS, &microseconds, err) < 0)
+            read_microseconds(&item, "microseconds", &seconds, err) < 0)
             return -1;
-        reader->optimizer_s[type][tp] = microseconds * SECONDS_PER_US;
+        reader->optimizer_s[type][tp] = seconds;
     }
     return 0;
 }
@@ -460,14 +494,31 @@ static const double *selective_activations(const struct reader *reader,
     return any ? expand(reader, kept) : NULL;
 }
 
+/* Bytes of the state of each layer on a rank; NULL, if the object says nothing of it. */
+static const double *measured_state(const struct reader *reader, uint32_t tp)
+{
+    const struct het_workload training = { .precision = reader->profile->precision,
+                                           .optimizer = reader->profile->optimizer };
+    double each = reader->state_bytes > 0 ? reader->state_bytes
+                                          : het_workload_state_bytes(&training, 1);
+    double state[MAX_GROUPS];
+    bool any = reader->state_bytes > 0;
+    for (size_t g = 0; g < reader->group_count; g++) {
+        const struct group *group = &reader->groups[g];
+        bool given = group->state_bytes[tp] >= 0;
+        state[g] = given ? group->state_bytes[tp]
+                         : rank_parameters(reader, group, tp) * each;
+        any |= given;
+    }
+    return any ? expand(reader, state) : NULL;
+}
+
 static struct het_layer_bytes make_bytes(const struct reader *reader, uint32_t tp)
 {
-    double parameters[MAX_GROUPS], state[MAX_GROUPS], activations[MAX_GROUPS] = { 0 };
-    struct het_layer_bytes bytes = { .tp = tp };
-    for (size_t g = 0; g < reader->group_count; g++) {
+    double parameters[MAX_GROUPS], activations[MAX_GROUPS] = { 0 };
+    struct het_layer_bytes bytes = { .tp = tp, .state = measured_state(reader, tp) };
+    for (size_t g = 0; g < reader->group_count; g++)
         parameters[g] = rank_parameters(reader, &reader->groups[g], tp);
-        state[g] = parameters[g] * reader->state_bytes;
-    }
     for (size_t i = 0; i < reader->entry_count; i++) {
         const struct entry *entry = &reader->entries[i];
         if (entry->tp != tp)
@@ -478,8 +529,6 @@ static struct het_layer_bytes make_bytes(const struct reader *reader, uint32_t t
     }
     bytes.parameters = expand(reader, parameters);
     bytes.activations = expand(reader, activations);
-    if (reader->state_bytes > 0)
-        bytes.state = expand(reader, state);
     bytes.selective_activations = selective_activations(reader, &bytes);
     return bytes;
 }

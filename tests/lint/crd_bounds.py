@@ -97,6 +97,8 @@ def type_text(schema):
     if "enum" in schema:
         return "enum " + ", ".join(schema["enum"])
     kind = schema.get("type")
+    if schema.get("x-kubernetes-int-or-string"):
+        return f"decimal {schema['minimum']}..{schema['maximum']}"
     if kind == "integer":
         maximum = "2^53" if schema["maximum"] == 2**53 else schema["maximum"]
         return f"{schema['format']} {schema['minimum']}..{maximum}"

@@ -195,10 +195,10 @@ class Options:
         for program in PROGRAMS:
             text = help_of(program)
             self.known[program,] = found = set(re.findall(r"--[a-z][a-z0-9-]*", text))
-            commands = re.findall(rf"^ {{2,4}}([a-z]+) {{2,}}|{program} ([a-z]+) ", text, re.M)
+            commands = re.findall(rf"^ {{2,4}}([a-z]+(?: [a-z-]+)?) {{2,}}|{program} ([a-z]+) ", text, re.M)
             for name in {listed or used for listed, used in commands}:
                 self.known[program, name] = set(re.findall(r"--[a-z][a-z0-9-]*",
-                                                           help_of(program, name))) | found
+                                                           help_of(program, *name.split()))) | found
 
     def of(self, program, command=None):
         """Those of a command; of a whole program where no command is named."""
@@ -217,7 +217,7 @@ def check_options(document, options):
         text = re.sub(r"<!--.*?-->", "", text)
         used = re.findall(r"(?<![\w-])--[a-z][a-z0-9_-]*", text)
         text = re.sub(r"\bkubectl htj\b", "kubectl-htj", text)  # as kubectl runs it
-        ours = re.search(r"(?:^|[\s/$])(hetplan|heterotrain-controller|kubectl-htj)(?: +([a-z]+))?(?=\s|$)", text)
+        ours = re.search(r"(?:^|[\s/$])(hetplan|heterotrain-controller|kubectl-htj)(?: +((?:profile )?[a-z][a-z-]*))?(?=\s|$)", text)
         if ours:
             known = options.of(ours[1], ours[2])
             if re.match(r"\s*kubectl ", text):  # an object of that name

@@ -210,10 +210,99 @@ START_TEST(faults_name_the_field)
 }
 END_TEST
 
+static json_t *first_measurement(json_t *json)
+{
+    json_t *spec = json_object_get(json, "spec");
+    json_t *type = json_array_get(json_object_get(spec, "gpuTypes"), 0);
+    return json_array_get(json_object_get(type, "measurements"), 0);
+}
+
+START_TEST(microseconds_may_be_decimals_in_quotes)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *json = object();
+    const struct het_profile *profile;
+    struct het_error err;
+    json_t *head = first_measurement(json);
+    json_object_set_new(head, "forwardMicroseconds", json_string("5581.25"));
+    json_object_set_new(head, "backwardMicroseconds", json_integer(5581));
+    ck_assert(!het_profile_model_read(arena, json, &profile, &err));
+    const struct het_measurement *m = het_profile_find(profile, 0, 1, 2);
+    /* As if the seconds had been written: no other rounding. */
+    ck_assert(m->forward_s[4] == m->forward_s[3] + 0.00558125);
+    ck_assert(m->backward_s[4] == m->backward_s[3] + 5581 * 1e-6);
+    json_object_set_new(head, "forwardMicroseconds", json_string("5 ms"));
+    ck_assert(het_profile_model_read(arena, json, &profile, &err) < 0);
+    ck_assert_msg(strstr(err.message, "measurements[0].forwardMicroseconds: ") != NULL,
+                  "%s", err.message);
+    het_arena_free(arena);
+}
+END_TEST
+
+START_TEST(origin_of_times_is_read)
+{
+    static const struct {
+        const char *name;
+        enum het_profile_origin origin;
+    } origins[] = { { "Measured", HET_PROFILE_MEASURED },
+                    { "Estimated", HET_PROFILE_ESTIMATED },
+                    { "Calibrated", HET_PROFILE_CALIBRATED } };
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *json = object();
+    json_t *model = json_object_get(json_object_get(json, "spec"), "model");
+    const struct het_profile *profile;
+    struct het_error err;
+    ck_assert(!het_profile_model_read(arena, json, &profile, &err));
+    ck_assert_int_eq(profile->origin, HET_PROFILE_MEASURED);
+    for (size_t i = 0; i < sizeof origins / sizeof *origins; i++) {
+        json_object_set_new(model, "origin", json_string(origins[i].name));
+        ck_assert(!het_profile_model_read(arena, json, &profile, &err));
+        ck_assert_int_eq(profile->origin, origins[i].origin);
+    }
+    json_object_set_new(model, "origin", json_string("Guessed"));
+    ck_assert(het_profile_model_read(arena, json, &profile, &err) < 0);
+    ck_assert_str_eq(err.message,
+                     "spec.model.origin: must be Measured, Estimated or Calibrated");
+    het_arena_free(arena);
+}
+END_TEST
+
+/* The embedding's state was measured for degree 2 only; the rest follows from 18 bytes a
+ * parameter, those of Adam in bf16. */
+START_TEST(measured_state_stands_before_bytes_a_parameter)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *json = object();
+    const struct het_profile *profile;
+    struct het_error err;
+    json_t *spec = json_object_get(json, "spec");
+    json_t *embedding = json_array_get(json_object_get(spec, "layerGroups"), 0);
+    json_object_set_new(embedding, "stateBytesPerRank",
+                        json_pack("[{s:i, s:i}]", "tensorParallel", 2, "bytes", 5000));
+    ck_assert(!het_profile_model_read(arena, json, &profile, &err));
+    ck_assert_ptr_null(het_profile_bytes(profile, 1)->state);
+    const double *state = het_profile_bytes(profile, 2)->state;
+    ck_assert_double_eq(state[1], 5000);
+    ck_assert_double_eq(state[2] - state[1], 400 / 2 / 2.0 * 18);
+
+    json_object_set_new(json_object_get(spec, "model"), "stateBytesPerParameter",
+                        json_integer(20));
+    ck_assert(!het_profile_model_read(arena, json, &profile, &err));
+    ck_assert_double_eq(het_profile_bytes(profile, 1)->state[1], 1001 / 2.0 * 20);
+    state = het_profile_bytes(profile, 2)->state;
+    ck_assert_double_eq(state[1], 5000);
+    ck_assert_double_eq(state[2] - state[1], 400 / 2 / 2.0 * 20);
+    het_arena_free(arena);
+}
+END_TEST
+
 Suite *test_profile_model_suite(void)
 {
     Suite *suite = suite_create("profile_model");
     TCase *cases = tcase_create("profile_model");
+    tcase_add_test(cases, microseconds_may_be_decimals_in_quotes);
+    tcase_add_test(cases, origin_of_times_is_read);
+    tcase_add_test(cases, measured_state_stands_before_bytes_a_parameter);
     tcase_add_test(cases, selective_recomputation_is_as_measured);
     tcase_add_test(cases, groups_expand_to_layers_and_units_to_ours);
     tcase_add_test(cases, state_and_shared_weights_are_options_of_the_model);
