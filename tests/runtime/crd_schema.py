@@ -6,8 +6,14 @@ import re
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float),
-         "boolean": bool}
+TYPES = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+}
 
 
 def load(plural):
@@ -42,13 +48,18 @@ def _array(schema, value, where):
 def complaints(schema, value, where=""):
     """What is wrong, a line each."""
     if not isinstance(value, TYPES[schema["type"]]) or (
-            isinstance(value, bool) and schema["type"] != "boolean"):
+        isinstance(value, bool) and schema["type"] != "boolean"
+    ):
         yield f"{where}: {value!r} is no {schema['type']}"
         return
     if "enum" in schema and value not in schema["enum"]:
         yield f"{where}: {value!r} is not one of {schema['enum']}"
     if isinstance(value, str):
-        if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
+        if (
+            not schema.get("minLength", 0)
+            <= len(value)
+            <= schema.get("maxLength", len(value))
+        ):
             yield f"{where}: is {len(value)} characters long"
         if "pattern" in schema and not re.search(schema["pattern"], value):
             yield f"{where}: {value!r} does not match {schema['pattern']}"

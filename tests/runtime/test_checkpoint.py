@@ -150,7 +150,7 @@ class Checkpoints(FolderTest):
     def test_tied_weight_is_written_once(self):
         folder = self.save(1, values=models.GPT2)
         names = safetensors.read(f"{folder}/layer-005.tp-0-of-1.weights.safetensors")
-        self.assertEqual(list(names), ["norm_weight", "norm_bias"])
+        self.assertEqual(list(names), ["norm_bias", "norm_weight"])
 
     def test_sixteen_bits_keep_their_fp32_copy(self):
         folder = self.save(1, dtype=torch.bfloat16)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from heterotrain.profile import result
 from profile_samples import layer, result as sample
 
-POWERS = tuple(2 ** i for i in range(8))
+POWERS = tuple(2**i for i in range(8))
 
 
 class Compact(unittest.TestCase):
@@ -18,9 +18,13 @@ class Compact(unittest.TestCase):
         self.assertEqual(result.encode_compact(sample()), result.encode(sample()))
 
     def test_workspace_that_was_not_measured_is_not_there(self):
-        points = tuple(replace(p, layers=tuple(replace(l, workspace_bytes=None) for l in p.layers))
-                       for p in sample().points)
-        self.assertEqual(result.decode(result.encode(sample(points=points))).points, points)
+        points = tuple(
+            replace(p, layers=tuple(replace(l, workspace_bytes=None) for l in p.layers))
+            for p in sample().points
+        )
+        self.assertEqual(
+            result.decode(result.encode(sample(points=points))).points, points
+        )
 
     def test_what_does_not_fit_is_cut_from_the_largest_degree_down(self):
         whole = sample(degrees=(1, 2, 4, 8), microbatches=POWERS)
@@ -29,8 +33,8 @@ class Compact(unittest.TestCase):
         self.assertLessEqual(len(line.encode()), 4096)
         self.assertGreater(kept.cut, 0)
         self.assertEqual(len(kept.points) + kept.cut, len(whole.points))
-        self.assertEqual(kept.points, whole.points[:len(kept.points)])
-        one_more = replace(whole, points=whole.points[:len(kept.points) + 1])
+        self.assertEqual(kept.points, whole.points[: len(kept.points)])
+        one_more = replace(whole, points=whole.points[: len(kept.points) + 1])
         self.assertGreater(len(result.encode(one_more).encode()), 4096)
 
     def test_of_a_degree_that_is_cut_nothing_is_left(self):
@@ -54,7 +58,7 @@ class Compact(unittest.TestCase):
                 continue
             self.assertLessEqual(len(line), most)
             kept = result.decode(line)
-            self.assertEqual(kept.points, whole.points[:len(kept.points)])
+            self.assertEqual(kept.points, whole.points[: len(kept.points)])
 
     def test_a_truncated_message_is_refused(self):
         line = result.encode(sample())
@@ -70,11 +74,19 @@ class Compact(unittest.TestCase):
 
     def test_wrong_numbers_are_refused(self):
         good = json.loads(result.encode(sample()))
-        for change in ({"v": 2}, {"m": []}, {"m": [[1, 0, good["m"][0][2]]]},
-                       {"m": [[1, 1, good["m"][0][2][:2]]]}, {"m": [good["m"][0], good["m"][0]]},
-                       {"m": [[1, 1, [[1, 2]] * 3]]}, {"m": [[1, 1, [[1, 2, -3]] * 3]]},
-                       {"m": [[1, 1, [[1, 2, 3.5]] * 3]]}, {"m": [[65, 1, [[1, 2, 3]] * 3]]},
-                       {"optimizerMicroseconds": [[1, 2], [1, 3]]}, {"groups": {}}):
+        for change in (
+            {"v": 2},
+            {"m": []},
+            {"m": [[1, 0, good["m"][0][2]]]},
+            {"m": [[1, 1, good["m"][0][2][:2]]]},
+            {"m": [good["m"][0], good["m"][0]]},
+            {"m": [[1, 1, [[1, 2]] * 3]]},
+            {"m": [[1, 1, [[1, 2, -3]] * 3]]},
+            {"m": [[1, 1, [[1, 2, 3.5]] * 3]]},
+            {"m": [[65, 1, [[1, 2, 3]] * 3]]},
+            {"optimizerMicroseconds": [[1, 2], [1, 3]]},
+            {"groups": {}},
+        ):
             with self.assertRaises(ValueError, msg=change):
                 result.decode(json.dumps({**good, **change}))
 

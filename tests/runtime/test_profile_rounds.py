@@ -4,7 +4,11 @@ import unittest
 
 from heterotrain.profile.rounds import Rule, Timed, Unsteady, measure
 
-TIMED = [Timed("block, forward", 10), Timed("block, backward", 10), Timed("head, forward", 1)]
+TIMED = [
+    Timed("block, forward", 10),
+    Timed("block, backward", 10),
+    Timed("head, forward", 1),
+]
 RULE = Rule(rounds=3, most_rounds=8, share=0.05)
 
 
@@ -17,7 +21,9 @@ def rounds_of(*times):
 class Rounds(unittest.TestCase):
     def test_equal_rounds_are_taken_at_once(self):
         steady = measure(TIMED, rounds_of([1.0, 2.0, 3.0]), RULE)
-        self.assertEqual((steady.seconds, steady.spread, steady.rounds), ([1.0, 2.0, 3.0], 0.0, 3))
+        self.assertEqual(
+            (steady.seconds, steady.spread, steady.rounds), ([1.0, 2.0, 3.0], 0.0, 3)
+        )
 
     def test_the_median_of_the_rounds_counts(self):
         steady = measure(TIMED, rounds_of([1.0, 2, 3], [1.04, 2, 3], [1.01, 2, 3]), RULE)
@@ -32,8 +38,10 @@ class Rounds(unittest.TestCase):
         noisy = itertools.cycle([[1.0, 2, 3], [1.0, 2.2, 3]])
         with self.assertRaises(Unsteady) as refused:
             measure(TIMED, lambda: next(noisy), RULE)
-        self.assertIn("block, backward: the last 3 rounds took 2000.000 to 2200.000 ms, 9 %",
-                      str(refused.exception))
+        self.assertIn(
+            "block, backward: the last 3 rounds took 2000.000 to 2200.000 ms, 9 %",
+            str(refused.exception),
+        )
         self.assertIn("8 rounds", str(refused.exception))
 
     def test_jitter_of_what_takes_no_time_does_not_matter(self):
@@ -48,4 +56,6 @@ class Rounds(unittest.TestCase):
             measure([Timed("block, forward", 1000)], lambda: next(jitter), RULE)
 
     def test_times_of_nothing_are_steady(self):
-        self.assertEqual(measure(TIMED, rounds_of([0.0, 0.0, 0.0]), RULE).seconds, [0.0] * 3)
+        self.assertEqual(
+            measure(TIMED, rounds_of([0.0, 0.0, 0.0]), RULE).seconds, [0.0] * 3
+        )

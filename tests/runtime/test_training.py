@@ -246,6 +246,45 @@ class Stops(RunTest):
         self.go_on_and_compare(plan, plan)
 
 
+class DistributedOptimizer(RunTest):
+    """Optimizer state in parts over the holders: the same numbers, under any plan."""
+
+    def check(self, plan, model):
+        plan["optimizer"] = "adam-distributed"
+        options = [*FP64, "--clip-gradient", "0.5"]
+        run = self.arguments(model, 4, "plan", *options, "--checkpoint-every", "2")
+        self.run_and_check(cluster.forked, plan, run)
+        self.run_and_check(cluster.forked, plan, run)  # from the end: nothing to do
+        alone = self.arguments(model, 4, "alone", *options)
+        self.run_and_check(cluster.run_reference, plan, alone)
+        self.assert_equal_runs("plan", "alone")
+
+    def test_degrees_that_differ_by_replica(self):
+        self.check(six_gpus(), models.LLAMA)
+
+    def test_ranks_that_share_a_key_value_head(self):
+        self.check(random_plan(11, models.LAYERS, 7, (1, 2, 4)), models.LLAMA)
+
+    def test_tied_embeddings(self):
+        self.check(random_plan(16, models.LAYERS, 6, (1, 2, 3, 4)), models.GPT2)
+
+    def test_goes_on_from_and_to_undivided_state(self):
+        plans = [six_gpus(), six_gpus("adam-distributed"), six_gpus()]
+        for steps, plan in zip((2, 4, 5), plans):
+            run = self.arguments(models.GPT2, steps, "plan", *FP64)
+            self.run_and_check(cluster.forked, plan, run)
+        alone = self.arguments(models.GPT2, 5, "alone", *FP64)
+        self.run_and_check(cluster.run_reference, plans[0], alone)
+        self.assert_equal_runs("plan", "alone")
+
+    def test_bf16_follows_the_undivided_optimizer(self):
+        plan = random_plan(10, models.LAYERS, 6, (1,))
+        for name, kind in (("plan", "adam-distributed"), ("plain", "adam")):
+            run = self.arguments(models.LLAMA, 3, name, "--dtype", "bfloat16")
+            self.run_and_check(cluster.forked, {**plan, "optimizer": kind}, run)
+        self.assert_equal_runs("plan", "plain", tolerance=0)
+
+
 class OtherOptions(RunTest):
     def test_sgd_clipped_gradients_and_warm_up_equal_one_process(self):
         options = ["--clip-gradient", "0.5", "--warmup-steps", "3"]

@@ -76,18 +76,15 @@ def _writer(plan, layer):
 
 
 def _own_specs(config, layer):
-    """The tensors whose identity is this layer: not a tied head's weight."""
-    return [spec for spec in layer_specs(config, layer) if spec.layer == layer]
-
-
-def _optimizer_names(optimizer):
-    return optimizer.settings.moments + (("master",) if optimizer.mixed else ())
+    """The tensors whose identity is this layer (not a tied head's weight), in the order of
+    their names, as in files."""
+    specs = [spec for spec in layer_specs(config, layer) if spec.layer == layer]
+    return sorted(specs, key=lambda spec: spec.name)
 
 
 def _expected_bytes(plan, config, optimizer):
     """{file name: bytes} of a checkpoint that is written now."""
     weight = next(iter(optimizer.parameters.values())).dtype
-    exact = torch.float32 if optimizer.mixed else weight
     expected = {}
     for layer in range(config.layer_count):
         tp = _writer(plan, layer).tp
@@ -95,9 +92,9 @@ def _expected_bytes(plan, config, optimizer):
             shapes = {s.name: s.shard_shape(tp, index) for s in _own_specs(config, layer)}
             weights = {name: (shape, weight) for name, shape in shapes.items()}
             optim = {
-                f"{name}.{part}": (shape, exact)
+                f"{name}.{part}": (shape, optimizer.exact)
                 for name, shape in shapes.items()
-                for part in _optimizer_names(optimizer)
+                for part in optimizer.parts
             }
             for kind, entries in (("weights", weights), ("optim", optim)):
                 expected[file_name(layer, index, tp, kind)] = safetensors.file_bytes(
@@ -189,21 +186,24 @@ def save(root, holding, progress, labels, keep):
 
 
 def _write_layers(folder, holding):
+    """Every rank goes through all that it has, as optimizer state may be in parts; those
+    that write a layer keep it until the layer is complete."""
     optimizer = holding.optimizer
-    for layer in sorted({spec.layer for spec in holding.specs.values()}):
-        writer = _writer(holding.plan, layer)
-        if holding.rank not in writer.ranks:
+    weights, optim = {}, {}
+    keys = sorted(holding.specs)
+    for key, following in zip(keys, [*keys[1:], None]):
+        layer, name = key
+        state = optimizer.gather(key)
+        if holding.rank not in _writer(holding.plan, layer).ranks:
             continue
-        names = [spec.name for spec in _own_specs(holding.config, layer)]
-        weights = {name: optimizer.parameters[layer, name] for name in names}
-        optim = {
-            f"{name}.{part}": optimizer.state[layer, name][part]
-            for name in names
-            for part in _optimizer_names(optimizer)
-        }
-        for kind, tensors in (("weights", weights), ("optim", optim)):
-            name = file_name(layer, holding.tp.rank, holding.tp.size, kind)
-            safetensors.write(os.path.join(folder, name), tensors)
+        weights[name] = optimizer.parameters[key]
+        for part in optimizer.parts:
+            optim[f"{name}.{part}"] = state[part].to("cpu")
+        if following is None or following[0] != layer:
+            for kind, tensors in (("weights", weights), ("optim", optim)):
+                path = file_name(layer, holding.tp.rank, holding.tp.size, kind)
+                safetensors.write(os.path.join(folder, path), tensors)
+            weights, optim = {}, {}
 
 
 def _write_manifest(folder, manifest):
@@ -340,15 +340,16 @@ def load_from(folder, manifest, holding):
     reader = _Reader(folder, manifest)
     optimizer = holding.optimizer
     for key, spec in holding.specs.items():
-        reader.fill(
-            spec, "weights", spec.name, optimizer.parameters[key].data, holding.tp
-        )
-        for part, tensor in optimizer.state[key].items():
+        parameter = optimizer.parameters[key].data
+        reader.fill(spec, "weights", spec.name, parameter, holding.tp)
+        for part in optimizer.parts:
             name = f"{spec.name}.{part}"
             if part == "master" and not reader.has(spec, name):
-                tensor.copy_(optimizer.parameters[key].data)  # written in fp32 or fp64
-            else:
-                reader.fill(spec, "optim", name, tensor, holding.tp)
+                optimizer.keep(key, part, parameter)  # written in fp32 or fp64
+                continue
+            tensor = torch.empty_like(parameter, dtype=optimizer.exact)
+            reader.fill(spec, "optim", name, tensor, holding.tp)
+            optimizer.keep(key, part, tensor)
     return Progress(
         manifest["step"],
         manifest["samples"],

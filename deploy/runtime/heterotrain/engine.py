@@ -12,7 +12,8 @@ import torch
 import torch.distributed as dist
 
 from . import data as samples
-from .exchange import GradientExchange, counted_pieces, groups, shared_pieces
+from .distributed_optimizer import DistributedOptimizer
+from .exchange import GradientExchange, counted_pieces, groups, portions, shared_pieces
 from .model import build_layer
 from .optimizer import LossScale, Optimizer
 from .schedule import Backward, Forward, WithNext, one_forward_one_backward
@@ -73,7 +74,7 @@ class Engine:
         self.tp = self.groups.tp
         self.layers = self._build_layers()
         self.specs = {spec.key: spec for layer in self.layers for spec in layer.specs}
-        self.optimizer = Optimizer(settings, self._parameters())
+        self.optimizer = self._make_optimizer(settings)
         self.loss_scale = LossScale(options.dtype == torch.float16)
         self.exchange = GradientExchange(pieces, self.groups.gradients, rank, self.tp)
         self.counted = list(counted_pieces(plan, config, rank))
@@ -108,6 +109,15 @@ class Engine:
             for layer in self.layers
             for spec in layer.specs
         }
+
+    def _make_optimizer(self, settings):
+        parameters = self._parameters()
+        if settings.kind != "adam-distributed":
+            return Optimizer(settings, parameters)
+        own = list(portions(self.plan, self.config, self.rank))
+        return DistributedOptimizer(
+            settings, parameters, own, self.groups.gradients, self.rank, self.tp
+        )
 
     def _boundary(self, stage):
         if not 0 <= stage < len(self.pipeline.stages):

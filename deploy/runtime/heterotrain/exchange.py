@@ -93,6 +93,36 @@ def counted_pieces(plan, config, rank):
                 yield piece
 
 
+@dataclass(frozen=True)
+class Portion:
+    """A piece of a tensor that this rank has, and all ranks that have it: each looks after
+    an equal part of its numbers, in the order of ranks."""
+
+    piece: Piece
+    ranks: tuple
+
+    def bounds(self, count, index):
+        """Of `count` numbers, those of the index-th rank: (start, stop)."""
+        return count * index // len(self.ranks), count * (index + 1) // len(self.ranks)
+
+
+def portions(plan, config, rank):
+    """All that a rank has, in one order on all ranks."""
+    shared_by = {
+        (shared.piece.spec.key, shared.piece.start): shared.ranks
+        for shared in shared_pieces(plan, config)
+        if rank in shared.ranks
+    }
+    found = tensors_and_holders(plan, config)
+    for spec, holders in sorted(found, key=lambda each: each[0].key):
+        own = next((holder for holder in holders if rank in holder.ranks), None)
+        if own is None:
+            continue
+        for piece in cut(spec, {holder.tp for holder in holders}):
+            if piece.is_in(own.tp, own.ranks.index(rank)):
+                yield Portion(piece, shared_by.get((spec.key, piece.start), (rank,)))
+
+
 def groups(pieces):
     """The sets of ranks among shared pieces, in the order in which all make them."""
     return sorted({piece.ranks for piece in pieces})

@@ -37,39 +37,49 @@ class Settings:
 
 
 class Optimizer:
-    """`parameters`: {(layer, name): Parameter}, in the order in which all is done.
-    `gradients` has the same keys and is what `step` applies."""
+    """`parameters`: {(layer, name): Parameter}. `gradients` has the same keys and is what
+    `step` applies."""
 
     def __init__(self, settings, parameters):
         self.settings = settings
         self.parameters = parameters
         dtype = next(iter(parameters.values())).dtype
         self.mixed = dtype in (torch.bfloat16, torch.float16)
-        self.gradients = {key: self._zeros(p) for key, p in parameters.items()}
-        self.state = {
-            key: {name: self._zeros(p) for name in settings.moments}
+        self.exact = torch.float32 if self.mixed else dtype
+        # What is held of each parameter, and goes into checkpoints.
+        self.parts = settings.moments + (("master",) if self.mixed else ())
+        self.gradients = {
+            key: torch.zeros_like(p, dtype=self.exact, requires_grad=False)
             for key, p in parameters.items()
         }
-        for key, parameter in parameters.items():
-            if self.mixed:
-                self.state[key]["master"] = self._zeros(parameter)
-            else:
+        if not self.mixed:
+            for key, parameter in parameters.items():
                 parameter.grad = self.gradients[key]  # autograd adds to it in place
+        self.make_state()
 
-    def _zeros(self, parameter):
-        dtype = torch.float32 if self.mixed else parameter.dtype
-        return torch.zeros(parameter.shape, dtype=dtype, device=parameter.device)
+    # ---- state: all of it here, in parts over ranks in distributed_optimizer ----
+    def make_state(self):
+        self.state = {
+            key: {part: torch.zeros_like(gradient) for part in self.parts}
+            for key, gradient in self.gradients.items()
+        }
 
-    def master(self, key):
-        """What is moved: the weights themselves, or their fp32 copy."""
-        return self.state[key]["master"] if self.mixed else self.parameters[key].data
+    def gather(self, key):
+        """{part: tensor} of a parameter. Collective, in the order of keys, where the state
+        is in parts over ranks."""
+        return self.state[key]
+
+    def keep(self, key, part, tensor):
+        """Takes what `gather` gave."""
+        self.state[key][part].copy_(tensor)
 
     def copy_to_masters(self):
         """After weights were set from outside."""
         if self.mixed:
             for key, parameter in self.parameters.items():
-                self.state[key]["master"].copy_(parameter.data)
+                self.keep(key, "master", parameter.data)
 
+    # ---- a step ----
     def zero_gradients(self):
         for gradient in self.gradients.values():
             gradient.zero_()
@@ -86,22 +96,24 @@ class Optimizer:
     @torch.no_grad()
     def step(self, number, factor=1.0):
         """Step 1, 2, ... with gradients times `factor`."""
-        for key, gradient in self.gradients.items():
-            if factor != 1.0:
-                gradient.mul_(factor)
-            self._move(key, gradient, number)
+        for key, parameter in self.parameters.items():
+            state = self.state[key]
+            weight = state["master"] if self.mixed else parameter.data
+            gradient = self.gradients[key].mul_(factor)
+            self.move(weight, gradient, state, number, decays=parameter.dim() > 1)
             if self.mixed:
-                self.parameters[key].data.copy_(self.state[key]["master"])
+                parameter.data.copy_(weight)
 
-    def _move(self, key, gradient, number):
-        settings, weight = self.settings, self.master(key)
+    def move(self, weight, gradient, state, number, decays):
+        """One step of numbers that belong together, in place."""
+        settings = self.settings
         rate = settings.rate(number)
-        if settings.weight_decay and weight.dim() > 1:
+        if settings.weight_decay and decays:
             weight.mul_(1 - rate * settings.weight_decay)
         if settings.kind == "sgd":
             weight.add_(gradient, alpha=-rate)
             return
-        mean, square = (self.state[key][name] for name in settings.moments)
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.mul_(settings.beta1).add_(gradient, alpha=1 - settings.beta1)
         square.mul_(settings.beta2).addcmul_(gradient, gradient, value=1 - settings.beta2)
         root = (square / (1 - settings.beta2**number)).sqrt_().add_(settings.epsilon)

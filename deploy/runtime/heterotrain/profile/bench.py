@@ -29,10 +29,13 @@ def layer_counts(config: ModelConfig) -> Dict[str, int]:
 
 def make_optimizer(layer: torch.nn.Module, kind: str) -> Optimizer:
     """Of one layer; `kind` is Adam, AdamW or SGD."""
-    settings = Settings(kind="sgd" if kind == "SGD" else "adam",
-                        weight_decay=0.01 if kind == "AdamW" else 0.0)
-    optimizer = Optimizer(settings, {spec.key: layer.get_parameter(spec.name)
-                                     for spec in layer.specs})
+    settings = Settings(
+        kind="sgd" if kind == "SGD" else "adam",
+        weight_decay=0.01 if kind == "AdamW" else 0.0,
+    )
+    optimizer = Optimizer(
+        settings, {spec.key: layer.get_parameter(spec.name) for spec in layer.specs}
+    )
     optimizer.copy_to_masters()
     return optimizer
 
@@ -46,18 +49,30 @@ def state_bytes_per_parameter(optimizer: Optimizer) -> int:
     return sum(tensor.element_size() for tensor in held)
 
 
-def groups(config: ModelConfig, precision: str, length: int, tp: int) -> Tuple[Group, ...]:
+def groups(
+    config: ModelConfig, precision: str, length: int, tp: int
+) -> Tuple[Group, ...]:
     """The layers as a ModelProfile has them. A tied head counts the copy of the embedding's
-    weights that its stage holds. Of several ranks with uneven shares the largest counts."""
+    weights that its stage holds. Of several ranks with uneven shares the largest counts.
+    """
     dtype = DTYPES[precision]
     element = torch.empty((), dtype=dtype).element_size()
     found = []
     for name, index in layer_indices(config).items():
         whole = parameter_count(config, index) * element
-        of_a_rank = max(parameter_count(config, index, tp, rank) for rank in range(tp)) * element
+        of_a_rank = (
+            max(parameter_count(config, index, tp, rank) for rank in range(tp)) * element
+        )
         rank_bytes = {} if of_a_rank == -(-whole // tp) else {tp: of_a_rank}
-        found.append(Group(name, layer_counts(config)[name], whole,
-                           output_bytes(config, index, 1, length, dtype), rank_bytes))
+        found.append(
+            Group(
+                name,
+                layer_counts(config)[name],
+                whole,
+                output_bytes(config, index, 1, length, dtype),
+                rank_bytes,
+            )
+        )
     return tuple(found)
 
 
@@ -65,6 +80,7 @@ def groups(config: ModelConfig, precision: str, length: int, tp: int) -> Tuple[G
 class Inputs:
     """What a micro-batch brings to a stage that begins with the embedding, or with another
     layer; and what comes back to one that does not end with the head."""
+
     tokens: torch.Tensor
     targets: torch.Tensor
     hidden: torch.Tensor
@@ -72,12 +88,20 @@ class Inputs:
 
 
 class Bench:
-    def __init__(self, config: ModelConfig, precision: str, length: int, device: torch.device,
-                 tp: TensorParallel = ALONE):
+    def __init__(
+        self,
+        config: ModelConfig,
+        precision: str,
+        length: int,
+        device: torch.device,
+        tp: TensorParallel = ALONE,
+    ):
         self.config, self.length, self.device, self.tp = config, length, device, tp
         self.dtype = DTYPES[precision]
-        self.layers = {name: build_layer(config, index, tp, self.dtype, device)
-                       for name, index in layer_indices(config).items()}
+        self.layers = {
+            name: build_layer(config, index, tp, self.dtype, device)
+            for name, index in layer_indices(config).items()
+        }
         for layer in self.layers.values():
             self._fill(layer)
         self.attach_gradients()
@@ -94,7 +118,9 @@ class Bench:
 
     def attach_gradients(self) -> None:
         """Somewhere to add up the gradients of micro-batches: optimizers of the least state."""
-        self._sums = {name: make_optimizer(layer, "SGD") for name, layer in self.layers.items()}
+        self._sums = {
+            name: make_optimizer(layer, "SGD") for name, layer in self.layers.items()
+        }
 
     def inputs(self, samples: int) -> Inputs:
         shape = (samples, self.length)
@@ -103,12 +129,17 @@ class Bench:
         generator = torch.Generator(device=self.device).manual_seed(samples)
 
         def tokens():
-            return torch.randint(self.config.vocabulary_size, shape, device=self.device,
-                                 generator=generator)
+            return torch.randint(
+                self.config.vocabulary_size,
+                shape,
+                device=self.device,
+                generator=generator,
+            )
 
         def hidden():
-            return torch.randn(hidden_shape, dtype=torch.float32, device=self.device,
-                               generator=generator).to(self.dtype)
+            return torch.randn(
+                hidden_shape, dtype=torch.float32, device=self.device, generator=generator
+            ).to(self.dtype)
 
         return Inputs(tokens(), tokens(), hidden().requires_grad_(), hidden())
 
@@ -121,7 +152,9 @@ class Bench:
             state = layer(state, inputs.targets) if name == HEAD else layer(state)
         return state
 
-    def backward(self, names: Sequence[str], output: torch.Tensor, inputs: Inputs) -> None:
+    def backward(
+        self, names: Sequence[str], output: torch.Tensor, inputs: Inputs
+    ) -> None:
         output.backward(None if names[-1] == HEAD else inputs.gradient)
         for name in set(names):
             self._sums[name].accumulate()

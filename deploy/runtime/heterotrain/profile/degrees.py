@@ -28,6 +28,7 @@ class Failed(Exception):
 @dataclass(frozen=True)
 class Task:
     """What is measured."""
+
     config: dict  # of a config.json
     sequence_length: int
     precision: str  # FP32, BF16, FP16
@@ -42,6 +43,7 @@ class Task:
 @dataclass(frozen=True)
 class Degree:
     """What was found out of one degree."""
+
     tp: int
     memory_mib: Optional[int]  # of a GPU
     state_bytes: Optional[int]  # of a parameter
@@ -61,7 +63,9 @@ def _start(folder: str, tp: int) -> List[subprocess.Popen]:
     command = [sys.executable, "-m", "heterotrain.profile.worker", folder]
     processes = []
     for rank in range(tp):
-        environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(tp))
+        environment = dict(
+            os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(tp)
+        )
         if tp > 1:  # as torchrun does
             environment.setdefault("OMP_NUM_THREADS", "1")
         processes.append(subprocess.Popen(command, env=environment))
@@ -75,7 +79,9 @@ def _wait(processes: List[subprocess.Popen]) -> int:
             states = [process.poll() for process in processes]
             failed = [state for state in states if state]
             if failed:
-                return OUT_OF_MEMORY_STATUS if OUT_OF_MEMORY_STATUS in failed else failed[0]
+                return (
+                    OUT_OF_MEMORY_STATUS if OUT_OF_MEMORY_STATUS in failed else failed[0]
+                )
             if None not in states:
                 return 0
             time.sleep(POLL_S)
@@ -99,13 +105,22 @@ def _group(entry: dict) -> Group:
 
 
 def _collect(tp: int, lines: List[dict], ran_out: bool) -> Degree:
-    points = tuple(Point(tp, line["microbatch"], tuple(Layer(*layer) for layer in line["layers"]))
-                   for line in lines if "microbatch" in line)
+    points = tuple(
+        Point(tp, line["microbatch"], tuple(Layer(*layer) for layer in line["layers"]))
+        for line in lines
+        if "microbatch" in line
+    )
     said = {key: value for line in lines for key, value in line.items()}
     next_size = 2 * points[-1].microbatch if points else 1
-    return Degree(tp, said.get("memory_mib"), said.get("state_bytes"),
-                  tuple(_group(entry) for entry in said.get("groups", [])),
-                  said.get("optimizer_us"), points, next_size if ran_out else None)
+    return Degree(
+        tp,
+        said.get("memory_mib"),
+        said.get("state_bytes"),
+        tuple(_group(entry) for entry in said.get("groups", [])),
+        said.get("optimizer_us"),
+        points,
+        next_size if ran_out else None,
+    )
 
 
 def measure_degree(task: Task, tp: int) -> Degree:
@@ -116,7 +131,11 @@ def measure_degree(task: Task, tp: int) -> Degree:
         status = _wait(_start(folder, tp))
         if status not in (0, OUT_OF_MEMORY_STATUS):
             failures = _read_lines(os.path.join(folder, "failure.jsonl"))
-            why = failures[0]["message"] if failures else f"a rank ended with status {status}"
+            why = (
+                failures[0]["message"]
+                if failures
+                else f"a rank ended with status {status}"
+            )
             raise Failed(f"tensor-parallel degree {tp}: {why}")
         found = _read_lines(os.path.join(folder, "found.jsonl"))
         return _collect(tp, found, status == OUT_OF_MEMORY_STATUS)

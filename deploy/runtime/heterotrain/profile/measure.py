@@ -27,12 +27,18 @@ def _degrees(config: model_config.ModelConfig, largest: int) -> Iterator[int]:
         tp *= 2
 
 
-def _spec_model(task: Task, name: str, config: model_config.ModelConfig,
-                state_bytes: Optional[int]) -> dict:
-    model = {"name": name, "precision": task.precision, "optimizer": task.optimizer,
-             "sequenceLength": task.sequence_length, "hiddenSize": config.hidden_size,
-             "vocabSize": config.vocabulary_size,
-             "embeddingWeights": "Shared" if config.tied_embedding else "Separate"}
+def _spec_model(
+    task: Task, name: str, config: model_config.ModelConfig, state_bytes: Optional[int]
+) -> dict:
+    model = {
+        "name": name,
+        "precision": task.precision,
+        "optimizer": task.optimizer,
+        "sequenceLength": task.sequence_length,
+        "hiddenSize": config.hidden_size,
+        "vocabSize": config.vocabulary_size,
+        "embeddingWeights": "Shared" if config.tied_embedding else "Separate",
+    }
     if state_bytes != USUAL_STATE_BYTES[task.optimizer][task.precision != "FP32"]:
         model["stateBytesPerParameter"] = state_bytes
     return model
@@ -42,23 +48,38 @@ def _united_groups(degrees: List[Degree]) -> tuple:
     """The same layers at every degree, each with the bytes of a rank of it."""
     united: List[Group] = list(degrees[0].groups)
     for degree in degrees[1:]:
-        united = [dataclasses.replace(group, rank_bytes={**group.rank_bytes, **other.rank_bytes})
-                  for group, other in zip(united, degree.groups)]
+        united = [
+            dataclasses.replace(
+                group, rank_bytes={**group.rank_bytes, **other.rank_bytes}
+            )
+            for group, other in zip(united, degree.groups)
+        ]
     return tuple(united)
 
 
-def _result(task: Task, name: str, gpu_type: str, config: model_config.ModelConfig,
-            degrees: List[Degree]) -> Result:
+def _result(
+    task: Task,
+    name: str,
+    gpu_type: str,
+    config: model_config.ModelConfig,
+    degrees: List[Degree],
+) -> Result:
     measured = [degree for degree in degrees if degree.points]
     ran_out = tuple((d.tp, d.out_of_memory) for d in degrees if d.out_of_memory)
     if not measured:
-        raise Failed("there is not memory enough for one sample, at any tensor-parallel degree up "
-                     f"to {degrees[-1].tp}")
-    return Result(gpu_type, measured[0].memory_mib,
-                  _spec_model(task, name, config, measured[0].state_bytes),
-                  _united_groups(measured),
-                  {d.tp: d.optimizer_us for d in measured if d.optimizer_us is not None},
-                  tuple(point for degree in measured for point in degree.points), ran_out)
+        raise Failed(
+            "there is not memory enough for one sample, at any tensor-parallel degree up "
+            f"to {degrees[-1].tp}"
+        )
+    return Result(
+        gpu_type,
+        measured[0].memory_mib,
+        _spec_model(task, name, config, measured[0].state_bytes),
+        _united_groups(measured),
+        {d.tp: d.optimizer_us for d in measured if d.optimizer_us is not None},
+        tuple(point for degree in measured for point in degree.points),
+        ran_out,
+    )
 
 
 def _largest_degree(device: str, asked: Optional[int]) -> int:
@@ -78,9 +99,13 @@ def measure(task: Task, name: str, gpu_type: str, largest_tp: Optional[int]) -> 
     config = model_config.from_dict(task.config)
     config.check_sequence_length(task.sequence_length)
     if not GPU_TYPE.fullmatch(gpu_type):
-        raise Failed(f"GPU type {gpu_type!r}: must be letters, digits, '.', '_' and '-', at most 63")
+        raise Failed(
+            f"GPU type {gpu_type!r}: must be letters, digits, '.', '_' and '-', at most 63"
+        )
     if not 1 <= task.largest_microbatch <= MOST_MICROBATCH:
-        raise Failed(f"largest micro-batch {task.largest_microbatch}: must be 1 to {MOST_MICROBATCH}")
+        raise Failed(
+            f"largest micro-batch {task.largest_microbatch}: must be 1 to {MOST_MICROBATCH}"
+        )
     largest_tp = _largest_degree(task.device, largest_tp)
     if config.dropout_fields:
         print(f"not applied: {', '.join(config.dropout_fields)}", flush=True)

@@ -24,9 +24,20 @@ import torch
 from heterotrain.model import SavedBytes
 from heterotrain.profile.bench import BLOCK, EMBEDDING, HEAD, Bench
 
-RUNS = ((EMBEDDING,), (BLOCK,), (HEAD,), (BLOCK, BLOCK), (BLOCK, BLOCK, BLOCK), (BLOCK, HEAD),
-        (BLOCK, BLOCK, HEAD))
-BEFORE = {EMBEDDING: [()], BLOCK: [(BLOCK,), (BLOCK, BLOCK)], HEAD: [(BLOCK,), (BLOCK, BLOCK)]}
+RUNS = (
+    (EMBEDDING,),
+    (BLOCK,),
+    (HEAD,),
+    (BLOCK, BLOCK),
+    (BLOCK, BLOCK, BLOCK),
+    (BLOCK, HEAD),
+    (BLOCK, BLOCK, HEAD),
+)
+BEFORE = {
+    EMBEDDING: [()],
+    BLOCK: [(BLOCK,), (BLOCK, BLOCK)],
+    HEAD: [(BLOCK,), (BLOCK, BLOCK)],
+}
 
 
 class OutOfMemory(Exception):
@@ -42,6 +53,7 @@ class LayerMemory:
 @dataclass(frozen=True)
 class RunMemory:
     """Of one run of layers, beside weights and gradients."""
+
     held_bytes: int  # behind the forward pass
     peak_bytes: Optional[int]
 
@@ -87,7 +99,9 @@ def _largest_of_group(bench: Bench, value: int) -> int:
     return int(bench.tp.all_reduce(number, torch.distributed.ReduceOp.MAX).item())
 
 
-def measure(bench: Bench, samples: int, limit_bytes: Optional[int] = None) -> Dict[str, LayerMemory]:
+def measure(
+    bench: Bench, samples: int, limit_bytes: Optional[int] = None
+) -> Dict[str, LayerMemory]:
     """By group. Raises OutOfMemory, if a run of layers holds more than `limit_bytes`; a GPU's
     own limit raises what torch raises."""
     runs = _measure_runs(bench, samples)
@@ -96,9 +110,14 @@ def measure(bench: Bench, samples: int, limit_bytes: Optional[int] = None) -> Di
         raise OutOfMemory(f"{largest} bytes of {limit_bytes}")
     found = {}
     for name, befores in BEFORE.items():
-        added = [runs[before + (name,)].held_bytes - runs[before].held_bytes for before in befores]
+        added = [
+            runs[before + (name,)].held_bytes - runs[before].held_bytes
+            for before in befores
+        ]
         kept = _largest_of_group(bench, -(-sum(added) // len(added)))
         peak = runs[(name,)].peak_bytes
-        workspace = None if peak is None else max(_largest_of_group(bench, peak) - kept, 0)
+        workspace = (
+            None if peak is None else max(_largest_of_group(bench, peak) - kept, 0)
+        )
         found[name] = LayerMemory(kept, workspace)
     return found

@@ -21,26 +21,38 @@ VERSION = 1
 # Kubernetes keeps so much of a termination message.
 MOST_BYTES = 4096
 # The fields of a ModelProfile's spec.model.
-MODEL_FIELDS = ("name", "precision", "optimizer", "sequenceLength", "hiddenSize", "vocabSize",
-                "embeddingWeights", "stateBytesPerParameter")
+MODEL_FIELDS = (
+    "name",
+    "precision",
+    "optimizer",
+    "sequenceLength",
+    "hiddenSize",
+    "vocabSize",
+    "embeddingWeights",
+    "stateBytesPerParameter",
+)
 # Bounds of crds/heterotrain.io_modelprofiles.yaml.
 MOST_DEGREE, MOST_MICROBATCH = 64, 4096
-MOST_MICROSECONDS, MOST_AMOUNT = 86400000000, 2 ** 53
+MOST_MICROSECONDS, MOST_AMOUNT = 86400000000, 2**53
 
 
 @dataclass(frozen=True)
 class Group:
     """A run of equal layers."""
+
     name: str
     count: int
     parameter_bytes: int  # of a whole layer
     output_bytes: int  # handed to the next layer for one sample
-    rank_bytes: Dict[int, int] = field(default_factory=dict)  # by degree, where not a t-th
+    rank_bytes: Dict[int, int] = field(
+        default_factory=dict
+    )  # by degree, where not a t-th
 
 
 @dataclass(frozen=True)
 class Layer:
     """One layer of a group at one point, on one rank, for the whole micro-batch."""
+
     forward_us: int
     backward_us: int
     activation_bytes: int  # kept from the forward to the backward pass
@@ -62,15 +74,23 @@ class Result:
     groups: Tuple[Group, ...]
     optimizer_us: Dict[int, int]  # of the whole model, by degree
     points: Tuple[Point, ...]  # by (tp, microbatch)
-    out_of_memory: Tuple[Tuple[int, int], ...] = ()  # the first (tp, microbatch) that was too much
+    out_of_memory: Tuple[
+        Tuple[int, int], ...
+    ] = ()  # the first (tp, microbatch) that was too much
     cut: int = 0  # points that the compact form had no room for
 
 
 def _group_json(group: Group) -> dict:
-    json_group = {"name": group.name, "count": group.count, "parameterBytes": group.parameter_bytes,
-                  "activationOutputBytes": group.output_bytes}
+    json_group = {
+        "name": group.name,
+        "count": group.count,
+        "parameterBytes": group.parameter_bytes,
+        "activationOutputBytes": group.output_bytes,
+    }
     if group.rank_bytes:
-        json_group["parameterBytesPerRank"] = [[tp, group.rank_bytes[tp]] for tp in sorted(group.rank_bytes)]
+        json_group["parameterBytesPerRank"] = [
+            [tp, group.rank_bytes[tp]] for tp in sorted(group.rank_bytes)
+        ]
     return json_group
 
 
@@ -87,10 +107,13 @@ def encode(result: Result) -> str:
     whole.update(result.model)
     whole["groups"] = [_group_json(group) for group in result.groups]
     if result.optimizer_us:
-        whole["optimizerMicroseconds"] = [[tp, result.optimizer_us[tp]]
-                                          for tp in sorted(result.optimizer_us)]
-    whole["m"] = [[p.tp, p.microbatch, [_layer_json(layer) for layer in p.layers]]
-                  for p in result.points]
+        whole["optimizerMicroseconds"] = [
+            [tp, result.optimizer_us[tp]] for tp in sorted(result.optimizer_us)
+        ]
+    whole["m"] = [
+        [p.tp, p.microbatch, [_layer_json(layer) for layer in p.layers]]
+        for p in result.points
+    ]
     if result.out_of_memory:
         whole["oom"] = [list(point) for point in result.out_of_memory]
     if result.cut:
@@ -103,10 +126,14 @@ def _without_last_point(result: Result) -> Result:
     of which no point is left."""
     points = result.points[:-1]
     degrees = {point.tp for point in points}
-    groups = tuple(replace(g, rank_bytes={tp: b for tp, b in g.rank_bytes.items() if tp in degrees})
-                   for g in result.groups)
+    groups = tuple(
+        replace(g, rank_bytes={tp: b for tp, b in g.rank_bytes.items() if tp in degrees})
+        for g in result.groups
+    )
     optimizer = {tp: us for tp, us in result.optimizer_us.items() if tp in degrees}
-    return replace(result, points=points, groups=groups, optimizer_us=optimizer, cut=result.cut + 1)
+    return replace(
+        result, points=points, groups=groups, optimizer_us=optimizer, cut=result.cut + 1
+    )
 
 
 def encode_compact(result: Result, most_bytes: int = MOST_BYTES) -> str:
@@ -116,8 +143,10 @@ def encode_compact(result: Result, most_bytes: int = MOST_BYTES) -> str:
     line = encode(result)
     while len(line.encode()) > most_bytes:
         if len(result.points) < 2:
-            raise ValueError(f"the result needs {len(line.encode())} bytes for one point, of "
-                             f"{most_bytes}; take the whole one from the log")
+            raise ValueError(
+                f"the result needs {len(line.encode())} bytes for one point, of "
+                f"{most_bytes}; take the whole one from the log"
+            )
         result = _without_last_point(result)
         line = encode(result)
     return line
@@ -126,19 +155,27 @@ def encode_compact(result: Result, most_bytes: int = MOST_BYTES) -> str:
 def encode_failure(gpu_type: str, message: str, most_bytes: int = MOST_BYTES) -> str:
     """Why there is no result, in the form of a result."""
     while True:
-        line = json.dumps({"v": VERSION, "gpuType": gpu_type, "error": message},
-                          separators=(",", ":"))
+        line = json.dumps(
+            {"v": VERSION, "gpuType": gpu_type, "error": message}, separators=(",", ":")
+        )
         excess = len(line) - most_bytes
         if excess <= 0:
             return line
-        message = message[:-excess - 3] + "..."
+        message = message[: -excess - 3] + "..."
 
 
 # ---- reading ----
 
+
 def _whole(value, least: int, most: int, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ValueError(f"{what}: must be a whole number from {least} to {most}, is {value!r}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or not least <= value <= most
+    ):
+        raise ValueError(
+            f"{what}: must be a whole number from {least} to {most}, is {value!r}"
+        )
     return value
 
 
@@ -157,10 +194,13 @@ def _pairs(value, most_first: int, most_second: int, what: str) -> Dict[int, int
 def _read_group(value: dict) -> Group:
     name = value["name"]
     what = f"groups: {name}"
-    return Group(name, _whole(value["count"], 1, 4096, what),
-                 _whole(value["parameterBytes"], 0, MOST_AMOUNT, what),
-                 _whole(value["activationOutputBytes"], 0, MOST_AMOUNT, what),
-                 _pairs(value.get("parameterBytesPerRank", []), MOST_DEGREE, MOST_AMOUNT, what))
+    return Group(
+        name,
+        _whole(value["count"], 1, 4096, what),
+        _whole(value["parameterBytes"], 0, MOST_AMOUNT, what),
+        _whole(value["activationOutputBytes"], 0, MOST_AMOUNT, what),
+        _pairs(value.get("parameterBytesPerRank", []), MOST_DEGREE, MOST_AMOUNT, what),
+    )
 
 
 def _read_layer(value: list, what: str) -> Layer:
@@ -193,13 +233,29 @@ def decode(line: str) -> Result:
         raise ValueError(f"profiling of {whole.get('gpuType')} failed: {whole['error']}")
     try:
         groups = tuple(_read_group(group) for group in whole["groups"])
-        points = tuple(sorted((_read_point(point, len(groups)) for point in whole["m"]),
-                              key=lambda point: (point.tp, point.microbatch)))
-        optimizer = _pairs(whole.get("optimizerMicroseconds", []), MOST_DEGREE, MOST_MICROSECONDS,
-                           "optimizerMicroseconds")
+        points = tuple(
+            sorted(
+                (_read_point(point, len(groups)) for point in whole["m"]),
+                key=lambda point: (point.tp, point.microbatch),
+            )
+        )
+        optimizer = _pairs(
+            whole.get("optimizerMicroseconds", []),
+            MOST_DEGREE,
+            MOST_MICROSECONDS,
+            "optimizerMicroseconds",
+        )
         model = {name: whole[name] for name in MODEL_FIELDS if name in whole}
-        result = Result(str(whole["gpuType"]), whole.get("memoryMiB"), model, groups, optimizer,
-                        points, tuple(tuple(p) for p in whole.get("oom", [])), whole.get("cut", 0))
+        result = Result(
+            str(whole["gpuType"]),
+            whole.get("memoryMiB"),
+            model,
+            groups,
+            optimizer,
+            points,
+            tuple(tuple(p) for p in whole.get("oom", [])),
+            whole.get("cut", 0),
+        )
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a whole profiling result: {error!r}") from error
     _check(result)
@@ -209,7 +265,9 @@ def decode(line: str) -> Result:
 def _check(result: Result) -> None:
     if not result.points:
         raise ValueError("no point was measured")
-    keys: List[Tuple[int, int]] = [(point.tp, point.microbatch) for point in result.points]
+    keys: List[Tuple[int, int]] = [
+        (point.tp, point.microbatch) for point in result.points
+    ]
     if len(set(keys)) != len(keys):
         raise ValueError("a point stands there twice")
 

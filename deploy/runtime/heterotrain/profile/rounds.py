@@ -29,6 +29,7 @@ class Rule:
 @dataclass(frozen=True)
 class Timed:
     """Something that is timed: "block, forward", of which the model has `count`."""
+
     name: str
     count: int
 
@@ -51,34 +52,44 @@ def _ranges(rounds: Sequence[Sequence[float]]) -> List[float]:
 def _weights(timed: Sequence[Timed], medians: Sequence[float]) -> List[float]:
     """The time of which each may differ by the share."""
     total = sum(what.count * median for what, median in zip(timed, medians))
-    return [max(median, SMALL_PART * total / what.count) for what, median in zip(timed, medians)]
+    return [
+        max(median, SMALL_PART * total / what.count)
+        for what, median in zip(timed, medians)
+    ]
 
 
 def _spreads(timed: Sequence[Timed], rounds: Sequence[Sequence[float]]) -> List[float]:
     weights = _weights(timed, _medians(rounds))
-    return [length / weight if weight > 0 else 0.0
-            for length, weight in zip(_ranges(rounds), weights)]
+    return [
+        length / weight if weight > 0 else 0.0
+        for length, weight in zip(_ranges(rounds), weights)
+    ]
 
 
 def _complaint(timed: Sequence[Timed], rounds: Sequence[Sequence[float]]) -> str:
     spreads = _spreads(timed, rounds)
     worst = spreads.index(max(spreads))
     times = [seconds[worst] * 1e3 for seconds in rounds]
-    return (f"{timed[worst].name}: the last {len(rounds)} rounds took {min(times):.3f} to "
-            f"{max(times):.3f} ms, {100 * spreads[worst]:.0f} % apart")
+    return (
+        f"{timed[worst].name}: the last {len(rounds)} rounds took {min(times):.3f} to "
+        f"{max(times):.3f} ms, {100 * spreads[worst]:.0f} % apart"
+    )
 
 
-def measure(timed: Sequence[Timed], run_round: Callable[[], Sequence[float]],
-            rule: Rule) -> Steady:
+def measure(
+    timed: Sequence[Timed], run_round: Callable[[], Sequence[float]], rule: Rule
+) -> Steady:
     """Calls `run_round`, which returns the seconds of each of `timed`, until the last
     `rule.rounds` agree. Raises Unsteady after `rule.most_rounds`."""
     rounds: List[Sequence[float]] = []
     while len(rounds) < rule.most_rounds:
         rounds.append(run_round())
-        last = rounds[-rule.rounds:]
+        last = rounds[-rule.rounds :]
         spread = max(_spreads(timed, last))
         if len(last) == rule.rounds and spread <= rule.share:
             return Steady(_medians(last), spread, len(rounds))
-    raise Unsteady(f"{_complaint(timed, rounds[-rule.rounds:])}; {100 * rule.share:g} % are "
-                   f"allowed, and {len(rounds)} rounds did not get there. Does anything else use "
-                   f"these processors, or do their clocks change?")
+    raise Unsteady(
+        f"{_complaint(timed, rounds[-rule.rounds:])}; {100 * rule.share:g} % are "
+        f"allowed, and {len(rounds)} rounds did not get there. Does anything else use "
+        f"these processors, or do their clocks change?"
+    )

@@ -14,7 +14,9 @@ from heterotrain.profile.bench import Bench, layer_counts, make_optimizer
 from heterotrain.tensor_parallel import TensorParallel
 
 
-def _slowest_rank(tp: TensorParallel, seconds: Sequence[float], device: torch.device) -> List[float]:
+def _slowest_rank(
+    tp: TensorParallel, seconds: Sequence[float], device: torch.device
+) -> List[float]:
     """Of each time; the same numbers on all ranks, which then decide alike."""
     together = torch.tensor(seconds, dtype=torch.float64, device=device)
     return tp.all_reduce(together, torch.distributed.ReduceOp.MAX).tolist()
@@ -26,7 +28,9 @@ def _meet(tp: TensorParallel) -> None:
         torch.distributed.barrier(tp.group)
 
 
-def _layer_seconds(bench: Bench, name: str, samples: int, iterations: int) -> Tuple[float, float]:
+def _layer_seconds(
+    bench: Bench, name: str, samples: int, iterations: int
+) -> Tuple[float, float]:
     """Medians over the iterations, forward and backward."""
     inputs = bench.inputs(samples)
     _meet(bench.tp)
@@ -42,11 +46,15 @@ def _layer_seconds(bench: Bench, name: str, samples: int, iterations: int) -> Tu
     return statistics.median(seconds[0::2]), statistics.median(seconds[1::2])
 
 
-def measure_layers(bench: Bench, samples: int, iterations: int, rule: rounds.Rule) -> rounds.Steady:
+def measure_layers(
+    bench: Bench, samples: int, iterations: int, rule: rounds.Rule
+) -> rounds.Steady:
     """Forward and backward of each group in turn. Raises rounds.Unsteady."""
-    timed = [rounds.Timed(f"{name}, {direction}", count)
-             for name, count in layer_counts(bench.config).items()
-             for direction in ("forward", "backward")]
+    timed = [
+        rounds.Timed(f"{name}, {direction}", count)
+        for name, count in layer_counts(bench.config).items()
+        for direction in ("forward", "backward")
+    ]
 
     def run_round() -> List[float]:
         seconds: List[float] = []

@@ -17,7 +17,12 @@ import torch.distributed
 
 from heterotrain import config as model_config
 from heterotrain.profile import memory, times
-from heterotrain.profile.bench import Bench, groups, make_optimizer, state_bytes_per_parameter
+from heterotrain.profile.bench import (
+    Bench,
+    groups,
+    make_optimizer,
+    state_bytes_per_parameter,
+)
 from heterotrain.profile.degrees import OUT_OF_MEMORY_STATUS, Task, read_task
 from heterotrain.profile.result import Layer
 from heterotrain.profile.rounds import Steady, Unsteady
@@ -25,13 +30,20 @@ from heterotrain.tensor_parallel import TensorParallel
 
 MIB = 1 << 20
 # What torch, its libraries and we call it.
-OUT_OF_MEMORY_SIGNS = ("out of memory", "ALLOC_FAILED", "can't allocate memory", "not enough memory")
+OUT_OF_MEMORY_SIGNS = (
+    "out of memory",
+    "ALLOC_FAILED",
+    "can't allocate memory",
+    "not enough memory",
+)
 
 
 def is_out_of_memory(error: Exception) -> bool:
     if isinstance(error, (memory.OutOfMemory, MemoryError)):
         return True
-    return isinstance(error, RuntimeError) and any(s in str(error) for s in OUT_OF_MEMORY_SIGNS)
+    return isinstance(error, RuntimeError) and any(
+        s in str(error) for s in OUT_OF_MEMORY_SIGNS
+    )
 
 
 class Finder:
@@ -42,7 +54,9 @@ class Finder:
 
     def note(self, found: dict) -> None:
         if self.tp.rank == 0:
-            with open(os.path.join(self.folder, "found.jsonl"), "a", encoding="utf-8") as file:
+            with open(
+                os.path.join(self.folder, "found.jsonl"), "a", encoding="utf-8"
+            ) as file:
                 file.write(json.dumps(found) + "\n")
 
     def say(self, text: str) -> None:
@@ -60,9 +74,13 @@ class Finder:
         bench = Bench(config, task.precision, task.sequence_length, self.device, self.tp)
         optimizer = make_optimizer(bench.layers["block"], task.optimizer)
         described = groups(config, task.precision, task.sequence_length, self.tp.size)
-        self.note({"memory_mib": self.memory_mib(),
-                   "state_bytes": state_bytes_per_parameter(optimizer),
-                   "groups": [dataclasses.asdict(group) for group in described]})
+        self.note(
+            {
+                "memory_mib": self.memory_mib(),
+                "state_bytes": state_bytes_per_parameter(optimizer),
+                "groups": [dataclasses.asdict(group) for group in described],
+            }
+        )
         del optimizer
         self.find_step(bench)
         samples = 1
@@ -78,13 +96,28 @@ class Finder:
 
     def find_point(self, bench: Bench, samples: int) -> None:
         task = self.task
-        limit = task.memory_mib * MIB if task.memory_mib and self.device.type == "cpu" else None
+        limit = (
+            task.memory_mib * MIB
+            if task.memory_mib and self.device.type == "cpu"
+            else None
+        )
         bytes_of = memory.measure(bench, samples, limit)
         steady = times.measure_layers(bench, samples, task.iterations, task.rule)
-        layers = [Layer(_microseconds(steady.seconds[2 * i]), _microseconds(steady.seconds[2 * i + 1]),
-                        bytes_of[name].kept_bytes, bytes_of[name].workspace_bytes)
-                  for i, name in enumerate(bench.layers)]
-        self.note({"microbatch": samples, "layers": [dataclasses.astuple(layer) for layer in layers]})
+        layers = [
+            Layer(
+                _microseconds(steady.seconds[2 * i]),
+                _microseconds(steady.seconds[2 * i + 1]),
+                bytes_of[name].kept_bytes,
+                bytes_of[name].workspace_bytes,
+            )
+            for i, name in enumerate(bench.layers)
+        ]
+        self.note(
+            {
+                "microbatch": samples,
+                "layers": [dataclasses.astuple(layer) for layer in layers],
+            }
+        )
         self.say(_sentence(bench, samples, layers, steady))
 
 
@@ -93,10 +126,15 @@ def _microseconds(seconds: float) -> int:
 
 
 def _sentence(bench: Bench, samples: int, layers, steady: Steady) -> str:
-    parts = [f"{name} {layer.forward_us / 1e3:.3f} + {layer.backward_us / 1e3:.3f} ms, "
-             f"{layer.activation_bytes / MIB:.1f} MiB" for name, layer in zip(bench.layers, layers)]
-    return (f"micro-batch {samples}: {'; '.join(parts)} "
-            f"({steady.rounds} rounds, the last within {100 * steady.spread:.1f} %)")
+    parts = [
+        f"{name} {layer.forward_us / 1e3:.3f} + {layer.backward_us / 1e3:.3f} ms, "
+        f"{layer.activation_bytes / MIB:.1f} MiB"
+        for name, layer in zip(bench.layers, layers)
+    ]
+    return (
+        f"micro-batch {samples}: {'; '.join(parts)} "
+        f"({steady.rounds} rounds, the last within {100 * steady.spread:.1f} %)"
+    )
 
 
 def _join_group(folder: str, device: torch.device) -> TensorParallel:
@@ -107,8 +145,9 @@ def _join_group(folder: str, device: torch.device) -> TensorParallel:
     if device.type == "cpu":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     backend = "nccl" if device.type == "cuda" else "gloo"
-    torch.distributed.init_process_group(backend, init_method=f"file://{folder}/rendezvous",
-                                         rank=rank, world_size=size)
+    torch.distributed.init_process_group(
+        backend, init_method=f"file://{folder}/rendezvous", rank=rank, world_size=size
+    )
     return TensorParallel(rank, size)
 
 
@@ -120,7 +159,9 @@ def _run(folder: str) -> int:
             device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
             torch.cuda.set_device(device)
         Finder(task, folder, _join_group(folder, device), device).run()
-    except Exception as error:  # whatever it was, the other ranks and the Job must hear of it
+    except (
+        Exception
+    ) as error:  # whatever it was, the other ranks and the Job must hear of it
         if is_out_of_memory(error):
             return OUT_OF_MEMORY_STATUS
         with open(os.path.join(folder, "failure.jsonl"), "a", encoding="utf-8") as file:
