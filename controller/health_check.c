@@ -1,5 +1,8 @@
 #include "controller/health_check.h"
 
+#include "controller/auth.h"
+#include "controller/http.h"
+#include "controller/object.h"
 #include "planner/hetplan.h"
 
 #include <curl/curl.h>
@@ -11,11 +14,14 @@
 #define ATTEMPT_MS 5000L
 
 static const char help[] =
-    "Usage: heterotrain-controller check URL [--timeout SECONDS]\n"
+    "Usage: heterotrain-controller check URL [--timeout SECONDS] [--dry-run FILE]\n"
     "\n"
     "Asks the URL (http) once a second until the answer has status 200, and prints it.\n"
     "\n"
     "Options:\n"
+    "  --dry-run FILE         then ask the API server (the pod's own, or KUBECONFIG) whether\n"
+    "                         it would create the HeteroTrainingJob of FILE (JSON, with its\n"
+    "                         namespace); nothing is written\n"
     "  --timeout SECONDS      give up after so long, from 0 to 3600 (default 30)\n"
     "  --help                 this text\n"
     "\n"
@@ -24,11 +30,13 @@ static const char help[] =
 static const struct option long_options[] = {
     { "timeout", required_argument, NULL, 1 },
     { "help", no_argument, NULL, 2 },
+    { "dry-run", required_argument, NULL, 3 },
     { 0 },
 };
 
 struct options {
     const char *url;
+    const char *dry_run; /* file of a job; NULL: none */
     long timeout_s;
 };
 
@@ -48,6 +56,9 @@ static int read_options(int argc, char **argv, struct options *options,
             break;
         case 2:
             return 1;
+        case 3:
+            options->dry_run = optarg;
+            break;
         default:
             return het_fail(err, HET_BAD_INPUT,
                             "see heterotrain-controller check --help");
@@ -99,14 +110,18 @@ static time_t seconds(void)
     return now.tv_sec;
 }
 
-static bool is_good_in_time(CURL *curl, long timeout_s, struct answer *answer,
+/* Waits a second; false, if it is too late for another try. */
+static bool may_try_again(time_t end)
+{
+    return seconds() < end && !nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+}
+
+static bool is_good_in_time(CURL *curl, time_t end, struct answer *answer,
                             char ret_why[256])
 {
-    time_t end = seconds() + timeout_s;
     while (!is_good(curl, answer, ret_why)) {
-        if (seconds() >= end)
+        if (!may_try_again(end))
             return false;
-        nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
     }
     return true;
 }
@@ -127,6 +142,103 @@ static CURL *prepare(const char *url, struct answer *answer)
     return curl;
 }
 
+/* ---- the job ---- */
+
+struct verdict {
+    bool is_done;
+    bool is_accepted;
+    char why[256];
+};
+
+static void on_verdict(void *context, const struct http_reply *reply)
+{
+    struct verdict *verdict = context;
+    json_auto_t *status = json_loadb(reply->body, reply->body_length, 0, NULL);
+    const char *message = object_text(status, "message");
+    verdict->is_done = true;
+    verdict->is_accepted = reply->status == 201;
+    snprintf(verdict->why, sizeof verdict->why, "status %d: %.200s", reply->status,
+             reply->status ? message : reply->error.message);
+}
+
+/* Asks until the job is accepted or `end` has come: a webhook may still be starting. */
+static bool is_job_accepted(struct transport *transport, const char *path,
+                            const char *body, time_t end, char ret_why[256])
+{
+    struct http_request request = {
+        .method = "POST",
+        .path = path,
+        .content_type = "application/json",
+        .body = body,
+        .body_length = strlen(body),
+        .timeout_ms = ATTEMPT_MS,
+    };
+    struct verdict verdict;
+    do {
+        verdict = (struct verdict){ 0 };
+        transport_start(
+            transport, &request,
+            &(struct http_handler){ .on_done = on_verdict, .context = &verdict });
+        while (!verdict.is_done)
+            transport_poll(transport, NULL, 0, ATTEMPT_MS);
+    } while (!verdict.is_accepted && may_try_again(end));
+    memcpy(ret_why, verdict.why, sizeof verdict.why);
+    return verdict.is_accepted;
+}
+
+/* Path to create the job of a file at, and its text. */
+static int read_job(const char *file, char **ret_path, char **ret_body,
+                    struct het_error *err)
+{
+    json_error_t error;
+    json_auto_t *job = json_load_file(file, JSON_REJECT_DUPLICATES, &error);
+    if (!job)
+        return het_fail(err, HET_BAD_INPUT, "%s: line %d: %s", file, error.line,
+                        error.text);
+    const char *ns = object_text(job, "metadata.namespace");
+    if (strcmp(object_text(job, "apiVersion"), "heterotrain.io/v1alpha1") != 0 ||
+        strcmp(object_text(job, "kind"), "HeteroTrainingJob") != 0 || !*ns)
+        return het_fail(err, HET_BAD_INPUT,
+                        "%s: must be a HeteroTrainingJob of heterotrain.io/v1alpha1 "
+                        "with metadata.namespace",
+                        file);
+    *ret_path = xasprintf("/apis/heterotrain.io/v1alpha1/namespaces/%s/"
+                          "heterotrainingjobs?dryRun=All&fieldValidation=Strict",
+                          ns);
+    *ret_body = json_dumps(job, JSON_COMPACT);
+    return 0;
+}
+
+/* The exit status of --dry-run. */
+static int check_job(const char *file, time_t end, FILE *out, FILE *err_out)
+{
+    auto_free char *path = NULL, *body = NULL;
+    struct auth *auth = NULL;
+    struct transport *transport = NULL;
+    struct het_error err;
+    char why[256];
+    int status = 2;
+    struct auth_config config = {
+        .kubeconfig = getenv("KUBECONFIG"),
+        .service_host = getenv("KUBERNETES_SERVICE_HOST"),
+        .service_port = getenv("KUBERNETES_SERVICE_PORT"),
+        .home = getenv("HOME"),
+    };
+    if (read_job(file, &path, &body, &err) < 0 || auth_load(&config, &auth, &err) < 0 ||
+        !(transport = http_transport_new(auth_endpoint, auth, &err))) {
+        fprintf(err_out, "heterotrain-controller check: %s\n", err.message);
+    } else if (is_job_accepted(transport, path, body, end, why)) {
+        fprintf(out, "the API server would create the job of %s\n", file);
+        status = 0;
+    } else {
+        fprintf(err_out, "heterotrain-controller check: %s: %s\n", file, why);
+        status = 1;
+    }
+    transport_free(transport);
+    auth_free(auth);
+    return status;
+}
+
 int health_check_main(int argc, char **argv, FILE *out, FILE *err_out)
 {
     struct options options = { .timeout_s = HEALTH_CHECK_TIMEOUT_S };
@@ -143,8 +255,9 @@ int health_check_main(int argc, char **argv, FILE *out, FILE *err_out)
         fprintf(err_out, "heterotrain-controller: %s\n", err.message);
         return 2;
     }
+    time_t end = seconds() + options.timeout_s;
     CURL *curl = prepare(options.url, &answer);
-    bool good = curl && is_good_in_time(curl, options.timeout_s, &answer, why);
+    bool good = curl && is_good_in_time(curl, end, &answer, why);
     if (good)
         fprintf(out, "%s%s", answer.text,
                 answer.length && answer.text[answer.length - 1] == '\n' ? "" : "\n");
@@ -152,5 +265,7 @@ int health_check_main(int argc, char **argv, FILE *out, FILE *err_out)
         fprintf(err_out, "heterotrain-controller check: %s: %s\n", options.url,
                 curl ? why : "libcurl cannot be set up");
     curl_easy_cleanup(curl);
-    return good ? 0 : 1;
+    if (!good)
+        return 1;
+    return options.dry_run ? check_job(options.dry_run, end, out, err_out) : 0;
 }

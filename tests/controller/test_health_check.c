@@ -1,5 +1,8 @@
 #include "controller/health_check.h"
 
+#include "planner/hetplan.h"
+#include "tests/controller/tls_server.h"
+
 #include <arpa/inet.h>
 #include <check.h>
 #include <stdlib.h>
@@ -54,28 +57,67 @@ static void finish(struct server *server)
     ck_assert_int_eq(status, 0);
 }
 
+#define OK   "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nready"
+#define LATE "HTTP/1.1 503 No\r\nContent-Length: 9\r\nConnection: close\r\n\r\nnot yet\nx"
+#define AWAY                                                                             \
+    "HTTP/1.1 302 Go\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
 /* What `check ARGUMENTS` says, without and with errors. */
 struct said {
     int status;
     char out[8192], err[8192];
 };
 
-static struct said check(char *a, char *b, char *c)
+static struct said check_with(int count, char **arguments)
 {
     struct said said = { 0 };
-    char *arguments[] = { "check", a, b, c, NULL };
     FILE *out = fmemopen(said.out, sizeof said.out, "w");
     FILE *err = fmemopen(said.err, sizeof said.err, "w");
-    said.status = health_check_main(a ? b ? c ? 4 : 3 : 2 : 1, arguments, out, err);
+    said.status = health_check_main(count, arguments, out, err);
     fclose(out);
     fclose(err);
     return said;
 }
 
-#define OK   "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nready"
-#define LATE "HTTP/1.1 503 No\r\nContent-Length: 9\r\nConnection: close\r\n\r\nnot yet\nx"
-#define AWAY                                                                             \
-    "HTTP/1.1 302 Go\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+static struct said check(char *a, char *b, char *c)
+{
+    return check_with(a ? b ? c ? 4 : 3 : 2 : 1, (char *[]){ "check", a, b, c, NULL });
+}
+
+/* A file that is gone when the test is over. */
+struct file {
+    char path[32];
+};
+
+static struct file file_with(const char *text)
+{
+    struct file file = { "/tmp/check-XXXXXX" };
+    int fd = mkstemp(file.path);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    return file;
+}
+
+/* `check URL --dry-run JOB` of somebody whom the API server at `port` knows. */
+static struct said check_job(const char *job, int port, const char *ca)
+{
+    struct server ready = start((const char *[]){ OK }, 1);
+    struct file file = file_with(job), authority = file_with(ca);
+    auto_free char *kubeconfig = xasprintf(
+        "{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], "
+        "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:%d', "
+        "certificate-authority: %s}}], users: [{name: a, user: {token: t}}]}",
+        port, authority.path);
+    struct file config = file_with(kubeconfig);
+    setenv("KUBECONFIG", config.path, 1);
+    struct said said = check_with(6, (char *[]){ "check", ready.url, "--dry-run",
+                                                 file.path, "--timeout", "0", NULL });
+    unlink(file.path);
+    unlink(authority.path);
+    unlink(config.path);
+    finish(&ready);
+    return said;
+}
 
 START_TEST(answer_of_200_is_printed)
 {
@@ -141,6 +183,34 @@ START_TEST(only_http_is_asked)
 }
 END_TEST
 
+#define JOB                                                                              \
+    "{\"apiVersion\": \"heterotrain.io/v1alpha1\", \"kind\": \"HeteroTrainingJob\", "    \
+    "\"metadata\": {\"name\": \"j\", \"namespace\": \"team-a\"}}"
+
+/* Whatever is not 201 Created. That one is accepted is seen where there is an API server:
+ * tests/e2e/chart, `helm test`. */
+START_TEST(job_that_is_refused_is_told_why)
+{
+    struct tls_server *api =
+        tls_server_new(&(struct tls_server_options){ .names = "IP:127.0.0.1" });
+    struct said said = check_job(JOB, tls_server_port(api), tls_server_ca(api));
+    ck_assert_int_eq(said.status, 1);
+    ck_assert_ptr_nonnull(strstr(said.out, "ready"));
+    ck_assert_ptr_nonnull(strstr(said.err, ": status 200: "));
+    ck_assert_int_eq(tls_server_requests(api), 1);
+    tls_server_free(api);
+}
+END_TEST
+
+START_TEST(file_that_is_no_job_is_refused)
+{
+    struct said said = check_job("{\"kind\": \"Pod\"}", 9, "");
+    ck_assert_int_eq(said.status, 2);
+    ck_assert_ptr_nonnull(strstr(said.err, "must be a HeteroTrainingJob"));
+    ck_assert_ptr_nonnull(strstr(check_job("{", 9, "").err, "line 1"));
+}
+END_TEST
+
 START_TEST(bad_arguments_are_named)
 {
     ck_assert_int_eq(check(NULL, NULL, NULL).status, 2);
@@ -164,6 +234,8 @@ Suite *test_health_check_suite(void)
     tcase_add_test(tests, redirects_are_not_followed);
     tcase_add_test(tests, answer_without_end_is_none);
     tcase_add_test(tests, only_http_is_asked);
+    tcase_add_test(tests, job_that_is_refused_is_told_why);
+    tcase_add_test(tests, file_that_is_no_job_is_refused);
     tcase_add_test(tests, bad_arguments_are_named);
     suite_add_tcase(suite, tests);
     return suite;
