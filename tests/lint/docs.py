@@ -10,7 +10,7 @@ what they print, but for those with `...`. Checked, in every *.md file:
   constants  `HET_MAX_NODES` and the like occur in the sources
   make       `make TARGET`: the Makefile has the target
   options    `--option` in code: the --help of our programs, or of the command, has it, or
-             planner/render writes it for a training runtime
+             planner/render writes it for a training runtime, or the training program has it
   commands   every command is run by a test: it stands under `<!-- check: run -->`, a script of
              tests/e2e says `as_documented PAGE 'BEGINNING'`, it is one of `make`'s, or it is
              among NOT_RUN_HERE with what runs it or why nothing can; a command of ours that
@@ -207,8 +207,8 @@ class Options:
         return set().union(*(found for key, found in self.known.items() if key[0] == program))
 
     def any(self):
-        rendered = (ROOT / "planner" / "render").glob("*.c")
-        others = re.findall(r'"(--[a-z][a-z0-9_-]*)"', "".join(f.read_text() for f in rendered))
+        named = [*(ROOT / "planner" / "render").glob("*.c"), *(ROOT / "deploy/runtime").rglob("*.py")]
+        others = re.findall(r'"(--[a-z][a-z0-9_-]*)"', "".join(f.read_text() for f in named))
         return set(others).union(*self.known.values())
 
 
@@ -372,7 +372,7 @@ def main():
     os.chdir(ROOT)
     documents = [Document(path) for path in git_files("*.md")]
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(), re.M))
-    sources = "".join(path.read_text() for path in git_files("*.c", "*.h", "Makefile", "tests/**"))
+    sources = "".join(path.read_text() for path in git_files("*.c", "*.h", "*.py", "Makefile", "tests/**"))
     sources += (ROOT / "docs/api.md").read_text()
     for program in PROGRAMS:
         if not (ROOT / BUILD / program).exists():
