@@ -60,6 +60,8 @@ NOT_RUN_HERE = {
     r"(source <\()?kubectl[ -]htj ": "all of docs/kubectl.md: case_kubectl_htj_does_what_its_page_shows",
     r"(IN_IMAGE=1 |KEEP=1 )?tests/e2e/(run|chart)\b": "these are the tests themselves",
     r"tests/bench/run --tables ": "writes the tables anew",
+    r"kubectl .*(llama-8b|deploy/profiler/)": "tests/runtime/test_profile_job.py, for want of GPUs",
+    r"python3 -m heterotrain\.profile ": "tests/runtime/test_profile_job.py",
 }
 
 complaints = []
