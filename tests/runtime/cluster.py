@@ -166,39 +166,65 @@ def run_reference(plan, arguments, folder):
     return Forked(plan, arguments, folder, reference).wait()
 
 
-def torchrun(plan, arguments, folder):
-    """Outcome of one torchrun for each node."""
-    port, plan_file = free_port(), write_json(folder, "plan.json", plan)
-    agents, outcome = [], Outcome()
-    for node in range(len(_nodes(plan))):
-        environment = {**os.environ, **_environment(plan, plan_file, port, node)}
-        # Debian's torchrun 1.13 on Python 3.11 fails on its own defaults of these two.
-        environment.update(PET_REDIRECTS="9:1", PET_TEE="9:1", PYTHONPATH=RUNTIME)
-        command = [
-            sys.executable,
-            "-m",
-            "torch.distributed.run",
-            "-m",
-            "heterotrain.train",
-        ]
-        agents.append(
-            subprocess.Popen(
+class Agents:
+    """A torchrun for each node of a plan."""
+
+    def __init__(self, plan, arguments, folder):
+        port, plan_file = free_port(), write_json(folder, "plan.json", plan)
+        self.agents = []
+        for node in range(len(_nodes(plan))):
+            environment = {**os.environ, **_environment(plan, plan_file, port, node)}
+            # Debian's torchrun 1.13 on Python 3.11 fails on its own defaults of these two.
+            environment.update(PET_REDIRECTS="9:1", PET_TEE="9:1", PYTHONPATH=RUNTIME)
+            command = [
+                sys.executable,
+                "-m",
+                "torch.distributed.run",
+                "-m",
+                "heterotrain.train",
+            ]
+            log = open(os.path.join(folder, f"node-{node}.log"), "w+", encoding="utf-8")
+            agent = subprocess.Popen(
                 [*command, *arguments],
                 env=environment,
-                stdout=subprocess.PIPE,
+                stdout=log,
                 stderr=subprocess.STDOUT,
-                text=True,
             )
-        )
-    for agent in agents:
-        try:
-            output, _ = agent.communicate(timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            agent.kill()
-            output, _ = agent.communicate()
-        outcome.statuses.append(agent.returncode)
-        outcome.outputs.append(output)
-    return outcome
+            self.agents.append((agent, log))
+
+    def signal(self, number):
+        for agent, _ in self.agents:
+            agent.send_signal(number)
+
+    def wait(self):
+        """The Outcome; what has not ended after TIMEOUT_S is killed."""
+        outcome, end = Outcome(), time.monotonic() + TIMEOUT_S
+        for agent, log in self.agents:
+            try:
+                agent.wait(timeout=max(0.1, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                agent.kill()
+            outcome.statuses.append(agent.wait())
+            log.seek(0)
+            outcome.outputs.append(log.read())
+            log.close()
+        return outcome
+
+
+def torchrun(plan, arguments, folder):
+    return Agents(plan, arguments, folder).wait()
+
+
+def wait_until(is_so):
+    end = time.monotonic() + TIMEOUT_S
+    while not is_so():
+        if time.monotonic() > end:
+            raise AssertionError(f"still not so after {TIMEOUT_S} s")
+        time.sleep(0.05)
+
+
+def wait_for_steps(report, count):
+    wait_until(lambda: os.path.exists(report) and len(losses(report)) >= count)
 
 
 def difference(folder, other):

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import tempfile
-import time
 import unittest
 import urllib.error
 import urllib.request
@@ -134,6 +133,19 @@ class Torchrun(RunTest):
         self.run_and_check(cluster.run_reference, plan, alone)
         self.assert_equal_runs("plan", "alone")
 
+    def test_agents_that_are_told_to_go_leave_a_checkpoint(self):
+        plan = six_gpus()
+        run = self.arguments(models.LLAMA, 10000, "plan", *FP64)
+        agents = cluster.Agents(plan, run, self.folder)
+        cluster.wait_for_steps(self.path("plan.report"), 3)
+        agents.signal(signal.SIGTERM)
+        agents.wait()
+        step = len(cluster.losses(self.path("plan.report")))
+        self.assertEqual(cluster.newest_step(self.path("plan")), step)
+        alone = self.arguments(models.LLAMA, step, "alone", *FP64)
+        self.run_and_check(cluster.run_reference, plan, alone)
+        self.assert_equal_runs("plan", "alone")
+
 
 class Checkpoints(RunTest):
     def test_goes_on_under_other_plans_as_if_nothing_had_happened(self):
@@ -194,13 +206,7 @@ class Stops(RunTest):
             models.LLAMA, 10000, "plan", *FP64, "--emulate", emulate
         )
         self.run = cluster.Forked(plan, [*arguments, *more], self.folder)
-        self.wait_for_lines(2)
-
-    def wait_for_lines(self, count):
-        end, path = time.monotonic() + cluster.TIMEOUT_S, self.path("plan.report")
-        while not os.path.exists(path) or len(cluster.losses(path)) < count:
-            self.assertLess(time.monotonic(), end, "the run does not come forward")
-            time.sleep(0.05)
+        cluster.wait_for_steps(self.path("plan.report"), 2)
 
     def go_on_and_compare(self, plan, other):
         """Two steps more under `other`; the same by one process."""
@@ -214,6 +220,10 @@ class Stops(RunTest):
         self.run_and_check(cluster.run_reference, plan, alone)
         self.assert_equal_runs("plan", "alone")
 
+    def get(self, url):
+        with urllib.request.urlopen(url, timeout=10) as reply:
+            return reply.status
+
     def test_hook_writes_a_checkpoint_and_the_ranks_wait_for_their_end(self):
         plan, port = six_gpus(), cluster.free_port()
         self.start(plan, "--hook-port", str(port))
@@ -221,12 +231,8 @@ class Stops(RunTest):
         body = json.dumps({"kind": "CheckpointRequest", "requestedAt": "now"}).encode()
         with urllib.request.urlopen(url, body, timeout=10) as reply:
             self.assertEqual(reply.status, 202)
-        status, end = 202, time.monotonic() + cluster.TIMEOUT_S
-        while status == 202 and time.monotonic() < end:
-            time.sleep(0.05)
-            with urllib.request.urlopen(url, timeout=10) as reply:
-                status = reply.status
-        self.assertEqual(status, 200)
+        cluster.wait_until(lambda: self.get(url) != 202)
+        self.assertEqual(self.get(url), 200)
         for rank in range(6):
             self.run.signal(rank, signal.SIGTERM)
         self.assertEqual(self.run.wait().statuses, [143] * 6)
@@ -237,9 +243,7 @@ class Stops(RunTest):
         plan = six_gpus()
         self.start(plan)
         self.run.signal(4, signal.SIGTERM)
-        end = time.monotonic() + cluster.TIMEOUT_S
-        while cluster.newest_step(self.path("plan")) is None and time.monotonic() < end:
-            time.sleep(0.05)
+        cluster.wait_until(lambda: cluster.newest_step(self.path("plan")) is not None)
         for rank in (0, 1, 2, 3, 5):
             self.run.signal(rank, signal.SIGTERM)
         self.assertEqual(self.run.wait().statuses, [143] * 6)
@@ -343,4 +347,4 @@ class Refuses(RunTest):
 
     def test_speeds_that_are_missing(self):
         speeds = cluster.write_json(self.folder, "speeds.json", {})
-        self.check("error: A: is missing", six_gpus(), "--emulate", speeds)
+        self.check("speeds.json: A: is missing", six_gpus(), "--emulate", speeds)

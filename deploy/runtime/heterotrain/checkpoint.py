@@ -179,7 +179,10 @@ def save(root, holding, progress, labels, keep):
     _meet(holding)
     if holding.rank == 0:
         expected = _expected_bytes(holding.plan, holding.config, holding.optimizer)
-        _check_files(folder, expected)
+        try:
+            _check_files(folder, expected)
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}: must be storage that all pods see") from None
         _write_manifest(folder, _manifest(holding, progress, expected, labels))
         _prune(root, keep)
     _meet(holding)

@@ -47,4 +47,7 @@ def speed_of(path, stage, replica):
     if path is None:
         return RealSpeed()
     with open(path, encoding="utf-8") as file:
-        return EmulatedSpeed(json.load(file), stage, replica)
+        try:
+            return EmulatedSpeed(json.load(file), stage, replica)
+        except (EmulationError, json.JSONDecodeError) as error:
+            raise EmulationError(f"{path}: {error}") from None

@@ -87,8 +87,9 @@ class _CrossEntropy(torch.autograd.Function):
     def backward(context, gradient):
         softmax, local, ours = context.saved_tensors
         wanted = ours.unsqueeze(-1).to(softmax.dtype)
-        result = softmax.scatter_add(-1, local.unsqueeze(-1), -wanted)
-        return (result * gradient).to(context.dtype), None, None, None
+        # In place, as it is the largest tensor of the model and passed once.
+        softmax.scatter_add_(-1, local.unsqueeze(-1), -wanted).mul_(gradient)
+        return softmax.to(context.dtype), None, None, None
 
 
 def cross_entropy_sum(logits, targets, first, tp):
