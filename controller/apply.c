@@ -26,6 +26,7 @@ struct run {
     size_t batch; /* how many may be on their way together */
     bool has_failed;
     struct het_error err;
+    const struct kube_resource *failed;
     int64_t retry_after_ms;
     struct run *next;
 };
@@ -82,6 +83,7 @@ static void fail(struct run *run, const struct step *step, enum het_error_code c
     if (run->has_failed)
         return;
     run->has_failed = true;
+    run->failed = step->resource;
     run->retry_after_ms = retry_after_ms;
     het_fail(&run->err, code, "%s %s/%s: %s", step->resource->kind, step->ns, step->name,
              message);
@@ -326,8 +328,10 @@ static void finish(struct run *run)
     while (*link != run)
         link = &(*link)->next;
     *link = run->next;
-    apply->callbacks.on_done(apply->callbacks.context, run->key,
-                             run->has_failed ? &run->err : NULL, run->retry_after_ms);
+    struct apply_outcome outcome = { .err = run->has_failed ? &run->err : NULL,
+                                     .failed = run->failed,
+                                     .retry_after_ms = run->retry_after_ms };
+    apply->callbacks.on_done(apply->callbacks.context, run->key, &outcome);
     free_run(run);
 }
 

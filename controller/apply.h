@@ -13,15 +13,20 @@
 
 #define APPLY_MAX_PARALLEL 16
 
+struct apply_outcome {
+    /* NULL if all was done; its code is HET_DENIED when the server refuses what was to be
+     * created, whoever asks again. */
+    const struct het_error *err;
+    const struct kube_resource *failed; /* what the write that failed was to */
+    int64_t retry_after_ms;             /* what the server asked for, -1 if nothing */
+};
+
 struct apply_callbacks {
     /* An object as the server has it now; NULL for one that is gone. */
     void (*on_object)(void *context, const struct kube_resource *resource, const char *ns,
                       const char *name, const char *uid, json_t *object);
-    /* The run of `key` is over. `err` is NULL if all was done; its code is HET_DENIED
-     * when the server refuses what was to be created, whoever asks again.
-     * `retry_after_ms` is what the server asked for, -1 if nothing. */
-    void (*on_done)(void *context, const char *key, const struct het_error *err,
-                    int64_t retry_after_ms);
+    /* The run of `key` is over. */
+    void (*on_done)(void *context, const char *key, const struct apply_outcome *outcome);
     void *context;
 };
 

@@ -47,7 +47,9 @@ struct job {
     char *what_if_text, *what_if_message; /* what memory.what_if points at */
     char *refusal;                        /* what memory.refusal points at */
     char *hook_message;                   /* what memory.hook points at */
-    bool run_creates_pods;                /* the run of writes that is under way */
+    char *profiling_refusal;              /* what memory.profiling_refusal points at */
+    /* Of the run of writes that is under way. */
+    bool run_creates_pods, run_profiles;
     struct snapshot_memo memo;
 };
 
@@ -62,11 +64,12 @@ struct event {
 struct outcome {
     char *key;
     bool has_failed, is_refused;
+    bool is_profiling; /* what failed is about measurements, and not about pods */
     char *message;
     int64_t retry_after_ms;
 };
 
-enum { WATCHES = 8 };
+enum { WATCHES = 9 };
 
 struct controller {
     const char *ns;
@@ -76,6 +79,7 @@ struct controller {
     struct transport *transport;
     struct store *store;
     struct watch *watches[WATCHES];
+    size_t watch_count;
     struct queues *queues; /* of Kueue */
     enum kueue_presence kueue;
     struct workqueue *queue;
@@ -180,6 +184,7 @@ static void free_job(struct job *job)
     free(job->what_if_text);
     free(job->what_if_message);
     free(job->refusal);
+    free(job->profiling_refusal);
     free(job->hook_message);
     snapshot_memo_fini(&job->memo);
     free(job);
@@ -413,7 +418,8 @@ static json_t *trim_service(json_t *object)
 }
 
 /* What is watched. Of ConfigMaps only plans; of Services all, as one of somebody else may
- * have the name that a job needs. Pods of all namespaces: they take GPUs. */
+ * have the name that a job needs. Pods of all namespaces: they take GPUs. Batch Jobs, the
+ * last, only where there is a profiler. */
 static const struct {
     const struct kube_resource *resource;
     json_t *(*trim)(json_t *object);
@@ -428,6 +434,8 @@ static const struct {
     { &kube_cluster_model_profile, trim_common, NULL, true },
     { &kube_priority_class, trim_common, NULL, true },
     { &kube_job, trim_common, NULL, false },
+    { &kube_batch_job, measurement_trim_job,
+      LABEL_MANAGED_BY "=" MANAGED_BY "," LABEL_COMPONENT "=" COMPONENT_PROFILER, false },
 };
 
 static json_t *trim(const struct kube_resource *resource, json_t *object)
@@ -556,6 +564,17 @@ static void enqueue_queued(struct controller *controller)
             workqueue_add(controller->queue, controller->jobs[i]->key);
 }
 
+/* Jobs of a namespace in which something is measured: several may wait for it. */
+static void enqueue_namespace(struct controller *controller, const char *ns)
+{
+    size_t length = strlen(ns);
+    for (size_t i = 0; i < controller->job_count; i++) {
+        const struct job *job = controller->jobs[i];
+        if (job->wants_gpus && !strncmp(job->key, ns, length) && job->key[length] == '/')
+            workqueue_add(controller->queue, job->key);
+    }
+}
+
 /* Tells capacity and queue what happened. */
 static void take_event(struct controller *controller, const struct event *event)
 {
@@ -569,6 +588,8 @@ static void take_event(struct controller *controller, const struct event *event)
             enqueue_holders(controller, kube_name(object));
     } else if (resource == &kube_pod) {
         changed = capacity_set_pod(capacity, kube_uid(object), event->after);
+        if (!strcmp(kube_label(object, LABEL_COMPONENT), COMPONENT_PROFILER))
+            enqueue_namespace(controller, kube_namespace(object));
     } else if (resource == &kube_config_map) {
         changed = capacity_set_plan(capacity, kube_uid(object), event->after);
     } else if (resource == &kube_job) {
@@ -585,6 +606,8 @@ static void take_event(struct controller *controller, const struct event *event)
             workqueue_add(controller->queue, key);
     } else if (queues_trim(resource)) {
         enqueue_queued(controller);
+    } else if (resource == &kube_batch_job) {
+        enqueue_namespace(controller, kube_namespace(object));
     } else {
         changed = true; /* a profile: any job may be waiting for it */
     }
@@ -629,26 +652,44 @@ static void on_object(void *context, const struct kube_resource *resource, const
     add_event(controller, resource, is_another ? NULL : before, trimmed);
 }
 
-static void on_done(void *context, const char *key, const struct het_error *err,
-                    int64_t retry_after_ms)
+/* Whether writes to it are those of reconcile/profiling.h. */
+static bool is_profiling(const struct kube_resource *resource)
+{
+    return resource == &kube_batch_job || resource == &kube_model_profile;
+}
+
+static void on_done(void *context, const char *key, const struct apply_outcome *outcome)
 {
     struct controller *controller = context;
+    const struct het_error *err = outcome->err;
     ARRAY_RESERVE(controller->outcomes, &controller->outcome_capacity,
                   controller->outcome_count + 1);
     controller->outcomes[controller->outcome_count++] = (struct outcome){
         .key = xstrdup(key),
         .has_failed = err != NULL,
         .is_refused = err && err->code == HET_DENIED,
+        .is_profiling = is_profiling(outcome->failed),
         .message = xstrdup(err ? err->message : ""),
-        .retry_after_ms = retry_after_ms,
+        .retry_after_ms = outcome->retry_after_ms,
     };
 }
 
 /* Remembers that the API server refuses what the job wants created, until pods of it were
- * created; the next decision says so and frees what was reserved. */
+ * created; the next decision says so and frees what was reserved. Of what has GPU types
+ * measured every failure is remembered, apart from those. */
 static void note_refusal(struct controller *controller, struct job *job,
                          const struct outcome *outcome)
 {
+    if (!outcome->has_failed && job->run_profiles) {
+        job->memory.profiling_refusals = 0;
+    } else if (outcome->has_failed && outcome->is_profiling) {
+        free(job->profiling_refusal);
+        job->profiling_refusal = xstrdup(outcome->message);
+        job->memory.profiling_refusal = job->profiling_refusal;
+        job->memory.profiling_refusals++;
+        job->memory.profiling_refused_ms = controller->now_ms;
+        return;
+    }
     if (!outcome->has_failed && job->run_creates_pods) {
         job->memory.refusals = 0;
     } else if (outcome->is_refused) {
@@ -846,7 +887,7 @@ static void call_waiting(struct controller *controller)
  * here (watch.h). */
 static void require_fresh(struct controller *controller)
 {
-    for (size_t i = 0; i < WATCHES; i++)
+    for (size_t i = 0; i < controller->watch_count; i++)
         watch_require_fresh(controller->watches[i]);
     queues_require_fresh(controller->queues);
     if (controller->hardware_watch)
@@ -857,7 +898,7 @@ static bool is_fresh(const struct controller *controller)
 {
     bool fresh = !controller->hardware_watch ||
                  watch_is_fresh(controller->hardware_watch);
-    for (size_t i = 0; i < WATCHES; i++)
+    for (size_t i = 0; i < controller->watch_count; i++)
         fresh = fresh && watch_is_fresh(controller->watches[i]);
     return fresh && queues_is_fresh(controller->queues);
 }
@@ -992,6 +1033,14 @@ static bool creates(const struct decision *decision, const struct kube_resource 
     return false;
 }
 
+static bool profiles(const struct decision *decision)
+{
+    for (size_t i = 0; i < decision->action_count; i++)
+        if (is_profiling(decision->actions[i].resource))
+            return true;
+    return false;
+}
+
 static int64_t resync_ms(const struct controller *controller, const struct job *job)
 {
     uint64_t digest = digest_bytes(controller->seed, job->uid, strlen(job->uid));
@@ -1010,6 +1059,7 @@ static void carry_out(struct controller *controller, struct job *job,
     keep_question(controller, job, decision);
     keep_hook(controller, job, decision);
     job->run_creates_pods = creates(decision, &kube_pod);
+    job->run_profiles = profiles(decision);
     if (creates(decision, &kube_config_map)) /* it takes GPUs */
         job->commits_until_ms = INT64_MAX;
     set_unanswered(controller, job, decision->is_unanswered);
@@ -1101,7 +1151,9 @@ static void decide_due(struct controller *controller)
 
 static void make_watches(struct controller *controller)
 {
-    for (size_t i = 0; i < WATCHES; i++) {
+    controller->watch_count = controller->settings->profiler.image ? WATCHES
+                                                                   : WATCHES - 1;
+    for (size_t i = 0; i < controller->watch_count; i++) {
         struct watch_config config = {
             .resource = watched[i].resource,
             .ns = watched[i].is_cluster_wide ? "" : controller->ns,
@@ -1206,7 +1258,7 @@ void controller_free(struct controller *controller)
     if (!controller)
         return;
     watch_free(controller->hardware_watch);
-    for (size_t i = 0; i < WATCHES; i++)
+    for (size_t i = 0; i < controller->watch_count; i++)
         watch_free(controller->watches[i]);
     queues_free(controller->queues);
     planner_free(controller->planner);
@@ -1239,7 +1291,7 @@ bool controller_is_synced(const struct controller *controller)
     bool synced =
         controller->is_version_known &&
         (!controller->hardware_watch || watch_is_synced(controller->hardware_watch));
-    for (size_t i = 0; i < WATCHES; i++)
+    for (size_t i = 0; i < controller->watch_count; i++)
         synced = synced && watch_is_synced(controller->watches[i]);
     return synced && queues_is_known(controller->queues);
 }
@@ -1301,7 +1353,7 @@ static void measure(struct controller *controller)
         return;
     controller->measure_due_ms = controller->now_ms + CONTROLLER_MEASURE_MS;
     measure_progress(controller);
-    for (size_t i = 0; i < WATCHES; i++)
+    for (size_t i = 0; i < controller->watch_count; i++)
         measure_watch(controller->metrics, watched[i].resource, controller->watches[i]);
     queues_each_watch(controller->queues, measure_watch, controller->metrics);
     census_take(controller->metrics, controller->store, controller->capacity);
@@ -1315,7 +1367,7 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     step_lease(controller);
     kube_step(controller->kube, now_ms);
     ask_version(controller);
-    for (size_t i = 0; i < WATCHES; i++)
+    for (size_t i = 0; i < controller->watch_count; i++)
         watch_step(controller->watches[i], now_ms);
     step_queues(controller);
     if (controller->hardware_watch)
@@ -1337,7 +1389,7 @@ int64_t controller_next_ms(const struct controller *controller)
         return controller->now_ms;
     int64_t next_ms =
         least(kube_next_ms(controller->kube), planner_next_ms(controller->planner));
-    for (size_t i = 0; i < WATCHES; i++)
+    for (size_t i = 0; i < controller->watch_count; i++)
         next_ms = least(next_ms, watch_next_ms(controller->watches[i]));
     next_ms = least(next_ms, queues_next_ms(controller->queues));
     if (controller->hardware_watch)

@@ -113,26 +113,18 @@ static json_t *job_part(const struct job_spec *spec)
     return job;
 }
 
-/* A model of the kind of Llama, which counts more weights than other kinds of that shape:
- * RMS norms, a gated feed-forward block, a head with weights of its own. */
 static json_t *estimated_profile(const struct job_architecture *model)
 {
-    json_t *config =
-        PACK("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b}", "hidden_size",
-             (json_int_t)model->hidden, "num_hidden_layers", (json_int_t)model->layers,
-             "num_attention_heads", (json_int_t)model->heads, "num_key_value_heads",
-             (json_int_t)model->kv_heads, "intermediate_size",
-             (json_int_t)model->ffn_hidden, "vocab_size", (json_int_t)model->vocabulary,
-             "rms_norm_eps", 1e-5, "tie_word_embeddings", 0);
-    return PACK("{s:o, s:I, s:s}", "config", config, "sequenceLength",
-                (json_int_t)model->sequence_length, "precision", model->precision);
+    return PACK("{s:o, s:I, s:s}", "config", job_spec_model_config(model),
+                "sequenceLength", (json_int_t)model->sequence_length, "precision",
+                model->precision);
 }
 
 static json_t *profile_part(const struct snapshot *snapshot)
 {
-    const struct job_architecture *model = &snapshot->spec.architecture;
-    return model->layers ? estimated_profile(model)
-                         : json_incref((json_t *)(uintptr_t)snapshot->profile);
+    const struct job_spec *spec = &snapshot->spec;
+    return spec->profile_name ? json_incref((json_t *)(uintptr_t)snapshot->profile)
+                              : estimated_profile(&spec->architecture);
 }
 
 /* The newest plan, so that the planner prices it with the present input, and moves little
@@ -197,13 +189,6 @@ const char *desired_pod_name(struct het_arena *arena, const char *job, int64_t g
     return het_arena_printf(arena, "%s-%" PRId64 "-%" PRId64, job, generation, index);
 }
 
-static json_t *owner_references(const struct job_spec *spec)
-{
-    return PACK("[{s:s, s:s, s:s, s:s, s:b, s:b}]", "apiVersion", kube_job.group_version,
-                "kind", kube_job.kind, "name", spec->name, "uid", spec->uid, "controller",
-                1, "blockOwnerDeletion", 1);
-}
-
 /* Labels of all children; `generation` 0: of none. */
 static void set_labels(json_t *labels, const struct job_spec *spec, int64_t generation)
 {
@@ -225,7 +210,7 @@ static json_t *child_metadata(const struct job_spec *spec, const char *name,
     json_t *labels = json_object();
     set_labels(labels, spec, generation);
     return PACK("{s:s, s:s, s:o, s:o}", "name", name, "namespace", spec->ns, "labels",
-                labels, "ownerReferences", owner_references(spec));
+                labels, "ownerReferences", job_spec_owner_references(spec));
 }
 
 static struct het_render_job render_job(const struct snapshot *snapshot,
@@ -470,6 +455,13 @@ int desired_check_job(const struct settings *settings, const struct job_spec *sp
     if (check_template(spec, err) < 0) {
         *ret_reason = "InvalidSpec";
         return -1;
+    }
+    if (spec->profile_grows && !settings->profiler.image) {
+        *ret_reason = "ProfilerNotConfigured";
+        return het_fail(err, HET_BAD_INPUT,
+                        "spec.model.profilePolicy: OnDemand needs profiler.image in the "
+                        "controller's settings; have the administrator set it, or use "
+                        "Existing");
     }
     return tenancy_check_job(settings, spec->ns, job, ret_reason, err);
 }

@@ -1,5 +1,6 @@
 #include "controller/embedded_cluster.h"
 
+#include "controller/embedded/batch.h"
 #include "controller/embedded/merge.h"
 #include "controller/embedded/object.h"
 #include "controller/embedded/scheduler.h"
@@ -20,13 +21,16 @@ const struct embedded_cluster_config embedded_cluster_defaults = {
     .orphan_ms = 40000,
 };
 
+#define BATCH_RETRY_MS 10000
+
 struct timer {
     int64_t due_ms;
     uint64_t order; /* timers of one time go off in the order in which they were set */
     void (*act)(struct embedded_cluster *cluster, const struct timer *timer);
-    char *ns, *name, *uid; /* of the pod it concerns; NULL: of none */
-    json_t *taint;         /* evict_pod: why */
-    bool is_background;    /* heartbeats */
+    char *ns, *name, *uid;   /* of the pod it concerns; NULL: of none */
+    json_t *taint;           /* evict_pod: why */
+    struct embedded_end end; /* end_program: how */
+    bool is_background;      /* heartbeats */
     struct embedded_event event;
 };
 
@@ -42,6 +46,9 @@ struct embedded_cluster {
     uint64_t addresses;    /* given to pods so far */
     struct embedded_hook hook;
     json_t *hook_calls;
+    embedded_program *program; /* of the pods of batch Jobs */
+    void *program_context;
+    uint64_t batch_pods; /* made so far */
     embedded_event_done *done;
     void *done_context;
 };
@@ -87,6 +94,7 @@ static void timer_fini(struct timer *timer)
     free(timer->name);
     free(timer->uid);
     json_decref(timer->taint);
+    free(timer->end.message);
     embedded_event_fini(&timer->event);
 }
 
@@ -238,6 +246,8 @@ static void set_container_states(json_t *pod, json_t *state, bool is_ready)
     json_decref(state);
 }
 
+static void run_program(struct embedded_cluster *cluster, const json_t *pod);
+
 static void start_pod(struct embedded_cluster *cluster, const struct timer *timer)
 {
     static const char *const conditions[] = { "PodReadyToStartContainers", "Initialized",
@@ -261,11 +271,12 @@ static void start_pod(struct embedded_cluster *cluster, const struct timer *time
         object_set_condition(pod, conditions[i], "True", NULL, NULL, now_ms);
     set_container_states(
         pod, json_pack("{s:{s:o}}", "running", "startedAt", now_text(cluster)), true);
+    run_program(cluster, pod);
     store(cluster, pod);
 }
 
 static void finish_pod(struct embedded_cluster *cluster, const json_t *found,
-                       int64_t exit_code)
+                       int64_t exit_code, const char *message)
 {
     int64_t now_ms = embedded_now_ms(cluster->embedded);
     const char *reason = exit_code ? "Error" : "Completed";
@@ -276,11 +287,44 @@ static void finish_pod(struct embedded_cluster *cluster, const json_t *found,
     object_set_condition(pod, "ContainersReady", "False",
                          exit_code ? "PodFailed" : "PodCompleted", NULL, now_ms);
     set_container_states(pod,
-                         json_pack("{s:{s:I, s:s, s:o}}", "terminated", "exitCode",
+                         json_pack("{s:{s:I, s:s, s:o, s:s*}}", "terminated", "exitCode",
                                    (json_int_t)exit_code, "reason", reason, "finishedAt",
-                                   now_text(cluster)),
+                                   now_text(cluster), "message", message),
                          false);
     store(cluster, pod);
+}
+
+/* The program of a batch Job's pod ends by itself, if its node is still there. */
+static void end_program(struct embedded_cluster *cluster, const struct timer *timer)
+{
+    json_t *pod = pod_of(cluster, timer);
+    if (pod && !is_finished(pod) && has_kubelet(cluster, pod))
+        finish_pod(cluster, pod, timer->end.exit_code, timer->end.message);
+}
+
+/* The batch Job that controls `pod`; NULL: none does. */
+static const json_t *batch_owner(const json_t *pod)
+{
+    const json_t *owner = kube_controller(pod);
+    return !strcmp(object_text(owner, "kind"), "Job") ? owner : NULL;
+}
+
+static void run_program(struct embedded_cluster *cluster, const json_t *pod)
+{
+    if (!cluster->program || !batch_owner(pod))
+        return;
+    struct embedded_end end = cluster->program(cluster->program_context, pod);
+    if (end.after_ms != INT64_MAX)
+        set_pod_timer(cluster, end.after_ms, pod, end_program)->end = end;
+    else
+        free(end.message);
+}
+
+void embedded_cluster_set_program(struct embedded_cluster *cluster,
+                                  embedded_program *program, void *context)
+{
+    cluster->program = program;
+    cluster->program_context = context;
 }
 
 /* The containers of a deleted pod have ended: it may go. */
@@ -328,7 +372,8 @@ static bool exists(const struct embedded_cluster *cluster, const json_t *owner,
                    { "Service", "services", true },
                    { "Pod", "pods", true },
                    { "Node", "nodes", false },
-                   { "ModelProfile", "modelprofiles", true } };
+                   { "ModelProfile", "modelprofiles", true },
+                   { "Job", "jobs", true } };
     for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
         if (strcmp(owners[i].kind, object_text(owner, "kind")) != 0)
             continue;
@@ -399,7 +444,7 @@ static void collect(struct embedded_cluster *cluster, const struct timer *timer)
 {
     static const char *const plurals[] = { "heterotrainingjobs", "pods",   "services",
                                            "configmaps",         "events", "leases",
-                                           "modelprofiles" };
+                                           "modelprofiles",      "jobs" };
     (void)timer;
     size_t ending = 0;
     for (size_t i = 0; i < sizeof plurals / sizeof *plurals; i++)
@@ -639,6 +684,68 @@ static void heartbeat(struct embedded_cluster *cluster, const struct timer *time
     set_timer(cluster, cluster->config.heartbeat_ms, heartbeat)->is_background = true;
 }
 
+/* ---- batch Jobs ---- */
+
+static json_t *pods_of_batch(const struct embedded_cluster *cluster, const json_t *job)
+{
+    json_t *pods = json_array();
+    for (size_t i = 0; i < embedded_count(cluster->embedded, "pods"); i++) {
+        json_t *pod = embedded_at(cluster->embedded, "pods", i);
+        if (!strcmp(kube_controller_uid(pod), object_text(job, "metadata.uid")))
+            json_array_append(pods, pod);
+    }
+    return pods;
+}
+
+static void end_pods(struct embedded_cluster *cluster, const json_t *pods)
+{
+    size_t i;
+    json_t *pod;
+    json_array_foreach (pods, i, pod) {
+        if (!is_finished(pod) && !is_deleting(pod))
+            embedded_delete(cluster->embedded, "pods",
+                            object_text(pod, "metadata.namespace"),
+                            object_text(pod, "metadata.name"), -1, NULL);
+    }
+}
+
+/* The controller of batch Jobs looks at one. */
+static void look_at_batch(struct embedded_cluster *cluster, const struct timer *timer)
+{
+    const json_t *found =
+        embedded_find(cluster->embedded, "jobs", timer->ns, timer->name);
+    if (!found || strcmp(object_text(found, "metadata.uid"), timer->uid) != 0 ||
+        is_deleting(found))
+        return;
+    json_auto_t *job = json_deep_copy(found);
+    json_auto_t *pods = pods_of_batch(cluster, job);
+    int64_t now_ms = embedded_now_ms(cluster->embedded);
+    struct batch_verdict verdict = batch_look(job, pods, now_ms);
+    bool is_same = json_equal(verdict.status, object_at(job, "status"));
+    json_object_set_new(job, "status", verdict.status);
+    if (!is_same)
+        store(cluster, json_deep_copy(job));
+    /* One that the server refuses is tried again. */
+    bool is_refused = verdict.wants_pod &&
+                      embedded_put(cluster->embedded,
+                                   batch_make_pod(job, ++cluster->batch_pods), NULL) < 0;
+    if (is_refused && verdict.due_ms > now_ms + BATCH_RETRY_MS)
+        verdict.due_ms = now_ms + BATCH_RETRY_MS;
+    if (verdict.ends_pods)
+        end_pods(cluster, pods);
+    if (verdict.due_ms != INT64_MAX)
+        set_pod_timer(cluster, verdict.due_ms - now_ms, job, look_at_batch);
+}
+
+static void look_at_batch_soon(struct embedded_cluster *cluster, const char *ns,
+                               const char *name, const char *uid)
+{
+    struct timer *timer = set_timer(cluster, cluster->config.schedule_ms, look_at_batch);
+    timer->ns = xstrdup(ns);
+    timer->name = xstrdup(name);
+    timer->uid = xstrdup(uid);
+}
+
 /* ---- what listens in the pods ---- */
 
 /* The pod that listens at the address of `url`; NULL if none does. */
@@ -699,7 +806,12 @@ static void on_pod(struct embedded_cluster *cluster, const struct embedded_chang
 {
     const json_t *before = change->before;
     const json_t *after = change->after;
+    const json_t *pod = after ? after : before;
+    const json_t *batch = batch_owner(pod);
     bool frees = !after || is_finished(after);
+    if (batch)
+        look_at_batch_soon(cluster, object_text(pod, "metadata.namespace"),
+                           object_text(batch, "name"), object_text(batch, "uid"));
     if (frees || is_waiting_for_node(after))
         schedule_soon(cluster);
     if (!after)
@@ -733,6 +845,10 @@ static void on_change(void *context, const struct embedded_change *change)
         on_pod(cluster, change);
     if (!strcmp(change->plural, "nodes"))
         on_node(cluster, change);
+    if (!strcmp(change->plural, "jobs") && change->after && !change->before)
+        look_at_batch_soon(cluster, object_text(change->after, "metadata.namespace"),
+                           object_text(change->after, "metadata.name"),
+                           object_text(change->after, "metadata.uid"));
     bool is_new_child = !change->before &&
                         object_at(change->after, "metadata.ownerReferences");
     if (!change->after || is_new_child ||
@@ -1058,7 +1174,7 @@ static int succeed_job(struct embedded_cluster *cluster, const json_t *job)
         if (of && !strcmp(of, object_text(job, "metadata.uid")) && !is_deleting(pod) &&
             !strcmp(object_text(pod, "status.phase"), "Running") &&
             has_kubelet(cluster, pod))
-            finish_pod(cluster, pod, 0);
+            finish_pod(cluster, pod, 0, NULL);
     }
     return 0;
 }
@@ -1104,7 +1220,7 @@ static int do_pod(struct embedded_cluster *cluster, const struct embedded_event 
     if (event->kind == EVENT_FAIL_POD && (is_finished(pod) || !is_bound(pod)))
         return het_fail(err, HET_BAD_INPUT, "pod %s does not run", event->name);
     if (event->kind == EVENT_FAIL_POD) {
-        finish_pod(cluster, pod, event->number);
+        finish_pod(cluster, pod, event->number, NULL);
         return 0;
     }
     auto_free char *ns = xstrdup(object_text(pod, "metadata.namespace"));

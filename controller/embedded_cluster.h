@@ -1,6 +1,6 @@
 /* embedded_cluster.h - everybody else in a cluster: scheduler, kubelets, garbage
- * collector, pod collector, node lifecycle, as actors on an embedded API server and its
- * clock; and what happens to the cluster by a script (embedded/script.h).
+ * collector, pod collector, node lifecycle, batch Jobs, as actors on an embedded API
+ * server and its clock; and what happens to the cluster by a script (embedded/script.h).
  *
  * Actors act some time after what they react to, never at once, and only on what they
  * find then. The pods' containers run nothing: a pod runs until somebody ends it. */
@@ -53,6 +53,20 @@ void embedded_cluster_set_hook(struct embedded_cluster *cluster,
                                struct embedded_hook hook);
 /* Requests that reached a pod so far, as "METHOD URL", in their order. Borrowed. */
 const json_t *embedded_cluster_hook_calls(const struct embedded_cluster *cluster);
+
+/* ---- programs that end by themselves ---- */
+
+/* How a pod of a batch Job ends: exit code, and what it writes into its termination log
+ * (freed by the cluster; NULL: nothing), so long after it was started. */
+struct embedded_end {
+    int64_t after_ms; /* INT64_MAX: it runs on */
+    int64_t exit_code;
+    char *message;
+};
+/* Asked when such a pod starts; NULL: they all run on. */
+typedef struct embedded_end embedded_program(void *context, const json_t *pod);
+void embedded_cluster_set_program(struct embedded_cluster *cluster,
+                                  embedded_program *program, void *context);
 
 /* ---- what happens to the cluster ---- */
 

@@ -5,6 +5,7 @@
 #include "controller/object.h"
 #include "controller/timestamp.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,6 +200,10 @@ static const struct choice profile_kinds[] = {
     [false] = { .name = "ModelProfile" },
     [true] = { .name = "ClusterModelProfile" },
 };
+static const struct choice profile_policies[] = {
+    [false] = { .name = "Existing" },
+    [true] = { .name = "OnDemand" },
+};
 enum { GANG_GATE, GANG_NONE };
 static const struct choice gangs[] = {
     [GANG_GATE] = { .name = "Gate" },
@@ -269,6 +274,16 @@ const json_t *job_spec_find_owner(const json_t *object)
     const json_t *owner = kube_controller(object);
     const char *kind = text_or_empty(json_object_get(owner, "kind"));
     return strcmp(kind, kube_job.kind) ? NULL : owner;
+}
+
+json_t *job_spec_owner_references(const struct job_spec *spec)
+{
+    json_t *owners = json_pack("[{s:s, s:s, s:s, s:s, s:b, s:b}]", "apiVersion",
+                               kube_job.group_version, "kind", kube_job.kind, "name",
+                               spec->name, "uid", spec->uid, "controller", 1,
+                               "blockOwnerDeletion", 1);
+    assert(owners);
+    return owners;
 }
 
 void job_spec_name_types(struct job_spec *spec, const struct het_hardware *hardware)
@@ -356,6 +371,33 @@ static void read_architecture(struct reader *reader, struct job_architecture *re
                "spec.model.architecture.kvHeads: must divide heads");
 }
 
+/* What is measured is kept in a profile of the namespace, and must be known. */
+static void check_growing_profile(struct reader *reader, const struct job_spec *spec,
+                                  bool has_architecture)
+{
+    if (!spec->profile_name || !has_architecture)
+        refuse(reader, "InvalidSpec",
+               "spec.model.profilePolicy: OnDemand needs both profileRef, the profile "
+               "that grows, and architecture, what is measured");
+    if (spec->profile_is_cluster)
+        refuse(reader, "InvalidSpec",
+               "spec.model.profileRef.kind: must be ModelProfile with profilePolicy "
+               "OnDemand");
+}
+
+json_t *job_spec_model_config(const struct job_architecture *model)
+{
+    json_t *config = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:b}", "hidden_size",
+        (json_int_t)model->hidden, "num_hidden_layers", (json_int_t)model->layers,
+        "num_attention_heads", (json_int_t)model->heads, "num_key_value_heads",
+        (json_int_t)model->kv_heads, "intermediate_size", (json_int_t)model->ffn_hidden,
+        "vocab_size", (json_int_t)model->vocabulary, "rms_norm_eps", 1e-5,
+        "tie_word_embeddings", 0);
+    assert(config);
+    return config;
+}
+
 static void read_model(struct reader *reader, struct job_spec *spec)
 {
     spec->profile_is_cluster =
@@ -363,11 +405,15 @@ static void read_model(struct reader *reader, struct job_spec *spec)
     spec->profile_name = read_text(reader, "model.profileRef.name", NULL, 253);
     spec->sequence_length =
         read_integer(reader, "training.sequenceLength", 0, 1, 1 << 24);
+    spec->profile_grows = READ_CHOICE(reader, "model.profilePolicy", profile_policies);
     bool has_architecture = read_object(reader, "model.architecture");
-    if (has_architecture && find(reader->spec, "model.profileRef"))
+    if (spec->profile_grows)
+        check_growing_profile(reader, spec, has_architecture);
+    else if (has_architecture && find(reader->spec, "model.profileRef"))
         refuse(reader, "InvalidSpec",
-               "spec.model: give exactly one of profileRef and architecture");
-    else if (has_architecture)
+               "spec.model: give exactly one of profileRef and architecture, or "
+               "profilePolicy OnDemand");
+    if (has_architecture)
         read_architecture(reader, &spec->architecture);
     else if (!spec->profile_name)
         refuse(reader, "InvalidSpec",
@@ -375,6 +421,8 @@ static void read_model(struct reader *reader, struct job_spec *spec)
                "ClusterModelProfile, or give model.architecture");
     if (has_architecture && spec->sequence_length)
         spec->architecture.sequence_length = spec->sequence_length;
+    if (spec->profile_grows) /* what there is must have been measured alike */
+        spec->sequence_length = spec->architecture.sequence_length;
     spec->global_batch =
         read_integer(reader, "training.globalBatchSize", 0, 1, INT32_MAX);
     if (!spec->global_batch)

@@ -26,6 +26,8 @@
 #define LABEL_GPU_TYPE        "heterotrain.io/gpu-type"
 #define LABEL_MANAGED_BY      "app.kubernetes.io/managed-by"
 #define MANAGED_BY            "heterotrain"
+#define LABEL_COMPONENT       "app.kubernetes.io/component"
+#define COMPONENT_PROFILER    "profiler" /* of what measures (measurement.h) */
 
 /* Gate of our pods: they are scheduled when the whole plan fits, all together. */
 #define SCHEDULING_GATE "heterotrain.io/placement"
@@ -90,9 +92,9 @@ struct job_gpu_type {
     int64_t preference;
 };
 
-/* A transformer that nobody has measured: its times are estimated. */
+/* A transformer: to estimate its times, or to measure them. */
 struct job_architecture {
-    int64_t layers; /* without embedding and head; 0: the job names a profile */
+    int64_t layers; /* without embedding and head; 0: the job does not give it */
     int64_t hidden, heads, kv_heads, ffn_hidden, vocabulary;
     int64_t sequence_length; /* that of training, if it gives one */
     const char *precision;   /* as hetplan calls it: "bf16" */
@@ -105,6 +107,9 @@ struct job_spec {
 
     bool profile_is_cluster;  /* ClusterModelProfile */
     const char *profile_name; /* NULL: architecture is given instead */
+    /* profilePolicy OnDemand: types of GPUs that the profile lacks are measured with
+     * `architecture`, which is given besides. */
+    bool profile_grows;
     struct job_architecture architecture;
 
     int64_t global_batch;
@@ -170,12 +175,18 @@ void job_spec_read_identity(const json_t *job, struct job_spec *ret);
 /* The ownerReference of the HeteroTrainingJob that is the controller of `object`; NULL if
  * none is. */
 const json_t *job_spec_find_owner(const json_t *object);
+/* The ownerReferences of what a job controls. A new reference. */
+json_t *job_spec_owner_references(const struct job_spec *spec);
 /* Calls the types of gpuTypes as nodes and plans do, by their names in `hardware`, where
  * the job gives an alias. `hardware` must outlive `spec`. */
 void job_spec_name_types(struct job_spec *spec, const struct het_hardware *hardware);
 /* The entry of spec.resources.gpuTypes for `type`; NULL if there is none. */
 const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
                                                   const char *type);
+/* The model's config.json: of the kind of Llama, which counts more weights than other
+ * kinds of that shape: RMS norms, a gated feed-forward block, a head with weights of its
+ * own. A new reference. */
+json_t *job_spec_model_config(const struct job_architecture *model);
 /* The template's own required node affinity (v1.NodeSelector), or NULL. */
 const json_t *job_spec_template_affinity(const struct job_spec *spec);
 /* Reads and validates. On failure `*ret_reason` is the condition reason: "InvalidSpec"

@@ -25,6 +25,7 @@ const struct kube_resource kube_config_map = { "v1", "configmaps", "ConfigMap", 
 const struct kube_resource kube_event = { "events.k8s.io/v1", "events", "Event", true };
 const struct kube_resource kube_lease = { "coordination.k8s.io/v1", "leases", "Lease",
                                           true };
+const struct kube_resource kube_batch_job = { "batch/v1", "jobs", "Job", true };
 const struct kube_resource kube_job = { "heterotrain.io/v1alpha1", "heterotrainingjobs",
                                         "HeteroTrainingJob", true };
 const struct kube_resource kube_model_profile = { "heterotrain.io/v1alpha1",
@@ -1198,9 +1199,11 @@ uint64_t kube_delete(struct kube *kube, const struct kube_resource *resource,
                                  callback, context);
     call->form = REPLY_REMOVED;
     expect(call, ns, name);
-    /* a.18: never the namesake of what was meant. */
-    json_auto_t *options = json_pack("{s:s, s:s, s:{s:s}}", "kind", "DeleteOptions",
-                                     "apiVersion", "v1", "preconditions", "uid", uid);
+    /* a.18: never the namesake of what was meant. What it owns goes with it, which is
+     * not the default of batch/v1. */
+    json_auto_t *options = json_pack("{s:s, s:s, s:{s:s}, s:s}", "kind", "DeleteOptions",
+                                     "apiVersion", "v1", "preconditions", "uid", uid,
+                                     "propagationPolicy", "Background");
     assert(options);
     if (grace_s >= 0)
         json_object_set_new(options, "gracePeriodSeconds", json_integer(grace_s));

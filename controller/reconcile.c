@@ -9,6 +9,7 @@
 #include "controller/reconcile/life.h"
 #include "controller/reconcile/places.h"
 #include "controller/reconcile/planning.h"
+#include "controller/reconcile/profiling.h"
 #include "controller/reconcile/quota.h"
 #include "controller/reconcile/replan.h"
 #include "controller/reconcile/restart.h"
@@ -132,6 +133,8 @@ static bool is_profile_accepted(struct pass *pass)
     const struct job_spec *spec = &snapshot->spec;
     if (!spec->profile_name)
         return true; /* it is estimated */
+    if (!snapshot->profile && spec->profile_grows && !spec->is_dry_run)
+        return false; /* nothing is measured yet, which profiling.h tells */
     if (!snapshot->profile) {
         pass_set(
             pass, "Accepted", "False", "ProfileNotFound",
@@ -196,6 +199,7 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
     }
     if (snapshot_job_is_finished(snapshot->job)) {
         life_clean_finished(&pass);
+        profiling_drop_spent(&pass);
         quota_release(&pass, 0);
         decision_sort(ret);
         return;
@@ -208,12 +212,17 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
                                    snapshot->wall_ms);
     bool accepted = is_spec_accepted(&pass);
     pass.can_plan = accepted && is_profile_accepted(&pass);
+    profiling_drop_spent(&pass);
+    if (accepted && !snapshot->spec.is_suspended)
+        profiling_keep(&pass);
     if (snapshot->spec.is_suspended) {
         life_suspend(&pass);
     } else if (!accepted && pass.current) {
         watch_current(&pass);
     } else if (accepted && pass.current) {
         run_current(&pass);
+    } else if (accepted && profiling_holds_plan(&pass)) {
+        generation_fence_older(&pass, 0);
     } else if (pass.can_plan) {
         generation_fence_older(&pass, 0);
         if (snapshot->spec.is_dry_run)

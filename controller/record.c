@@ -129,6 +129,9 @@ static const struct field memory_fields[] = {
     FIELD(WHOLE, refused_ms),
     FIELD(WHOLE, refused_generation),
     FIELD(TEXT, refusal),
+    FIELD(SMALL, profiling_refusals),
+    FIELD(WHOLE, profiling_refused_ms),
+    FIELD(TEXT, profiling_refusal),
 };
 static const struct table memory_table = TABLE("struct job_memory", memory_fields);
 #undef STRUCT
@@ -269,6 +272,20 @@ static const struct table accounts_table =
     TABLE("struct settings_accounts", accounts_fields);
 #undef STRUCT
 
+#define STRUCT struct settings_profiler
+static const struct field profiler_fields[] = {
+    FIELD(TEXT, image),
+    FIELD(TEXTS, command, COUNTED(command_count)),
+    FIELD(LENGTH, command_count),
+    FIELD(LIST, resources, .table = &label_table, COUNTED(resource_count)),
+    FIELD(LENGTH, resource_count),
+    FIELD(COUNT, deadline_s),
+    FIELD(COUNT, largest_microbatch),
+};
+static const struct table profiler_table =
+    TABLE("struct settings_profiler", profiler_fields);
+#undef STRUCT
+
 #define STRUCT struct settings
 static const struct field settings_fields[] = {
     FIELD(LIST, unhealthy_conditions, .table = &condition_table,
@@ -292,8 +309,20 @@ static const struct field settings_fields[] = {
     FIELD(LENGTH, service_account_count),
     FIELD(TEXTS, runtime_classes, COUNTED(runtime_class_count)),
     FIELD(LENGTH, runtime_class_count),
+    FIELD(MEMBER, profiler, .table = &profiler_table),
 };
 static const struct table settings_table = TABLE("struct settings", settings_fields);
+#undef STRUCT
+
+#define STRUCT struct measurement
+static const struct field measurement_fields[] = {
+    FIELD(TEXT, type, .is_needed = true),
+    FIELD(TEXT, name, .is_needed = true),
+    FIELD(OBJECT, job),
+    FIELD(OBJECT, pod),
+};
+static const struct table measurement_table =
+    TABLE("struct measurement", measurement_fields);
 #undef STRUCT
 
 #define STRUCT struct precedence
@@ -354,6 +383,10 @@ static const struct field snapshot_fields[] = {
     FIELD(DERIVED, refused_reason),
     FIELD(DERIVED, refused),
     FIELD(OBJECT, profile),
+    FIELD(LIST, measurements, .table = &measurement_table, COUNTED(measurement_count)),
+    FIELD(LENGTH, measurement_count),
+    FIELD(OBJECTS, spent_measurements, COUNTED(spent_measurement_count)),
+    FIELD(LENGTH, spent_measurement_count),
     FIELD(OBJECT, hardware),
     FIELD(BORROWED, settings, .is_needed = true, .table = &settings_table),
     FIELD(TEXT, leader),
@@ -434,11 +467,12 @@ static const struct table decision_table = TABLE("struct decision", decision_fie
 #undef STRUCT
 
 static const struct table *const tables[] = {
-    &change_table,     &answer_table,   &memory_table, &pod_table,      &plan_table,
-    &node_table,       &flavor_table,   &quota_table,  &label_table,    &condition_table,
-    &settings_table,   &snapshot_table, &action_table, &decision_table, &hook_table,
-    &precedence_table, &share_table,    &peer_table,   &claim_table,    &bid_table,
-    &level_table,      &accounts_table,
+    &change_table, &answer_table,    &memory_table,   &pod_table,
+    &plan_table,   &node_table,      &flavor_table,   &quota_table,
+    &label_table,  &condition_table, &settings_table, &snapshot_table,
+    &action_table, &decision_table,  &hook_table,     &precedence_table,
+    &share_table,  &peer_table,      &claim_table,    &bid_table,
+    &level_table,  &accounts_table,  &profiler_table, &measurement_table,
 };
 
 const char *record_table(size_t index)
@@ -924,6 +958,8 @@ static int check(const struct het_view *view, const struct snapshot *snapshot,
         return het_view_fail(&memory, err, "answer.text and answer.message are missing");
     if (snapshot->memory.refusals && !snapshot->memory.refusal)
         return het_view_fail(&memory, err, "refusal is missing");
+    if (snapshot->memory.profiling_refusals && !snapshot->memory.profiling_refusal)
+        return het_view_fail(&memory, err, "profiling_refusal is missing");
     for (size_t i = 1; i < snapshot->node_count; i++)
         if (strcmp(snapshot->nodes[i - 1].name, snapshot->nodes[i].name) >= 0)
             return het_view_fail(&nodes, err, "must be in the order of their names");

@@ -1,5 +1,7 @@
 #include "controller/settings.h"
 
+#include "controller/quantity.h"
+
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -37,6 +39,7 @@ static const struct settings default_settings = {
     .leaving_annotation_count = COUNT(leaving_annotations),
     .spot_labels = spot_labels,
     .spot_label_count = COUNT(spot_labels),
+    .profiler = { .deadline_s = 1800, .largest_microbatch = 16 },
 };
 
 const struct settings *settings_default(void)
@@ -203,6 +206,60 @@ static int read_accounts(struct het_arena *arena, const struct het_view *root,
     return 0;
 }
 
+/* { NAME: quantity }. */
+static int read_resources(struct het_arena *arena, const struct het_view *object,
+                          struct settings_profiler *profiler, struct het_error *err)
+{
+    if (het_view_object(object, err) < 0)
+        return -1;
+    size_t count = json_object_size(object->json);
+    if (count > SETTINGS_MAX_LIST)
+        return het_view_fail(object, err, "has more than %zu members", SETTINGS_MAX_LIST);
+    struct settings_label *resources =
+        HET_ARENA_ARRAY(arena, struct settings_label, count);
+    const char *name;
+    json_t *value;
+    size_t i = 0;
+    json_object_foreach ((json_t *)(uintptr_t)object->json, name, value) {
+        struct het_view quantity = het_view_get(object, name);
+        if (het_view_need(&quantity, err) < 0)
+            return -1;
+        if (quantity_of(value, -1) < 0)
+            return het_view_fail(&quantity, err, "must be a quantity, as text");
+        resources[i].key = het_arena_strdup(arena, name);
+        if (het_view_name(&quantity, arena, &resources[i++].value, err) < 0)
+            return -1;
+    }
+    profiler->resources = count ? resources : NULL;
+    profiler->resource_count = count;
+    return 0;
+}
+
+static int read_profiler(struct het_arena *arena, const struct het_view *root,
+                         struct settings_profiler *profiler, struct het_error *err)
+{
+    static const char *const names[] = { "image",           "command",        "resources",
+                                         "deadlineSeconds", "microBatchSize", NULL };
+    struct het_view field = het_view_get(root, "profiler");
+    struct het_view image = het_view_get(&field, "image");
+    struct het_view resources = het_view_get(&field, "resources");
+    struct het_view deadline = het_view_get(&field, "deadlineSeconds");
+    struct het_view microbatch = het_view_get(&field, "microBatchSize");
+    uint32_t deadline_s = (uint32_t)profiler->deadline_s;
+    uint32_t largest = (uint32_t)profiler->largest_microbatch;
+    if (het_view_object(&field, err) < 0 || het_view_members(&field, names, err) < 0 ||
+        het_view_name(&image, arena, &profiler->image, err) < 0 ||
+        read_texts(arena, &field, "command", &profiler->command, &profiler->command_count,
+                   err) < 0 ||
+        read_resources(arena, &resources, profiler, err) < 0 ||
+        het_view_u32(&deadline, 60, 86400, &deadline_s, err) < 0 ||
+        het_view_u32(&microbatch, 1, 4096, &largest, err) < 0)
+        return -1;
+    profiler->deadline_s = deadline_s;
+    profiler->largest_microbatch = largest;
+    return 0;
+}
+
 static const char *const fields[] = {
     "unhealthyNodeConditions",
     "leavingTaints",
@@ -213,6 +270,7 @@ static const char *const fields[] = {
     "podSecurity",
     "serviceAccounts",
     "runtimeClasses",
+    "profiler",
     NULL,
 };
 
@@ -237,7 +295,8 @@ int settings_parse(struct het_arena *arena, const json_t *json, struct settings 
         read_texts(arena, &root, "runtimeClasses", &settings.runtime_classes,
                    &settings.runtime_class_count, err) < 0 ||
         read_pod_security(arena, &root, &settings, err) < 0 ||
-        read_accounts(arena, &root, &settings, err) < 0)
+        read_accounts(arena, &root, &settings, err) < 0 ||
+        read_profiler(arena, &root, &settings.profiler, err) < 0)
         return -1;
     *ret = settings;
     return 0;

@@ -30,6 +30,18 @@ struct settings_accounts {
     size_t name_count;
 };
 
+/* What measures the types of GPUs that a profile lacks (measurement.h). */
+struct settings_profiler {
+    const char *image;          /* NULL: nothing is measured */
+    const char *const *command; /* none: the image's own */
+    size_t command_count;
+    /* Of its pod besides GPUs, as request and limit. */
+    const struct settings_label *resources;
+    size_t resource_count;
+    int64_t deadline_s;         /* of one measurement, its retries included */
+    int64_t largest_microbatch; /* that is tried */
+};
+
 struct settings {
     /* unhealthyNodeConditions: of nodes on which no GPU is trusted. */
     const struct het_node_condition *unhealthy_conditions;
@@ -61,6 +73,8 @@ struct settings {
      * like it. */
     const char *const *runtime_classes;
     size_t runtime_class_count;
+    /* profiler: what jobs with profilePolicy OnDemand have types of GPUs measured by. */
+    struct settings_profiler profiler;
 };
 
 /* What holds without a file. */

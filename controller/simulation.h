@@ -18,6 +18,7 @@ struct simulation_config {
     planner_inside *inside; /* plans instead of hetplan, on the virtual clock; NULL: */
     void *inside_context;   /*   hetplan does, while the clock stands still */
     const json_t *hardware; /* may be NULL */
+    const struct settings *settings; /* NULL: the default; borrowed */
     /* As in controller.h. */
     void (*on_decision)(void *context, const struct snapshot *snapshot,
                         const struct decision *decision);

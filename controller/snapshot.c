@@ -545,6 +545,34 @@ static void take_others(struct het_arena *arena, const struct snapshot_sources *
     snapshot->peers = peers;
 }
 
+/* What is measured, or should be, for the job. One whose spec cannot be read keeps what
+ * it has. */
+static void take_measurements(struct het_arena *arena,
+                              const struct snapshot_sources *sources,
+                              struct snapshot *snapshot)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    struct measurement_sources known = {
+        .store = sources->store,
+        .spec = spec,
+        .settings = snapshot->settings,
+        .hardware = capacity_hardware(sources->capacity),
+        .profile = snapshot->profile,
+    };
+    bool wants_none = !spec->profile_grows || spec->is_suspended || spec->is_dry_run ||
+                      snapshot_job_is_finished(snapshot->job);
+    if (snapshot->refused_reason || !snapshot->settings->profiler.image)
+        return;
+    snapshot->spent_measurement_count =
+        measurement_list_spent(arena, &known, wants_none, &snapshot->spent_measurements);
+    struct measurement *list;
+    if (!wants_none)
+        snapshot->measurement_count =
+            measurement_list(arena, &known, snapshot->nodes, snapshot->node_count, &list);
+    if (snapshot->measurement_count)
+        snapshot->measurements = list;
+}
+
 bool snapshot_read_spec(struct het_arena *arena, const struct het_hardware *table,
                         struct snapshot *snapshot)
 {
@@ -597,6 +625,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
     avoid_nodes(&snapshot, nodes);
     take_quota(arena, sources, &snapshot, nodes);
     snapshot.nodes = nodes;
+    take_measurements(arena, sources, &snapshot);
     take_levels(&snapshot);
     digest_input(&snapshot, sources);
     snapshot.input_digest = digest_nodes(&snapshot, snapshot.spec_digest);

@@ -7,6 +7,7 @@
 #include "controller/capacity.h"
 #include "controller/job_spec.h"
 #include "controller/kueue.h"
+#include "controller/measurement.h"
 #include "controller/peers.h"
 #include "controller/settings.h"
 #include "controller/store.h"
@@ -76,6 +77,11 @@ struct job_memory {
     int refusals;
     int64_t refused_ms, refused_generation;
     const char *refusal;
+    /* The same of what has GPU types measured (reconcile/profiling.h), whatever failed.
+     */
+    int profiling_refusals;
+    int64_t profiling_refused_ms;
+    const char *profiling_refusal;
 };
 
 /* Whether there is a planner for a question now. */
@@ -134,7 +140,13 @@ struct snapshot {
     const char *refused_reason; /* NULL: the spec is accepted */
     const char *refused;        /* what is wrong with it; NULL: nothing */
 
-    const json_t *profile;  /* ModelProfile object; NULL: not there */
+    const json_t *profile; /* ModelProfile object; NULL: not there */
+    /* What the profile lacks, of a job whose profile grows; Jobs for measurements that
+     * are the job's and not wanted any more. */
+    const struct measurement *measurements;
+    size_t measurement_count;
+    const json_t *const *spent_measurements;
+    size_t spent_measurement_count;
     const json_t *hardware; /* the admin's hardware file; NULL: built in only */
     const struct settings *settings;
     const char *leader; /* "identity/transitions" of who decides; NULL: no election */

@@ -42,6 +42,13 @@ bool status_has(const struct status_facts *facts, const char *type)
     return position_of(facts, type) < facts->condition_count;
 }
 
+const struct status_condition *status_find(const struct status_facts *facts,
+                                           const char *type)
+{
+    size_t at = position_of(facts, type);
+    return at < facts->condition_count ? &facts->conditions[at] : NULL;
+}
+
 static json_t *time_json(int64_t wall_ms)
 {
     char text[TIMESTAMP_SIZE];
@@ -339,8 +346,8 @@ static json_t *pods_json(struct het_arena *arena, const struct snapshot *snapsho
 
 static bool is_set(const struct status_facts *facts, const char *type)
 {
-    return status_has(facts, type) &&
-           !strcmp(facts->conditions[position_of(facts, type)].status, "True");
+    const struct status_condition *condition = status_find(facts, type);
+    return condition && !strcmp(condition->status, "True");
 }
 
 /* Keeps `key` of the present status, or sets it to now if `happened`. */

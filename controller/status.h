@@ -46,8 +46,10 @@ struct status_facts {
 
 void status_set(struct status_facts *facts, const char *type, const char *status,
                 const char *reason, const char *message);
-/* Whether `type` was set. */
+/* Whether `type` was set; and what to, NULL: it was not. */
 bool status_has(const struct status_facts *facts, const char *type);
+const struct status_condition *status_find(const struct status_facts *facts,
+                                           const char *type);
 /* The whole status object; times of conditions that did not change are kept from the
  * job's present status, others are snapshot->wall_ms. A new reference. */
 json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,

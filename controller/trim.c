@@ -1,9 +1,12 @@
 #include "controller/trim.h"
 
 #include "controller/job_spec.h"
+#include "controller/kube.h"
+#include "controller/object.h"
 #include "controller/pod_need.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 json_t *trim_pick(const json_t *from, const char *const *names)
 {
@@ -117,14 +120,36 @@ static json_t *effective_requests(const json_t *pod)
     return requests;
 }
 
+/* Whether a batch Job made `pod` to measure something (measurement.h). */
+static bool is_profiler(const json_t *pod)
+{
+    return !strcmp(object_text(kube_controller(pod), "kind"), kube_batch_job.kind) &&
+           !strcmp(kube_label(pod, LABEL_MANAGED_BY), MANAGED_BY) &&
+           !strcmp(kube_label(pod, LABEL_COMPONENT), COMPONENT_PROFILER);
+}
+
 json_t *trim_pod(json_t *object)
 {
-    static const char *const metadata[] = { "name", "namespace", "uid", "resourceVersion",
-                                            NULL };
+    static const char *const short_metadata[] = { "name", "namespace", "uid",
+                                                  "resourceVersion", NULL };
+    static const char *const short_status[] = { "phase", "nominatedNodeName", NULL };
+    static const char *const full_metadata[] = { "name",
+                                                 "namespace",
+                                                 "uid",
+                                                 "resourceVersion",
+                                                 "labels",
+                                                 "ownerReferences",
+                                                 "creationTimestamp",
+                                                 NULL };
+    static const char *const full_status[] = {
+        "phase", "nominatedNodeName", "message", "conditions", "containerStatuses", NULL
+    };
     static const char *const spec[] = { "nodeName", NULL };
-    static const char *const status[] = { "phase", "nominatedNodeName", NULL };
     if (job_spec_find_owner(object))
         return trim_our_pod(object);
+    bool is_full = is_profiler(object);
+    const char *const *metadata = is_full ? full_metadata : short_metadata;
+    const char *const *status = is_full ? full_status : short_status;
     json_t *kept = trim_pick(json_object_get(object, "spec"), spec);
     json_object_set_new(kept, "resources",
                         json_pack("{s:o}", "requests", effective_requests(object)));

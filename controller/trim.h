@@ -12,7 +12,8 @@
 /* A new object with those members of `from` that `names`, which end with NULL, call. */
 json_t *trim_pick(const json_t *from, const char *const *names);
 /* New references. Of pods that no HeteroTrainingJob controls that is the place and the
- * effective request, as pod-level resources. */
+ * effective request, as pod-level resources; of those that measure (measurement.h) also
+ * how they are, and what they say. */
 json_t *trim_node(json_t *node);
 json_t *trim_pod(json_t *pod);
 

@@ -230,10 +230,11 @@ static const struct {
     const char *type, *status;
     bool is_warning;
 } announced[] = {
-    { "Accepted", "False", true },  { "PlanFeasible", "False", true },
-    { "Running", "True", false },   { "PlanOutdated", "True", true },
-    { "Complete", "True", false },  { "Failed", "True", true },
-    { "Suspended", "True", false }, { "Suspended", "False", false },
+    { "Accepted", "False", true },      { "PlanFeasible", "False", true },
+    { "Running", "True", false },       { "PlanOutdated", "True", true },
+    { "Complete", "True", false },      { "Failed", "True", true },
+    { "Suspended", "True", false },     { "Suspended", "False", false },
+    { "ProfilesReady", "True", false },
 };
 
 static void announce(struct pass *pass, int phase)

@@ -37,7 +37,9 @@ enum {
     PHASE_PLAN_OBJECT,
     PHASE_SERVICE,
     PHASE_PODS,
-    PHASE_EVENTS
+    PHASE_EVENTS,
+    PHASE_STATUS,
+    PHASE_PROFILING /* after the status: what fails there must not keep it back */
 };
 
 /* A message for people, in the arena. It may quote what a user wrote, and be cut: control

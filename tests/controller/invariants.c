@@ -354,10 +354,27 @@ static void check_write_of_job(struct invariants *invariants, const json_t *befo
              "I7: the controller deleted job %s", kube_name(before));
 }
 
+/* A profile only gains one entry: what is in it stays as it is, whoever wrote it. */
+static void check_write_of_profile(struct invariants *invariants, const json_t *before,
+                                   const json_t *after)
+{
+    hold(after != NULL, "I7: the controller deleted profile %s", kube_name(before));
+    json_auto_t *rest = after ? json_deep_copy(object_at(after, "spec")) : NULL;
+    json_t *list = json_object_get(rest, "gpuTypes");
+    size_t had = json_array_size(object_at(before, "spec.gpuTypes"));
+    hold(json_array_size(list) == had + 1,
+         "I7: profile %s had %zu types, the controller made it %zu", kube_name(after),
+         had, json_array_size(list));
+    if (list)
+        json_array_remove(list, json_array_size(list) - 1);
+    hold(!before || json_equal(rest, object_at(before, "spec")),
+         "I7: the controller changed profile %s", kube_name(after));
+}
+
 static void check_write(struct invariants *invariants,
                         const struct embedded_change *change)
 {
-    static const char *const children[] = { "pods", "configmaps", "services" };
+    static const char *const children[] = { "pods", "configmaps", "services", "jobs" };
     static const char *const free_kinds[] = { "events", "leases" };
     const json_t *object = change->before ? change->before : change->after;
     for (size_t i = 0; i < 2; i++)
@@ -367,8 +384,12 @@ static void check_write(struct invariants *invariants,
         check_write_of_job(invariants, change->before, change->after);
         return;
     }
+    if (!strcmp(change->plural, "modelprofiles")) {
+        check_write_of_profile(invariants, change->before, change->after);
+        return;
+    }
     bool is_child = false;
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof children / sizeof *children; i++)
         is_child = is_child || !strcmp(change->plural, children[i]);
     const json_t *known = json_object_get(invariants->jobs, owner_of(object));
     hold(is_child && known, "I7: the controller wrote %s %s, which is not its own",
@@ -717,8 +738,8 @@ static void check_idle(struct invariants *invariants, const json_t *job)
 
 static void check_no_orphans(struct invariants *invariants)
 {
-    static const char *const plurals[] = { "pods", "configmaps", "services" };
-    for (size_t k = 0; k < 3; k++)
+    static const char *const plurals[] = { "pods", "configmaps", "services", "jobs" };
+    for (size_t k = 0; k < sizeof plurals / sizeof *plurals; k++)
         for (size_t i = 0; i < embedded_count(invariants->server, plurals[k]); i++) {
             const json_t *object = embedded_at(invariants->server, plurals[k], i);
             const char *owner = owner_of(object);
@@ -743,6 +764,18 @@ static void check_pods_at_rest(struct invariants *invariants)
     }
 }
 
+/* A job that is over or suspended has nothing measured. */
+static void check_measurements_at_rest(struct invariants *invariants)
+{
+    for (size_t i = 0; i < embedded_count(invariants->server, "jobs"); i++) {
+        const json_t *batch = embedded_at(invariants->server, "jobs", i);
+        const json_t *job = find_job(invariants, owner_of(batch));
+        hold(!job || (!snapshot_job_is_finished(job) &&
+                      !json_is_true(object_at(job, "spec.suspend"))),
+             "I10: %s measures for a job that does not run", kube_name(batch));
+    }
+}
+
 void invariants_at_rest(struct invariants *invariants)
 {
     for (size_t i = 0; i < embedded_count(invariants->server, "heterotrainingjobs");
@@ -756,6 +789,7 @@ void invariants_at_rest(struct invariants *invariants)
     }
     check_no_orphans(invariants);
     check_pods_at_rest(invariants);
+    check_measurements_at_rest(invariants);
     invariants->statistics.jobs_that_ran = json_object_size(invariants->ran);
 }
 

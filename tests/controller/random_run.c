@@ -359,6 +359,7 @@ struct random_run_result random_run(const struct random_run_config *config)
                                            .inside_context = &run.planner,
                                            .on_decision = config->on_decision,
                                            .decision_context = config->decision_context,
+                                           .settings = profiler_settings(),
                                            .seed = seed,
                                            .replicas = run.replicas,
                                            .max_rounds = MOST_ROUNDS,

@@ -101,11 +101,14 @@ static void put_class(struct random_world *world, const char *name, int value)
 
 void random_world_build(struct random_world *world)
 {
+    world->profiler = (struct profiler){ .after_ms = 20000 };
+    embedded_cluster_set_program(world->cluster, profiler_run, &world->profiler);
     world->node_count = (size_t)dice_between(&world->dice, 3, RANDOM_WORLD_NODES);
     for (size_t i = 0; i < world->node_count; i++)
         put_node(world, i);
     for (size_t i = 0; i < 2; i++)
-        put(world, make_profile(namespaces[i], 3, 1));
+        put(world,
+            make_profile(namespaces[i], (size_t)dice_between(&world->dice, 1, 3), 1));
     put_class(world, "low", -10);
     put_class(world, "high", 1000);
     world->has_bystanders = dice_chance(&world->dice, 150);
@@ -254,6 +257,17 @@ static void choose_scheduling(struct dice *dice, json_t *spec)
           json_integer(dice_between(dice, 0, 5)));
 }
 
+/* Some have what their profile lacks measured. */
+static void choose_profile(struct dice *dice, json_t *spec)
+{
+    bool grows = dice_chance(dice, 250);
+    object_set(spec, "model.profilePolicy", json_string(grows ? "OnDemand" : "Existing"));
+    if (grows)
+        object_set(spec, "model.architecture", profiler_architecture());
+    else
+        object_remove(spec, "model.architecture");
+}
+
 static json_t *random_job(struct random_world *world, const char *ns, const char *name)
 {
     struct dice *dice = &world->dice;
@@ -265,6 +279,7 @@ static json_t *random_job(struct random_world *world, const char *ns, const char
         "[{'name': 'trainer', 'image': 'train:1', 'command': ['torchrun']}]}}}}",
         name, ns, dice_chance(dice, 500) ? 32 : 8);
     json_t *spec = object_at(job, "spec");
+    choose_profile(dice, spec);
     choose_resources(dice, spec);
     choose_planner(dice, spec);
     choose_replanning(dice, spec);
@@ -280,9 +295,12 @@ static json_t *changed_job(struct random_world *world, const json_t *job)
     struct dice *dice = &world->dice;
     json_t *changed = json_deep_copy(job);
     json_t *spec = object_at(changed, "spec");
-    switch (dice_throw(dice, 8)) {
+    switch (dice_throw(dice, 9)) {
     case 0:
         choose_resources(dice, spec);
+        break;
+    case 8:
+        choose_profile(dice, spec);
         break;
     case 1:
         choose_replanning(dice, spec);
@@ -479,8 +497,25 @@ static char *shake_profile(struct random_world *world)
         return xasprintf("delete profile %s/small", ns);
     }
     int factor = (int)dice_between(&world->dice, 1, 3);
-    put(world, make_profile(ns, 3, factor));
-    return xasprintf("profile %s/small times %d", ns, factor);
+    int count = (int)dice_between(&world->dice, 1, 3);
+    put(world, make_profile(ns, (size_t)count, factor));
+    return xasprintf("profile %s/small of %d types, times %d", ns, count, factor);
+}
+
+/* The profilers that start from now on. */
+static char *shake_profiler(struct random_world *world)
+{
+    struct profiler *profiler = &world->profiler;
+    *profiler = (struct profiler){
+        .after_ms = dice_chance(&world->dice, 150)
+                        ? INT64_MAX
+                        : 1000 * dice_between(&world->dice, 1, 90),
+        .failures = dice_chance(&world->dice, 300) ? 100 : 0,
+        .is_forged = dice_chance(&world->dice, 200),
+    };
+    return xasprintf("profilers take %lld ms%s%s", (long long)profiler->after_ms,
+                     profiler->failures ? ", and fail" : "",
+                     profiler->is_forged ? ", and lie" : "");
 }
 
 /* The controller hears nothing new of one kind, or hears all of it. */
@@ -512,7 +547,9 @@ char *random_world_shake(struct random_world *world)
         return add_foreign_pod(world);
     if (face < 94)
         return remove_foreign_pods(world);
-    return face < 97 ? shake_hook(world) : shake_profile(world);
+    if (face < 96)
+        return shake_hook(world);
+    return dice_chance(&world->dice, 500) ? shake_profiler(world) : shake_profile(world);
 }
 
 void random_world_admit(struct random_world *world)
@@ -559,6 +596,7 @@ void random_world_heal(struct random_world *world)
     end_dry_runs(world);
     take_bystanders_away(world);
     embedded_cluster_set_hook(world->cluster, (struct embedded_hook){ 200, 100 });
+    world->profiler = (struct profiler){ .after_ms = 20000 };
     for (size_t i = 0; i < 2; i++)
         put(world, make_profile(namespaces[i], 3, 1));
 }

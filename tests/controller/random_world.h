@@ -7,6 +7,7 @@
 
 #include "controller/embedded_cluster.h"
 #include "tests/controller/dice.h"
+#include "tests/controller/profiler.h"
 
 enum { RANDOM_WORLD_NODES = 6, RANDOM_WORLD_JOBS = 4 };
 
@@ -14,6 +15,7 @@ struct random_world {
     struct embedded *server;
     struct embedded_cluster *cluster;
     struct dice dice;
+    struct profiler profiler; /* of all measurements */
     size_t node_count;
     int gpus[RANDOM_WORLD_NODES]; /* of node "n<i>" when it is well */
     uint64_t jobs_made, foreign_made;

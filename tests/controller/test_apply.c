@@ -22,11 +22,12 @@ static void on_object(void *context, const struct kube_resource *resource, const
     *(object ? &seen : &gone) += 1;
 }
 
-static void on_done(void *context, const char *key, const struct het_error *err,
-                    int64_t retry_after_ms)
+static void on_done(void *context, const char *key, const struct apply_outcome *outcome)
 {
-    (void)context, (void)retry_after_ms;
+    const struct het_error *err = outcome->err;
+    (void)context;
     ck_assert_str_eq(key, "ns/job");
+    ck_assert_int_eq(outcome->failed != NULL, err != NULL);
     done++;
     failed = err != NULL;
     snprintf(error, sizeof error, "%s", err ? err->message : "");

@@ -234,6 +234,15 @@ static const struct {
     { "{'model': {'profileRef': {'kind': 'Secret'}}}", "InvalidSpec", "profileRef.kind" },
     { "{'model': {'architecture': {'layers': 2}}}", "InvalidSpec",
       "exactly one of profileRef and architecture" },
+    { "{'model': {'profilePolicy': 'OnDemand'}}", "InvalidSpec",
+      "OnDemand needs both profileRef" },
+    { "{'model': {'profilePolicy': 'OnDemand', 'profileRef': null, 'architecture': "
+      "{'layers': 2}}}",
+      "InvalidSpec", "OnDemand needs both profileRef" },
+    { "{'model': {'profilePolicy': 'OnDemand', 'profileRef': {'kind': "
+      "'ClusterModelProfile'}, 'architecture': {'layers': 2}}}",
+      "InvalidSpec", "profileRef.kind: must be ModelProfile" },
+    { "{'model': {'profilePolicy': 'Always'}}", "InvalidSpec", "profilePolicy" },
     { "{'model': {'profileRef': null, 'architecture': {'layers': 2}}}", "InvalidSpec",
       "spec.model.architecture.hiddenSize: is missing" },
     { "{'model': {'profileRef': null, 'architecture': {'layers': 2, 'hiddenSize': 64, "

@@ -149,7 +149,8 @@ START_TEST(delete_names_the_uid)
     struct script_request *request =
         script_expect(script, "DELETE", "/api/v1/namespaces/ns/pods/a");
     ck_assert_str_eq(request->body, "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\","
-                                    "\"preconditions\":{\"uid\":\"u1\"}}");
+                                    "\"preconditions\":{\"uid\":\"u1\"},"
+                                    "\"propagationPolicy\":\"Background\"}");
     script_reply(request, 200, -1, "{\"kind\":\"Status\",\"status\":\"Success\"}");
     assert_outcome(KUBE_OK);
     kube_delete(kube, &kube_pod, "ns", "a", "u1", 0, record, &last);

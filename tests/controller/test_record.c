@@ -119,9 +119,10 @@ static int replay(const char *first, ...)
 /* ---- whole ---- */
 
 static const char *const headers[] = {
-    "controller/snapshot.h", "controller/decision.h",   "controller/settings.h",
-    "controller/capacity.h", "controller/change.h",     "controller/kueue.h",
-    "controller/peers.h",    "controller/precedence.h", "planner/node_list.h",
+    "controller/snapshot.h",    "controller/decision.h",   "controller/settings.h",
+    "controller/capacity.h",    "controller/change.h",     "controller/kueue.h",
+    "controller/peers.h",       "controller/precedence.h", "planner/node_list.h",
+    "controller/measurement.h",
 };
 
 /* What stands between the braces of a struct, without comments and inner braces; NULL: no

@@ -94,6 +94,16 @@ START_TEST(mistakes_name_their_field)
         { "{'serviceAccounts': ['a']}", "serviceAccounts" },
         { "{'serviceAccounts': {'a': 'b'}}", "serviceAccounts.a" },
         { "{'runtimeClasses': [1]}", "runtimeClasses[0]" },
+        { "{'profiler': {'img': 'x'}}", "profiler" },
+        { "{'profiler': {'image': ''}}", "profiler.image" },
+        { "{'profiler': {'image': 'x', 'resources': {'cpu': 'x'}}}",
+          "profiler.resources.cpu" },
+        { "{'profiler': {'image': 'x', 'resources': {'cpu': '-1'}}}",
+          "profiler.resources.cpu" },
+        { "{'profiler': {'image': 'x', 'deadlineSeconds': 1}}",
+          "profiler.deadlineSeconds" },
+        { "{'profiler': {'image': 'x', 'microBatchSize': 0}}",
+          "profiler.microBatchSize" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_auto_t *json = quoted("%s", cases[i].json);

@@ -10,6 +10,7 @@
 #include "tests/controller/inside_planner.h"
 #include "tests/controller/invariants.h"
 #include "tests/controller/objects.h"
+#include "tests/controller/profiler.h"
 #include "tests/controller/quoted.h"
 #include "tests/controller/recorded.h"
 #include "tests/scale.h"
@@ -139,15 +140,20 @@ static void note_decision(void *context, const struct snapshot *snapshot,
         snprintf(decided_first, sizeof decided_first, "%s", snapshot->spec.name);
 }
 
+static struct profiler profiler;
+
 static void begin(uint64_t seed, bool heartbeats, size_t replicas)
 {
     struct simulation_config config = { .planner = hetplan(),
+                                        .settings = profiler_settings(),
                                         .seed = seed,
                                         .replicas = replicas,
                                         .on_decision = note_decision,
                                         .cluster = embedded_cluster_defaults };
     config.cluster.heartbeat_ms = heartbeats ? 10000 : 0;
     begin_with(&config);
+    profiler = (struct profiler){ .after_ms = 60000 };
+    embedded_cluster_set_program(simulation_cluster(simulation), profiler_run, &profiler);
     put_node("a-0", "NVIDIA-A100-SXM4-40GB", 4);
     put_node("a-1", "NVIDIA-A100-SXM4-40GB", 4);
     put_node("v-0", "Tesla-V100-SXM2-16GB", 4);
@@ -964,6 +970,159 @@ START_TEST(model_without_a_profile_is_estimated)
 }
 END_TEST
 
+/* ---- profiles that grow ---- */
+
+/* A job whose profile "small" grows. */
+static void put_growing_job(const char *name, int max_gpus)
+{
+    put_job(name, max_gpus);
+    json_t *copy = json_deep_copy(job(name));
+    object_set(copy, "spec.model.profilePolicy", json_string("OnDemand"));
+    object_set(copy, "spec.model.architecture", profiler_architecture());
+    put(copy);
+}
+
+static size_t entries(void)
+{
+    return json_array_size(object_at(
+        embedded_find(server, "modelprofiles", "default", "small"), "spec.gpuTypes"));
+}
+
+static const char *message_of(const char *name, const char *type)
+{
+    return object_text(object_find_condition(job(name), type), "message");
+}
+
+START_TEST(new_gpu_type_is_measured_and_then_used)
+{
+    embedded_drop(server, "modelprofiles", "default", "small");
+    put(make_profile("default", 2, 4)); /* slow: one of T4 is worth having */
+    put_growing_job("j", 32);
+    run_s(60);
+    check_condition("j", "ProfilesReady", "True", "AllMeasured");
+    ck_assert_int_eq(gpus_of("j"), 14);
+    put_node("t-0", "Tesla-T4", 4);
+    put_node("t-1", "Tesla-T4", 4);
+    run_s(30);
+    ck_assert(runs("j"));
+    ck_assert_int_eq(gpus_of("j"), 14); /* planned without the type */
+    check_condition("j", "ProfilesReady", "False", "Measuring");
+    ck_assert_msg(strstr(message_of("j", "ProfilesReady"), "T4: Job measure-") != NULL,
+                  "%s", message_of("j", "ProfilesReady"));
+    run_s(60);
+    check_condition("j", "ProfilesReady", "True", "AllMeasured");
+    ck_assert_uint_eq(entries(), 3);
+    run_s(600); /* the cool-down, and then */
+    ck_assert(runs("j"));
+    ck_assert_int_gt(gpus_of("j"), 14);
+    ck_assert_uint_eq(embedded_count(server, "jobs"), 0);
+    ck_assert_int_eq(profiler.runs, 1);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(job_without_any_profile_waits_for_the_first_measurement)
+{
+    embedded_drop(server, "modelprofiles", "default", "small");
+    put_growing_job("j", 8);
+    run_s(30);
+    check_condition("j", "Accepted", "True", "Valid");
+    check_condition("j", "PlanFeasible", "Unknown", "Measuring");
+    put_profile(); /* of somebody else, elsewhere: nobody waits for job j */
+    embedded_drop(server, "modelprofiles", "default", "small");
+    run_s(90);
+    ck_assert(runs("j"));
+    ck_assert_uint_eq(entries(), 2);
+    check_condition("j", "ProfilesReady", "True", "AllMeasured");
+    check_quiet();
+}
+END_TEST
+
+START_TEST(two_jobs_share_a_measurement)
+{
+    embedded_drop(server, "modelprofiles", "default", "small");
+    put_growing_job("j", 4);
+    put_growing_job("k", 4);
+    run_s(240);                         /* with the cool-down of the second type */
+    ck_assert_int_eq(profiler.runs, 2); /* one for each type */
+    ck_assert_uint_eq(entries(), 2);
+    ck_assert(runs("j"));
+    ck_assert(runs("k"));
+    check_quiet();
+}
+END_TEST
+
+START_TEST(measurement_that_fails_is_not_tried_without_end)
+{
+    embedded_drop(server, "modelprofiles", "default", "small");
+    put(make_profile("default", 1, 1));
+    profiler.failures = 1000;
+    put_growing_job("j", 8);
+    run_s(400);
+    ck_assert(runs("j"));
+    check_condition("j", "ProfilesReady", "False", "MeasurementFailed");
+    ck_assert_msg(strstr(message_of("j", "ProfilesReady"), "out of luck") != NULL, "%s",
+                  message_of("j", "ProfilesReady"));
+    ck_assert_int_eq(profiler.runs, 1 + MEASUREMENT_RETRIES);
+    check_quiet();
+    ck_assert_int_eq(profiler.runs, 1 + MEASUREMENT_RETRIES);
+    /* Whoever deletes the Job has it tried again. */
+    profiler.failures = 0;
+    auto_free char *name =
+        xstrdup(object_text(embedded_at(server, "jobs", 0), "metadata.name"));
+    embedded_delete(server, "jobs", "default", name, -1, NULL);
+    run_s(120);
+    check_condition("j", "ProfilesReady", "True", "AllMeasured");
+    ck_assert_uint_eq(entries(), 2);
+}
+END_TEST
+
+START_TEST(forged_result_changes_nothing)
+{
+    embedded_drop(server, "modelprofiles", "default", "small");
+    put(make_profile("default", 1, 1));
+    profiler.is_forged = true;
+    put_growing_job("j", 8);
+    run_s(120);
+    ck_assert(runs("j"));
+    check_condition("j", "ProfilesReady", "False", "MeasurementFailed");
+    ck_assert_uint_eq(entries(), 1);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(suspended_job_has_nothing_measured)
+{
+    embedded_drop(server, "modelprofiles", "default", "small");
+    put_growing_job("j", 8);
+    run_s(20);
+    ck_assert_uint_eq(embedded_count(server, "jobs"), 2);
+    do_event("suspend job/j");
+    run_s(30);
+    ck_assert_uint_eq(embedded_count(server, "jobs"), 0);
+    check_quiet();
+    do_event("resume job/j");
+    run_s(120);
+    ck_assert(runs("j"));
+    ck_assert_uint_eq(entries(), 2);
+}
+END_TEST
+
+START_TEST(controller_that_dies_leaves_a_measurement_to_the_next)
+{
+    embedded_drop(server, "modelprofiles", "default", "small");
+    put_growing_job("j", 8);
+    run_s(20);
+    simulation_restart_controller(simulation);
+    run_s(60);
+    simulation_restart_controller(simulation);
+    run_s(60);
+    ck_assert(runs("j"));
+    ck_assert_int_eq(profiler.runs, 2);
+    check_quiet();
+}
+END_TEST
+
 START_TEST(job_made_again_under_its_name_is_another)
 {
     run_job(8);
@@ -1565,6 +1724,17 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, work_for_a_plan_is_bounded);
     tcase_add_test(scenarios, planner_that_says_rubbish_is_asked_again);
     suite_add_tcase(suite, scenarios);
+    TCase *profiles = tcase_create("profiles");
+    tcase_set_timeout(profiles, 60);
+    tcase_add_checked_fixture(profiles, setup, teardown);
+    tcase_add_test(profiles, new_gpu_type_is_measured_and_then_used);
+    tcase_add_test(profiles, job_without_any_profile_waits_for_the_first_measurement);
+    tcase_add_test(profiles, two_jobs_share_a_measurement);
+    tcase_add_test(profiles, measurement_that_fails_is_not_tried_without_end);
+    tcase_add_test(profiles, forged_result_changes_nothing);
+    tcase_add_test(profiles, suspended_job_has_nothing_measured);
+    tcase_add_test(profiles, controller_that_dies_leaves_a_measurement_to_the_next);
+    suite_add_tcase(suite, profiles);
     TCase *lives = tcase_create("lives");
     tcase_set_timeout(lives, 60);
     tcase_add_checked_fixture(lives, setup, teardown);

@@ -347,6 +347,7 @@ void world_decide(struct world *world, struct het_arena *arena, struct decision 
     struct snapshot_sources sources = { .store = world->store,
                                         .capacity = world->capacity,
                                         .kueue = world->kueue,
+                                        .settings = world->settings,
                                         .server_has_gates = !world->server_is_old,
                                         .now_ms = world->now_ms,
                                         .wall_ms = WALL_ZERO_MS + world->now_ms };

@@ -16,8 +16,9 @@ struct world {
     struct het_arena *arena; /* for the test; freed with the world */
     int64_t now_ms;
     enum kueue_presence kueue;
-    struct job_memory memory; /* of the one job under test */
-    char *answer, *what_if;   /* texts that memory.answer and .what_if point at */
+    const struct settings *settings; /* NULL: the default */
+    struct job_memory memory;        /* of the one job under test */
+    char *answer, *what_if;          /* texts that memory.answer and .what_if point at */
     uint64_t next_uid, next_version;
     bool is_contested;  /* others take what is planned: overcommitment is not ours */
     bool server_is_old; /* no scheduling gates */

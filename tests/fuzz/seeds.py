@@ -314,6 +314,17 @@ def seeds_reconcile():
     yield {"objects": machines[:1] + [profile, job, pod("x", machines[0]["metadata"]["name"], 2)]}
 
 
+def seeds_measurement():
+    """For the model and the GPU type that the target asks for."""
+    groups = [{"name": name, "count": count, "parameterBytes": 1000, "activationOutputBytes": 10}
+              for name, count in (("embedding", 1), ("block", 4), ("head", 1))]
+    result = {"v": 1, "gpuType": "Tesla-T4", "precision": "BF16", "optimizer": "Adam", "sequenceLength": 128,
+              "groups": groups, "m": [[1, 1, [[1, 2, 3]] * 3]]}
+    yield result
+    yield result | {"memoryMiB": 16384, "optimizerMicroseconds": [[1, 5], [2, 3]],
+                    "m": [[tp, size, [[size, 2 * size, 9, 4]] * 3] for tp in (1, 2) for size in (1, 2, 4)]}
+
+
 def seeds_record():
     """Decisions of random lives: the shortest record of each sequence of actions."""
     with tempfile.TemporaryDirectory() as folder:
