@@ -45,12 +45,18 @@ def _array(schema, value, where):
         yield from complaints(schema["items"], item, f"{where}[{i}]")
 
 
+def _type(schema):
+    """(name, Python's types) of what a field may be."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return "integer or string", (int, str)
+    return schema["type"], TYPES[schema["type"]]
+
+
 def complaints(schema, value, where=""):
     """What is wrong, a line each."""
-    if not isinstance(value, TYPES[schema["type"]]) or (
-        isinstance(value, bool) and schema["type"] != "boolean"
-    ):
-        yield f"{where}: {value!r} is no {schema['type']}"
+    name, types = _type(schema)
+    if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
+        yield f"{where}: {value!r} is no {name}"
         return
     if "enum" in schema and value not in schema["enum"]:
         yield f"{where}: {value!r} is not one of {schema['enum']}"
