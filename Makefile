@@ -18,7 +18,7 @@ PLANNER_CORE := error arena random hardware network cluster workload profile est
                 algo/optimal algo/repair search explain render/writer render/torchrun render/table render/explanation render/timeline \
                 render/lanes render/rendering render/megatron render/flagscale render/hetu render/sailor \
                 render/deepspeed render/torchtitan
-PLANNER_EDGE := yaml json yaml_text node_list network_file profile_sailor profile_metis profile_config profile_model profile_object codec input answer render_json
+PLANNER_EDGE := yaml json yaml_text node_list network_file megatron_log profile_sailor profile_metis profile_config profile_model profile_timers profile_object codec input answer render_json
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options document convert main
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp digest quantity strmap object pod_security settings hardware_map tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue measurement snapshot desired status decision record \

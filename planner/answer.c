@@ -36,8 +36,8 @@ static int get_part(const json_t *document, const char *part, const json_t **ret
     return *ret ? 0 : het_fail(err, HET_BAD_INPUT, "%s: is missing", part);
 }
 
-static int read_hardware(struct het_arena *arena, const json_t *document,
-                         const struct het_hardware **ret, struct het_error *err)
+int het_question_hardware(struct het_arena *arena, const json_t *document,
+                          const struct het_hardware **ret, struct het_error *err)
 {
     const json_t *json = json_object_get(document, "hardware");
     const struct het_hardware *hardware = het_hardware_builtin();
@@ -211,7 +211,7 @@ int het_question_profile(struct het_arena *arena, const json_t *document,
     const struct het_hardware *hardware;
     const struct het_cluster *cluster = NULL;
     bool is_estimated = json_object_get(json_object_get(document, "profile"), "config");
-    if (read_hardware(arena, document, &hardware, err) < 0 ||
+    if (het_question_hardware(arena, document, &hardware, err) < 0 ||
         (is_estimated && read_cluster(arena, document, hardware, &cluster, err) < 0))
         return -1;
     return read_profile(arena, document, cluster, hardware, ret, err);
@@ -229,7 +229,7 @@ int het_question_read(struct het_arena *arena, const json_t *document,
                         "must be an object with cluster, profile and job");
     const struct het_view root = het_view_root(document);
     if (het_view_members(&root, document_fields, err) < 0 ||
-        read_hardware(arena, document, &question.hardware, err) < 0 ||
+        het_question_hardware(arena, document, &question.hardware, err) < 0 ||
         read_cluster(arena, document, question.hardware, &cluster, err) < 0 ||
         read_profile(arena, document, cluster, question.hardware, &profile, err) < 0)
         return -1;

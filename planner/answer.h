@@ -38,6 +38,9 @@ struct het_problem het_question_problem(struct het_arena *arena,
 int het_question_read(struct het_arena *arena, const json_t *document,
                       struct het_question *ret, struct het_error *err);
 
+/* The hardware of such a document alone. */
+int het_question_hardware(struct het_arena *arena, const json_t *document,
+                          const struct het_hardware **ret, struct het_error *err);
 /* The profile of such a document alone, which needs no job then, and a cluster only for a
  * profile that is estimated. */
 int het_question_profile(struct het_arena *arena, const json_t *document,

@@ -2,8 +2,10 @@
 
 #include "planner/answer.h"
 #include "planner/document.h"
+#include "planner/input.h"
 #include "planner/profile_config.h"
 #include "planner/profile_object.h"
+#include "planner/profile_timers.h"
 
 #include <string.h>
 
@@ -106,6 +108,52 @@ static int read_profile(enum het_command_bit command, const struct het_options *
     return het_question_profile(arena, document, ret, err);
 }
 
+/* ---- logs of training runs ---- */
+
+#define MAX_RUNS 256
+
+/* "TYPE=FILE", and the text of the file; in `arena`. */
+static int read_run(struct het_arena *arena, const char *operand,
+                    struct het_timers_run *ret, struct het_error *err)
+{
+    const char *equals = strchr(operand, '=');
+    if (!equals || equals == operand || !equals[1])
+        return het_fail(
+            err, HET_BAD_INPUT,
+            "\"%.60s\": must be TYPE=LOG, the GPU type that the run was on and "
+            "its log",
+            operand);
+    auto_free char *text = NULL;
+    size_t length;
+    if (het_input_read_text(equals + 1, &text, &length, err) < 0)
+        return -1;
+    ret->type = het_arena_printf(arena, "%.*s", (int)(equals - operand), operand);
+    ret->name = het_arena_strdup(arena, equals + 1);
+    ret->text = het_arena_strdup(arena, text);
+    return 0;
+}
+
+static int read_timers(const struct het_options *options, struct het_arena *arena,
+                       const struct het_profile **ret, uint32_t *ret_sequence,
+                       struct het_error *err)
+{
+    const json_t *operands = json_object_get(options->values, "operands");
+    size_t count = json_array_size(operands);
+    const struct het_hardware *hardware;
+    json_auto_t *document = NULL;
+    struct het_timers_run runs[MAX_RUNS];
+    if (count > MAX_RUNS)
+        return het_fail(err, HET_BAD_INPUT, "more than %d logs", MAX_RUNS);
+    for (size_t i = 0; i < count; i++)
+        if (read_run(arena, json_string_value(json_array_get(operands, i)), &runs[i],
+                     err) < 0)
+            return -1;
+    if (het_document_build(options, NULL, &document, err) < 0 ||
+        het_question_hardware(arena, document, &hardware, err) < 0)
+        return -1;
+    return het_profile_timers_read(arena, runs, count, hardware, ret, ret_sequence, err);
+}
+
 /* ---- the object ---- */
 
 static struct het_profile_facts facts_of(const struct het_options *options)
@@ -135,7 +183,9 @@ int het_convert(enum het_command_bit command, const struct het_options *options,
         return -1;
     struct het_arena *arena = het_arena_new();
     const struct het_profile *profile;
-    int result = read_profile(command, options, arena, &profile, err);
+    int result = command == HET_COMMAND_FROM_TIMERS
+                     ? read_timers(options, arena, &profile, &facts.sequence, err)
+                     : read_profile(command, options, arena, &profile, err);
     if (!result)
         result = het_profile_object(profile, &facts, ret, err);
     het_arena_free(arena);

@@ -442,17 +442,17 @@ static void add_measurement(struct builder *builder, const struct het_estimate_g
         };
 }
 
-static struct het_layer_bytes make_bytes(const struct builder *builder, uint32_t tp)
+struct het_layer_bytes het_estimate_bytes(struct het_arena *arena,
+                                          const struct het_transformer *model,
+                                          uint32_t tp)
 {
-    uint32_t layers = builder->profile->layer_count;
-    double *parameters = HET_ARENA_ARRAY(builder->arena, double, layers + 1);
-    double *activations = HET_ARENA_ARRAY(builder->arena, double, layers + 1);
+    uint32_t layers = het_transformer_layer_count(model);
+    double *parameters = HET_ARENA_ARRAY(arena, double, layers + 1);
+    double *activations = HET_ARENA_ARRAY(arena, double, layers + 1);
     for (uint32_t l = 0; l < layers; l++) {
-        /* What is split unevenly is rounded up. */
-        parameters[l + 1] = parameters[l] +
-                            ceil(het_estimate_parameters(builder->model, l, tp));
+        parameters[l + 1] = parameters[l] + ceil(het_estimate_parameters(model, l, tp));
         activations[l + 1] = activations[l] +
-                             ceil(het_estimate_activations(builder->model, l, tp));
+                             ceil(het_estimate_activations(model, l, tp));
     }
     return (struct het_layer_bytes){
         .tp = tp,
@@ -469,7 +469,7 @@ static void fill_bytes(struct builder *builder, uint32_t most_tp)
         HET_ARENA_ARRAY(builder->arena, struct het_layer_bytes, MAX_DEGREES);
     for (uint32_t tp = 1; tp <= most_tp && profile->bytes_count < MAX_DEGREES; tp *= 2)
         if (het_estimate_splits(model, tp))
-            bytes[profile->bytes_count++] = make_bytes(builder, tp);
+            bytes[profile->bytes_count++] = het_estimate_bytes(builder->arena, model, tp);
     profile->bytes = bytes;
     double *boundary = HET_ARENA_ARRAY(builder->arena, double, profile->layer_count);
     for (uint32_t l = 0; l < profile->layer_count; l++)

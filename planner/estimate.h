@@ -113,6 +113,10 @@ double het_estimate_parameters(const struct het_transformer *model, uint32_t lay
 /* Bytes that one rank keeps of a layer for the backward pass of one sample. */
 double het_estimate_activations(const struct het_transformer *model, uint32_t layer,
                                 uint32_t tp);
+/* Both of all layers, rounded up; in `arena`. */
+struct het_layer_bytes het_estimate_bytes(struct het_arena *arena,
+                                          const struct het_transformer *model,
+                                          uint32_t tp);
 /* Seconds of one layer for one micro-batch on one rank of degree `tp`. */
 void het_estimate_layer(const struct het_transformer *model,
                         const struct het_estimate_gpu *gpu, uint32_t layer, uint32_t tp,

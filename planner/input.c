@@ -37,8 +37,8 @@ int het_input_read_stream(FILE *stream, const char *name, char **ret_text,
     return 0;
 }
 
-static int read_text(const char *path, char **ret_text, size_t *ret_length,
-                     struct het_error *err)
+int het_input_read_text(const char *path, char **ret_text, size_t *ret_length,
+                        struct het_error *err)
 {
     if (!strcmp(path, "-"))
         return het_input_read_stream(stdin, "standard input", ret_text, ret_length, err);
@@ -68,7 +68,7 @@ int het_input_read(const char *path, json_t **ret, struct het_error *err)
     const char *name = strcmp(path, "-") ? path : "standard input";
     auto_free char *text = NULL;
     size_t length;
-    if (read_text(path, &text, &length, err) < 0)
+    if (het_input_read_text(path, &text, &length, err) < 0)
         return -1;
     if (is_yaml(path, text))
         return het_yaml_parse_one(text, length, ret, err) < 0
@@ -131,7 +131,7 @@ static int read_folder(const char *path, const struct names *names, size_t cut,
         auto_free char *text = NULL, *what = xasprintf("%.300s", file);
         size_t length;
         json_t *json;
-        if (read_text(file, &text, &length, err) < 0 ||
+        if (het_input_read_text(file, &text, &length, err) < 0 ||
             het_json_decode(text, length, what, &json, err) < 0)
             return -1;
         auto_free char *member =

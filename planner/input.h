@@ -14,6 +14,10 @@
 int het_input_read_stream(FILE *stream, const char *name, char **ret_text,
                           size_t *ret_length, struct het_error *err);
 
+/* The same of a file; "-" is standard input. */
+int het_input_read_text(const char *path, char **ret_text, size_t *ret_length,
+                        struct het_error *err);
+
 /* A JSON or YAML file: YAML if it is called *.yaml or *.yml or does not begin like a JSON
  * object or list. "-" is standard input. A new reference. */
 int het_input_read(const char *path, json_t **ret, struct het_error *err);

@@ -969,6 +969,28 @@ static const struct command commands[] = {
         .examples = "hetplan profile from-sailor --name opt-350 --sequence-length 2048 "
                     "profiles/OPT-350",
     },
+    {
+        .name = "profile from-megatron-timers",
+        .bit = HET_COMMAND_FROM_TIMERS,
+        .run = run_convert,
+        .summary = "turn logs of Megatron-LM's timers into a ModelProfile",
+        .synopsis = "hetplan profile from-megatron-timers --name NAME [OPTION]... "
+                    "TYPE=LOG...",
+        .description =
+            "Reads what runs of Megatron-LM with --timing-log-level 2 printed: the list of "
+            "their arguments, and the times of forward-compute, backward-compute and "
+            "optimizer. Each log is of one GPU type, degree and micro-batch size; several "
+            "become one profile. Runs with several stages need --timing-log-option all. "
+            "Two runs with different numbers of layers tell blocks from embedding and "
+            "head; of one run they are told apart by an estimate. Sizes of layers are "
+            "worked out from the arguments. Where ranks write logs of their own, put that "
+            "of rank 0 before that of the last one.",
+        .output = CONVERTED,
+        .exit_status = CONVERT_EXIT_STATUS,
+        .examples =
+            "hetplan profile from-megatron-timers --name gpt \\\n"
+            "    A100-SXM4-80GB=a100-tp1.log A100-SXM4-80GB=a100-tp2.log V100=v100.log",
+    },
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
@@ -1039,7 +1061,7 @@ static void print_usage(FILE *out)
           "Plans the training of a model on a cluster of unequal GPUs.\n\nCommands:\n",
           out);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(out, "  %-19s %s\n", commands[i].name, commands[i].summary);
+        fprintf(out, "  %-28s %s\n", commands[i].name, commands[i].summary);
     fputs("\n\"hetplan COMMAND --help\" explains a command.\n", out);
 }
 

@@ -1,6 +1,7 @@
 #include "planner/options.h"
 
 #include "planner/cluster.h"
+#include "planner/json.h"
 #include "planner/profile.h"
 #include "planner/workload.h"
 
@@ -22,7 +23,10 @@
 #define CONFIG  HET_COMMAND_FROM_CONFIG
 #define METIS   HET_COMMAND_FROM_METIS
 #define SAILOR  HET_COMMAND_FROM_SAILOR
-#define CONVERT (CONFIG | METIS | SAILOR) /* to a ModelProfile */
+#define TIMERS  HET_COMMAND_FROM_TIMERS
+#define CONVERT (CONFIG | METIS | SAILOR | TIMERS) /* to a ModelProfile */
+/* Commands that take several arguments beside their options. */
+#define SEVERAL TIMERS
 
 #define MAX_WHOLE 9007199254740992.0 /* 2^53: JSON readers keep these exactly */
 #define MAX_LIST  256
@@ -79,7 +83,7 @@ static const struct option {
     { .name = "hardware",
       .value = "FILE",
       .path = "hardware",
-      .commands = ALL | CONFIG,
+      .commands = ALL | CONFIG | TIMERS,
       .kind = KIND_TEXT,
       .preset = "built in",
       .help = "Facts about GPU types that nodes do not carry: aliases, memory, "
@@ -203,7 +207,7 @@ static const struct option {
     { .name = "precision",
       .value = "NAME",
       .path = "job.precision",
-      .commands = ALL | CONVERT,
+      .commands = ALL | CONFIG | METIS | SAILOR,
       .kind = KIND_TEXT,
       .choices = "fp32 bf16 fp16",
       .preset = "the profile's",
@@ -593,7 +597,7 @@ static const struct option {
     { .name = "optimizer",
       .value = "NAME",
       .path = "job.optimizer",
-      .commands = CONVERT,
+      .commands = CONFIG | METIS | SAILOR,
       .kind = KIND_TEXT,
       .choices = "adam sgd",
       .preset = "adam",
@@ -861,7 +865,7 @@ static int parse_option(enum het_command_bit command, int count, char *const *ar
 int het_options_parse(enum het_command_bit command, int count, char *const *arguments,
                       struct het_options *ret, struct het_error *err)
 {
-    json_auto_t *values = json_object();
+    json_auto_t *values = json_object(), *operands = json_array();
     const char *operand = NULL;
     bool only_operands = false;
     for (int i = 0; i < count;) {
@@ -878,16 +882,19 @@ int het_options_parse(enum het_command_bit command, int count, char *const *argu
         } else if (!only_operands && argument[0] == '-' && argument[1]) {
             return het_fail(err, HET_BAD_INPUT, "unknown option %.60s; see --help",
                             argument);
-        } else if (operand) {
+        } else if (operand && !(command & SEVERAL)) {
             return het_fail(err, HET_BAD_INPUT, "unexpected argument \"%.60s\"",
                             argument);
         } else {
-            operand = argument;
+            operand = operand ? operand : argument;
+            json_array_append_new(operands, het_json_text(argument));
             i++;
         }
     }
     ret->help = json_is_true(json_object_get(values, "help"));
     ret->operand = operand;
+    if (command & SEVERAL)
+        json_object_set(values, "operands", operands);
     ret->values = TAKE(values);
     return 0;
 }

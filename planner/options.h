@@ -21,14 +21,17 @@ enum het_command_bit {
     HET_COMMAND_SIMULATE = 256,
     HET_COMMAND_FROM_CONFIG = 512,
     HET_COMMAND_FROM_METIS = 1024,
-    HET_COMMAND_FROM_SAILOR = 2048
+    HET_COMMAND_FROM_SAILOR = 2048,
+    HET_COMMAND_FROM_TIMERS = 4096
 };
 
 struct het_options {
     /* By the paths of the table: { "profile": FILE, "output": "json", "job": { ... } };
      * what was not given is not there. The caller owns the reference. */
     json_t *values;
-    const char *operand; /* the argument that is no option, or NULL; borrowed from argv */
+    const char *operand; /* the argument that is no option, or NULL; borrowed from argv.
+                            Of a command that takes several the first; "operands" of
+                            values has all of them. */
     bool help;
 };
 

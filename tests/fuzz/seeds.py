@@ -163,6 +163,21 @@ def seeds_profile():
         yield from documents(path)
 
 
+def seeds_megatron_log():
+    arguments = {"num_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "seq_length": 32,
+                 "padded_vocab_size": 128, "tensor_model_parallel_size": 1, "pipeline_model_parallel_size": 2,
+                 "data_parallel_size": 1, "micro_batch_size": 1, "global_batch_size": 8, "bf16": True,
+                 "optimizer": "adam", "pipeline_model_parallel_layout": "Et*2|t*2L"}
+    printed = "".join(f"  {name} ........ {value}\n" for name, value in arguments.items())
+    yield printed + "times across ranks (ms):\n" + "".join(
+        f"  {timer}:\n     rank  0: 10.50\n     rank  1: 11.25\n"
+        for timer in ("forward-compute", "backward-compute", "optimizer"))
+    one_stage = printed.replace("parallel_size ........ 2", "parallel_size ........ 1").replace("Et*2|t*2L", "None")
+    yield one_stage + ("(min, max) time across ranks (ms):\n    forward-compute .....: (10.25, 10.31)\n"
+                       "    backward-compute ....: (20.25, 20.31)\n") * 3
+    yield one_stage + "time (ms) | forward-compute: 10.31 | backward-compute: 20.5 | optimizer: 3.5\n"
+
+
 def seeds_model_config():
     cluster = load("docs/examples/cluster-mixed.json")
     for path in sorted(glob.glob("tests/data/models/*.json")):
