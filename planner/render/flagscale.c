@@ -121,34 +121,36 @@ static const char *write_settings(struct het_arena *arena, const struct het_plan
     return het_writer_take(&writer, arena);
 }
 
-/* One list "[stages, micro-batches, value]" a stage. */
-static const char *write_recompute(struct het_arena *arena, const struct het_plan *plan,
-                                   uint32_t value)
+/* One word "[stages, micro-batches, value]" for each stage. */
+static void add_recompute_words(struct het_arena *arena, const struct het_plan *plan,
+                                struct het_rendering *rendering, const char *argument,
+                                uint32_t value)
 {
-    struct het_writer writer = { 0 };
     const struct het_pipeline *pipeline = &plan->pipelines[0];
-    for (size_t s = 0; s < pipeline->stage_count; s++)
-        het_writer_put(&writer, "%s[1, %u, %u]", s ? ", " : "[",
-                       pipeline->microbatch_count,
-                       pipeline->stages[s].recompute == HET_RECOMPUTE_FULL ? value : 0);
-    het_writer_put(&writer, "]");
-    return het_writer_take(&writer, arena);
+    het_rendering_add_argument(arena, rendering, argument);
+    for (size_t s = 0; s < pipeline->stage_count; s++) {
+        bool is_full = pipeline->stages[s].recompute == HET_RECOMPUTE_FULL;
+        het_rendering_add_argument(arena, rendering,
+                                   het_arena_printf(arena, "[1, %u, %u]",
+                                                    pipeline->microbatch_count,
+                                                    is_full ? value : 0));
+    }
 }
 
+/* Stage by stage; FlagScale wants full recomputation to be on then, of which the lists
+ * take it away. */
 static void add_stage_recompute(struct het_arena *arena, const struct het_plan *plan,
                                 struct het_rendering *rendering)
 {
     if (!(het_runtime_freedoms_of(plan) & 1u << HET_RECOMPUTE_PER_STAGE))
         return;
-    het_rendering_add_argument(arena, rendering,
-                               "--recompute-granularity-per-stage-micro-batch");
-    het_rendering_add_argument(arena, rendering, write_recompute(arena, plan, 1));
-    het_rendering_add_argument(arena, rendering,
-                               "--recompute-method-per-stage-micro-batch");
-    het_rendering_add_argument(arena, rendering, write_recompute(arena, plan, 0));
-    het_rendering_add_argument(arena, rendering,
-                               "--recompute-num-layers-per-stage-micro-batch");
-    het_rendering_add_argument(arena, rendering, write_recompute(arena, plan, 1));
+    het_rendering_add_recompute(arena, rendering, HET_RECOMPUTE_FULL);
+    add_recompute_words(arena, plan, rendering,
+                        "--recompute-granularity-per-stage-micro-batch", 1);
+    add_recompute_words(arena, plan, rendering,
+                        "--recompute-method-per-stage-micro-batch", 0);
+    add_recompute_words(arena, plan, rendering,
+                        "--recompute-num-layers-per-stage-micro-batch", 1);
 }
 
 /* Lists as one argument of words parted by blanks would be: each number is a word. */

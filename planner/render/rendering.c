@@ -43,8 +43,8 @@ void het_rendering_add_words(struct het_arena *arena, struct het_rendering *rend
         het_rendering_add_argument(arena, rendering, word);
 }
 
-static void add_recompute(struct het_arena *arena, struct het_rendering *rendering,
-                          enum het_recompute recompute)
+void het_rendering_add_recompute(struct het_arena *arena, struct het_rendering *rendering,
+                                 enum het_recompute recompute)
 {
     switch (recompute) {
     case HET_RECOMPUTE_NONE:
@@ -75,7 +75,7 @@ void het_rendering_add_training(struct het_arena *arena, struct het_rendering *r
                                    plan->precision == HET_BF16 ? "--bf16" : "--fp16");
     bool differs = het_runtime_freedoms_of(plan) & 1u << HET_RECOMPUTE_PER_STAGE;
     if (!differs)
-        add_recompute(arena, rendering, stage->recompute);
+        het_rendering_add_recompute(arena, rendering, stage->recompute);
 }
 
 struct het_rendering het_render(struct het_arena *arena,

@@ -46,6 +46,10 @@ void het_rendering_add_words(struct het_arena *arena, struct het_rendering *rend
 void het_rendering_add_training(struct het_arena *arena, struct het_rendering *rendering,
                                 const struct het_plan *plan);
 
+/* Recomputation of all stages alike, by itself. */
+void het_rendering_add_recompute(struct het_arena *arena, struct het_rendering *rendering,
+                                 enum het_recompute recompute);
+
 /* One function a runtime, each in its own file. */
 typedef void het_renderer(struct het_arena *arena, const struct het_plan *plan,
                           const struct het_render_job *job,

@@ -238,10 +238,31 @@ START_TEST(flagscale_type_names_keep_the_order_of_ranks)
         ck_assert_uint_ge(place, previous);
         previous = place;
     }
-    const json_t *lists =
-        load(argument(&r, "--recompute-granularity-per-stage-micro-batch"));
-    ck_assert_uint_eq(json_array_size(lists), 2);
-    json_decref((json_t *)(uintptr_t)lists);
+    het_arena_free(r.arena);
+}
+END_TEST
+
+/* One word a stage, [stages, micro-batches, flag], each a list of its own; and full
+ * recomputation for the lists to take away from. */
+START_TEST(flagscale_recomputation_is_a_word_a_stage)
+{
+    struct rendered r = render("flagscale");
+    const struct het_pipeline *pipeline = &r.plan->pipelines[0];
+    ck_assert_str_eq(argument(&r, "--recompute-granularity"), "full");
+    ck_assert_str_eq(argument(&r, "--recompute-method"), "uniform");
+    const char *const *words = r.rendering.arguments;
+    while (strcmp(*words, "--recompute-granularity-per-stage-micro-batch") != 0)
+        words++;
+    for (size_t s = 0; s < pipeline->stage_count; s++) {
+        json_t *list = load(*++words);
+        ck_assert_int_eq(json_integer_value(json_array_get(list, 0)), 1);
+        ck_assert_int_eq(json_integer_value(json_array_get(list, 1)),
+                         pipeline->microbatch_count);
+        ck_assert_int_eq(json_integer_value(json_array_get(list, 2)),
+                         pipeline->stages[s].recompute == HET_RECOMPUTE_FULL);
+        json_decref(list);
+    }
+    ck_assert_str_eq(*++words, "--recompute-method-per-stage-micro-batch");
     het_arena_free(r.arena);
 }
 END_TEST
@@ -411,6 +432,7 @@ Suite *test_rendering_suite(void)
     tcase_add_test(tcase, megatron_layouts_of_odd_shapes_are_read_back);
     tcase_add_test(tcase, flagscale_meshes_cover_the_world_and_the_layers);
     tcase_add_test(tcase, flagscale_type_names_keep_the_order_of_ranks);
+    tcase_add_test(tcase, flagscale_recomputation_is_a_word_a_stage);
     tcase_add_test(tcase, hetu_lists_say_every_pipeline);
     tcase_add_test(tcase, hetu_maps_each_rank_once);
     tcase_add_test(tcase, sailor_groups_hold_every_rank_once);
