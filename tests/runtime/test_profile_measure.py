@@ -412,7 +412,9 @@ class Accuracy(unittest.TestCase):
         # By what the processor did, whoever else was using it.
         bench, rule = make_bench(), Rule(rounds=2, most_rounds=2, share=1e3)
         with mock.patch.object(stopwatch.time, "perf_counter", time.thread_time):
-            one, four = (times.measure_layers(bench, n, 3, rule).seconds for n in (1, 4))
+            one, four = (
+                times.measure_layers(bench, n, 3, rule).seconds for n in (1, 4)
+            )
         for i in (2, 3, 4, 5):  # of block and head; the embedding takes no time
             self.assertGreater(four[i], one[i])
 
@@ -455,7 +457,12 @@ class NoisyBlock(torch.nn.Module):
 
     def __init__(self, block, clock, iterations):
         super().__init__()
-        self.block, self.clock, self.iterations, self.calls = block, clock, iterations, 0
+        self.block, self.clock, self.iterations, self.calls = (
+            block,
+            clock,
+            iterations,
+            0,
+        )
 
     def forward(self, hidden):
         if self.calls // self.iterations % 2:
@@ -483,6 +490,25 @@ class Noise(unittest.TestCase):
         self.assertEqual(steady.rounds, 3)
         for seconds in steady.seconds:
             self.assertAlmostEqual(seconds, 1e-3)
+
+    def test_a_slow_layer_is_repeated_less(self):
+        class Slow(torch.nn.Module):
+            calls = 0
+
+            def forward(self, hidden):
+                self.calls += 1
+                clock.now += (
+                    0.1  # 0.102 s with its backward pass: half a second has room for 4
+                )
+                return block(hidden)
+
+        bench, clock = make_bench(length=8), Clock()
+        block, bench.layers[BLOCK] = bench.layers[BLOCK], Slow()
+        with mock.patch.object(stopwatch.time, "perf_counter", clock):
+            times.measure_layers(bench, 1, 10, Rule(rounds=2, share=0.05))
+        self.assertEqual(
+            bench.layers[BLOCK].calls, 3 + 2 * 4
+        )  # the warm-up, two rounds
 
     def test_what_torch_says_of_memory_is_understood(self):
         for text in (

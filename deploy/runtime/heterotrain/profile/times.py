@@ -14,6 +14,17 @@ from heterotrain.profile.bench import Bench, layer_counts, make_optimizer
 from heterotrain.tensor_parallel import TensorParallel
 
 
+# What is measured of one layer in a round takes about so long, but for the least iterations.
+ROUND_S = 0.5
+LEAST_ITERATIONS = 3
+
+
+def _iterations(seconds: float, most: int) -> int:
+    """So many of something that takes `seconds`."""
+    enough = int(ROUND_S / seconds) if seconds > 0 else most
+    return min(most, max(LEAST_ITERATIONS, enough))
+
+
 def _slowest_rank(
     tp: TensorParallel, seconds: Sequence[float], device: torch.device
 ) -> List[float]:
@@ -49,20 +60,25 @@ def _layer_seconds(
 def measure_layers(
     bench: Bench, samples: int, iterations: int, rule: rounds.Rule
 ) -> rounds.Steady:
-    """Forward and backward of each group in turn. Raises rounds.Unsteady."""
+    """Forward and backward of each group in turn, each up to `iterations` times a round. Raises
+    rounds.Unsteady."""
     timed = [
         rounds.Timed(f"{name}, {direction}", count)
         for name, count in layer_counts(bench.config).items()
         for direction in ("forward", "backward")
     ]
 
+    iterations_of = {name: min(iterations, LEAST_ITERATIONS) for name in bench.layers}
+
     def run_round() -> List[float]:
         seconds: List[float] = []
         for name in bench.layers:
-            seconds += _layer_seconds(bench, name, samples, iterations)
+            seconds += _layer_seconds(bench, name, samples, iterations_of[name])
         return _slowest_rank(bench.tp, seconds, bench.device)
 
-    run_round()  # warm-up: kernels are loaded and chosen, buffers made
+    warm_up = run_round()  # kernels are loaded and chosen, buffers made
+    for i, name in enumerate(bench.layers):
+        iterations_of[name] = _iterations(sum(warm_up[2 * i : 2 * i + 2]), iterations)
     return rounds.measure(timed, run_round, rule)
 
 
