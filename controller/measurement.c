@@ -299,7 +299,8 @@ static void tolerate(json_t *tolerations, const char *taint)
                                             "Exists", "effect", "NoSchedule"));
 }
 
-/* Where pods of the job may go, which was looked at with the template's tolerations. */
+/* Where pods of the job may go, which was looked at with the template's tolerations. The
+ * job's priority is not the measurement's: it preempts nobody. */
 static void set_place(json_t *pod_spec, const struct job_spec *spec,
                       const struct capacity_node *node)
 {
@@ -316,9 +317,6 @@ static void set_place(json_t *pod_spec, const struct job_spec *spec,
     const char *runtime = object_text(template, "runtimeClassName");
     if (*runtime)
         json_object_set_new(pod_spec, "runtimeClassName", json_string(runtime));
-    if (spec->priority_class)
-        json_object_set_new(pod_spec, "priorityClassName",
-                            json_string(spec->priority_class));
 }
 
 /* Pod Security restricted, no credentials, and nothing of the job's template but where it

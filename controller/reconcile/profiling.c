@@ -131,6 +131,7 @@ static int add_write(struct profiling *profiling, const struct measurement_resul
     if (!snapshot->profile) {
         pass_create(pass, PHASE_PROFILING, &kube_model_profile,
                     measurement_profile(&snapshot->spec, result));
+        profiling->has_written = true;
         return 0;
     }
     if (measurement_patch(snapshot->profile, result, &patch, err) < 0)
@@ -140,7 +141,16 @@ static int add_write(struct profiling *profiling, const struct measurement_resul
     action->name = kube_name(snapshot->profile);
     action->uid = kube_uid(snapshot->profile);
     action->object = patch;
+    profiling->has_written = true;
     return 0;
+}
+
+static void tell_refusal(struct profiling *profiling,
+                         const struct measurement *measurement)
+{
+    note(profiling, measurement, PROGRESS_REFUSED,
+         pass_text(profiling->pass, "the API server refuses %s",
+                   profiling->pass->snapshot->memory.profiling_refusal));
 }
 
 /* The pod has said what it found. */
@@ -159,15 +169,14 @@ static void take_result(struct profiling *profiling,
     bool is_ours =
         owns(pass, measurement->job) ||
         (completed_ms && pass_has_come_wall(pass, completed_ms + PROFILING_OWNER_MS));
-    if (is_ours && !profiling->has_written && !is_refused(pass)) {
-        profiling->has_written = add_write(profiling, &result, &err) == 0;
-        if (!profiling->has_written) {
-            fail(profiling, measurement, err.message);
-            measurement_result_fini(&result);
-            return;
-        }
-    }
-    note(profiling, measurement, PROGRESS_MEASURING, "measured; the profile is written");
+    if (is_ours && is_refused(pass))
+        tell_refusal(profiling, measurement);
+    else if (is_ours && !profiling->has_written &&
+             add_write(profiling, &result, &err) < 0)
+        fail(profiling, measurement, err.message);
+    else
+        note(profiling, measurement, PROGRESS_MEASURING,
+             "measured; the profile is written");
     measurement_result_fini(&result);
 }
 
@@ -191,9 +200,7 @@ static void keep(struct profiling *profiling, const struct measurement *measurem
     const char *why;
     if (!measurement->job) {
         if (is_refused(pass))
-            note(profiling, measurement, PROGRESS_REFUSED,
-                 pass_text(pass, "the API server refuses %s",
-                           pass->snapshot->memory.profiling_refusal));
+            tell_refusal(profiling, measurement);
         else
             begin(profiling, measurement);
         return;

@@ -538,6 +538,7 @@ static void check_bound_pods(struct invariants *invariants)
 
 struct gang {
     int64_t wanted, bound;
+    int64_t placed; /* those that have succeeded meanwhile, too */
 };
 
 static struct gang count_gang(const struct invariants *invariants, const json_t *map)
@@ -545,10 +546,13 @@ static struct gang count_gang(const struct invariants *invariants, const json_t 
     struct gang gang = { .wanted = (int64_t)json_object_size(planned(invariants, map)) };
     for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
         const json_t *pod = embedded_at(invariants->server, "pods", i);
-        gang.bound += is_our_pod_of(pod, owner_of(map)) &&
-                      generation_of(pod) == generation_of(map) && is_bound(pod) &&
-                      !is_finished_pod(pod) &&
-                      !object_at(pod, "metadata.deletionTimestamp");
+        bool is_there = is_our_pod_of(pod, owner_of(map)) &&
+                        generation_of(pod) == generation_of(map) && is_bound(pod);
+        bool holds = is_there && !is_finished_pod(pod) &&
+                     !object_at(pod, "metadata.deletionTimestamp");
+        gang.bound += holds;
+        gang.placed +=
+            holds || (is_there && !strcmp(object_text(pod, "status.phase"), "Succeeded"));
     }
     return gang;
 }
@@ -564,9 +568,9 @@ static void check_gang(struct invariants *invariants, const json_t *map)
     if (json_object_get(invariants->whole, key))
         return;
     struct gang gang = count_gang(invariants, map);
-    if (gang.bound >= gang.wanted)
+    if (gang.placed >= gang.wanted)
         json_object_set_new(invariants->whole, key, json_true());
-    if (!gang.bound || gang.bound >= gang.wanted) {
+    if (!gang.bound || gang.placed >= gang.wanted) {
         json_object_del(invariants->partial_ms, key);
         return;
     }

@@ -325,6 +325,48 @@ START_TEST(complete_job_without_its_pod_is_made_again)
 }
 END_TEST
 
+/* The pod of the measurement has ended well, with a result for A100. */
+static void end_pod(void)
+{
+    auto_free char *text = profiler_result(A100, 2);
+    put_pod("m-1", "{'phase': 'Succeeded', 'containerStatuses': [{'name': 'profiler', "
+                   "'state': {'terminated': {'exitCode': 0}}}]}");
+    json_t *pod = world_copy(world, &kube_pod, "ns", "m-1");
+    json_t *status = json_array_get(object_at(pod, "status.containerStatuses"), 0);
+    object_set(status, "state.terminated.message", json_string(text));
+    world_put(world, &kube_pod, pod);
+}
+
+START_TEST(result_makes_the_profile_and_ends_the_measurement)
+{
+    world_settle(world);
+    end_pod();
+    world_settle(world);
+    const json_t *profile = store_find(world->store, &kube_model_profile, "ns", "p");
+    ck_assert_str_eq(
+        object_text(json_array_get(object_at(profile, "spec.gpuTypes"), 0), "name"),
+        A100);
+    ck_assert_uint_eq(store_count(world->store, &kube_batch_job), 0);
+    ck_assert_str_eq(world_reason(world, "ProfilesReady"), "AllMeasured");
+    ck_assert_int_eq(world->plans_asked, 1);
+}
+END_TEST
+
+START_TEST(refusal_of_the_profile_is_told)
+{
+    world_settle(world);
+    world->memory.profiling_refusals = 1;
+    world->memory.profiling_refused_ms = world->now_ms;
+    world->memory.profiling_refusal = "ModelProfile: forbidden";
+    end_pod();
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "ProfilesReady"), "MeasurementRefused");
+    ck_assert_ptr_null(store_find(world->store, &kube_model_profile, "ns", "p"));
+    world_pass_s(world, 2);
+    ck_assert_ptr_nonnull(store_find(world->store, &kube_model_profile, "ns", "p"));
+}
+END_TEST
+
 START_TEST(profile_of_another_model_is_not_added_to)
 {
     world_put(
@@ -334,18 +376,7 @@ START_TEST(profile_of_another_model_is_not_added_to)
                "'optimizer': 'AdamW'}, 'layerGroups': [{'name': 'embedding', "
                "'count': 1, 'parameterBytes': 5}], 'gpuTypes': [{'name': 'H100'}]}}"));
     world_settle(world);
-    auto_free char *text = profiler_result(A100, 2);
-    json_auto_t *message = json_string(text);
-    json_t *status = quoted("{'phase': 'Succeeded', 'containerStatuses': [{'name': "
-                            "'profiler', 'state': {'terminated': {'exitCode': 0}}}]}");
-    put_pod("m-1", "{}");
-    json_t *pod = world_copy(world, &kube_pod, "ns", "m-1");
-    json_object_set(
-        object_at(json_array_get(json_object_get(status, "containerStatuses"), 0),
-                  "state.terminated"),
-        "message", message);
-    json_object_set_new(pod, "status", status);
-    world_put(world, &kube_pod, pod);
+    end_pod();
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "ProfilesReady"), "MeasurementFailed");
     ck_assert_ptr_nonnull(strstr(world_message(world, "ProfilesReady"),
@@ -396,6 +427,8 @@ Suite *test_measurement_suite(void)
     tcase_add_test(cases, refusal_is_told_and_tried_again_later);
     tcase_add_test(cases, image_that_cannot_be_had_is_told);
     tcase_add_test(cases, complete_job_without_its_pod_is_made_again);
+    tcase_add_test(cases, result_makes_the_profile_and_ends_the_measurement);
+    tcase_add_test(cases, refusal_of_the_profile_is_told);
     tcase_add_test(cases, profile_of_another_model_is_not_added_to);
     tcase_add_test(cases, without_a_profiler_such_jobs_are_refused);
     tcase_add_test(cases, entries_are_known_by_all_names_of_the_type);

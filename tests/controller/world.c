@@ -368,6 +368,8 @@ size_t world_step(struct world *world)
 {
     struct het_arena *arena = het_arena_new();
     struct decision decision;
+    /* What was decided borrows from the job, which a status replaces. */
+    json_auto_t *job = json_incref(world_get_job(world));
     world_decide(world, arena, &decision);
     world->memory = decision.memory;
     size_t count = decision.action_count;
