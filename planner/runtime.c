@@ -75,6 +75,8 @@ static const struct {
                                   "pipelines of different numbers of stages" },
     [HET_RECOMPUTE_PER_STAGE] = { "PerStageRecompute",
                                   "recomputation in some stages only" },
+    [HET_SELECTIVE_PER_STAGE] = { "PerStageSelectiveRecompute",
+                                  "selective recomputation in some stages only" },
     [HET_ANY_RANK_ORDER] = { "RankOrder", "ranks placed in any order over the nodes" },
     [HET_EMPTY_STAGES] = { "EmptyStages", "stages of the embedding or the head alone" },
     [HET_ANY_TP] = { "TensorParallelDegree", "any tensor-parallel degree" },
@@ -186,6 +188,15 @@ static uint32_t freedoms_between(const struct het_pipeline *a,
     return taken;
 }
 
+static uint32_t freedoms_of_recompute(enum het_recompute a, enum het_recompute b)
+{
+    if (a == b)
+        return 0;
+    bool is_selective = a == HET_RECOMPUTE_SELECTIVE || b == HET_RECOMPUTE_SELECTIVE;
+    return BIT(HET_RECOMPUTE_PER_STAGE) |
+           (is_selective ? BIT(HET_SELECTIVE_PER_STAGE) : 0);
+}
+
 uint32_t het_runtime_freedoms_of(const struct het_plan *plan)
 {
     const struct het_pipeline *first = plan->pipelines;
@@ -194,8 +205,8 @@ uint32_t het_runtime_freedoms_of(const struct het_plan *plan)
         const struct het_pipeline *pipeline = &plan->pipelines[p];
         for (size_t s = 0; s < pipeline->stage_count; s++) {
             taken |= freedoms_of_stage(pipeline, s, plan->layer_count);
-            if (pipeline->stages[s].recompute != first->stages[0].recompute)
-                taken |= BIT(HET_RECOMPUTE_PER_STAGE);
+            taken |= freedoms_of_recompute(first->stages[0].recompute,
+                                           pipeline->stages[s].recompute);
         }
         taken |= freedoms_between(first, pipeline);
         if (pipeline->stages[0].replicas[0].microbatch_size !=

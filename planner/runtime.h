@@ -24,6 +24,7 @@ enum het_freedom {
     HET_LAYERS_PER_PIPELINE,     /* pipelines cut at different layers */
     HET_STAGES_PER_PIPELINE,     /* pipelines of different numbers of stages */
     HET_RECOMPUTE_PER_STAGE,     /* stages that recompute beside stages that do not */
+    HET_SELECTIVE_PER_STAGE,     /* selective recomputation in some stages only */
     HET_ANY_RANK_ORDER,          /* ranks in an order that is no grid over the nodes */
     HET_EMPTY_STAGES,            /* stages of the embedding or the head alone */
     HET_ANY_TP,                  /* tensor-parallel degrees that the runtime lacks */

@@ -118,36 +118,204 @@ static long world(const struct het_plan *plan)
 /* ---- Megatron-LM ---- */
 
 struct layout_stage {
-    unsigned embeddings, layers, losses;
+    unsigned embeddings, layers, predictions, losses;
 };
 
-/* layout := stage ('|' stage)*, stage := item*, item := [EtL] | X*n. Returns the number
- * of stages. */
+/* Writes `count` copies of the `length` bytes at `text` to `*end`, before `limit`. */
+static void repeat(char **end, const char *limit, const char *text, size_t length,
+                   unsigned long count)
+{
+    ck_assert_uint_ge(count, 1);
+    for (; count; count--) {
+        ck_assert((size_t)(limit - *end) > length);
+        memcpy(*end, text, length);
+        *end += length;
+    }
+    **end = '\0';
+}
+
+/* Without commas, and with groups and multiples written out: (X)*n first, in which a bar
+ * may stand and no parenthesis, then X*n. */
+static void expand_layout(const char *text, char *ret, size_t size)
+{
+    char *end = ret, *number_end;
+    *end = '\0';
+    while (*text) {
+        const char *close = *text == '(' ? strchr(text, ')') : NULL;
+        size_t length = close ? (size_t)(close - text) - 1 : 1;
+        const char *behind = close ? close + 1 : text + 1;
+        const char *item = close ? text + 1 : text;
+        ck_assert_msg(*text != '(' || close, "a group is not closed: %s", text);
+        unsigned long times = 1;
+        if (*behind == '*') {
+            times = strtoul(behind + 1, &number_end, 10);
+            ck_assert_ptr_ne(number_end, behind + 1);
+            behind = number_end;
+        } else {
+            ck_assert_msg(!close, "a group without a number: %s", text);
+        }
+        if (close) { /* what is in it has multiples of its own */
+            auto_free char *inner = strndup(item, length);
+            char expanded[512];
+            expand_layout(inner, expanded, sizeof expanded);
+            repeat(&end, ret + size, expanded, strlen(expanded), times);
+        } else if (*item != ',') {
+            repeat(&end, ret + size, item, 1, times);
+        }
+        text = behind;
+    }
+}
+
+/* layout := stage ('|' stage)*, stage := item*, item := [EtmL] | X*n | (group)*n; commas
+ * mean nothing. The rules: one E, the first of all; one L, the last; m behind all t. Returns
+ * the number of stages. */
 static size_t parse_layout(const char *text, struct layout_stage *stages, size_t most)
 {
+    char expanded[4096];
     size_t count = 1;
     memset(stages, 0, most * sizeof *stages);
-    while (*text) {
-        char item = *text++;
-        unsigned times = 1;
-        if (item == '|') {
-            ck_assert_uint_lt(++count, most);
-            continue;
-        }
-        if (*text == '*') {
-            char *end;
-            times = (unsigned)strtoul(text + 1, &end, 10);
-            ck_assert_uint_ge(times, 1);
-            text = end;
-        }
+    expand_layout(text, expanded, sizeof expanded);
+    ck_assert_int_eq(expanded[0], 'E');
+    ck_assert_int_eq(expanded[strlen(expanded) - 1], 'L');
+    ck_assert_ptr_null(strchr(expanded + 1, 'E'));
+    ck_assert_ptr_eq(strchr(expanded, 'L'), expanded + strlen(expanded) - 1);
+    if (strchr(expanded, 'm'))
+        ck_assert_ptr_null(strchr(strchr(expanded, 'm'), 't'));
+    for (const char *c = expanded; *c; c++) {
         struct layout_stage *stage = &stages[count - 1];
-        ck_assert_msg(strchr("EtL", item) != NULL, "no item %c", item);
-        *(item == 'E'   ? &stage->embeddings
-          : item == 't' ? &stage->layers
-                        : &stage->losses) += times;
+        switch (*c) {
+        case '|':
+            ck_assert_uint_lt(++count, most);
+            break;
+        case 'E':
+            stage->embeddings++;
+            break;
+        case 't':
+            stage->layers++;
+            break;
+        case 'm':
+            stage->predictions++;
+            break;
+        case 'L':
+            stage->losses++;
+            break;
+        default:
+            ck_abort_msg("no item %c", *c);
+        }
     }
     return count;
 }
+
+/* ---- every flag and value ---- */
+
+enum value_kind { NOTHING, NUMBER, NUMBERS, WORDS, LISTS, LAYOUT, CHOICE };
+
+/* Arguments of Megatron-LM, and of FlagScale (its section "heterogeneous training" and
+ * recomputation by stage). */
+static const struct flag {
+    const char *name;
+    enum value_kind kind;
+    const char *choices; /* parted by blanks */
+    bool only_flagscale;
+} flags[] = {
+    { "--tensor-model-parallel-size", NUMBER, NULL, false },
+    { "--pipeline-model-parallel-size", NUMBER, NULL, false },
+    { "--pipeline-model-parallel-layout", LAYOUT, NULL, false },
+    { "--use-tp-pp-dp-mapping", NOTHING, NULL, false },
+    { "--micro-batch-size", NUMBER, NULL, false },
+    { "--global-batch-size", NUMBER, NULL, false },
+    { "--bf16", NOTHING, NULL, false },
+    { "--fp16", NOTHING, NULL, false },
+    { "--recompute-granularity", CHOICE, "full selective", false },
+    { "--recompute-method", CHOICE, "uniform block", false },
+    { "--recompute-num-layers", NUMBER, NULL, false },
+    { "--use-distributed-optimizer", NOTHING, NULL, false },
+    { "--dist-ckpt-optim-fully-reshardable", NOTHING, NULL, false },
+    { "--ckpt-format", CHOICE, "torch torch_dist torch_dcp fsdp_dtensor", false },
+    { "--enable-hetero", NOTHING, NULL, true },
+    { "--hetero-process-meshes", NUMBERS, NULL, true },
+    { "--hetero-device-types", WORDS, NULL, true },
+    { "--hetero-current-device-type", WORDS, NULL, true },
+    { "--hetero-pipeline-layer-split", NUMBERS, NULL, true },
+    { "--recompute-granularity-per-stage-micro-batch", LISTS, NULL, true },
+    { "--recompute-method-per-stage-micro-batch", LISTS, NULL, true },
+    { "--recompute-num-layers-per-stage-micro-batch", LISTS, NULL, true },
+};
+#define FLAG_COUNT (sizeof flags / sizeof *flags)
+
+static const struct flag *find_flag(const char *name, bool is_flagscale)
+{
+    for (size_t i = 0; i < FLAG_COUNT; i++)
+        if (!strcmp(flags[i].name, name) && (is_flagscale || !flags[i].only_flagscale))
+            return &flags[i];
+    ck_abort_msg("no argument %s", name);
+}
+
+static bool is_number(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+static void check_value(const struct flag *flag, const char *value)
+{
+    struct layout_stage stages[64];
+    json_t *list;
+    switch (flag->kind) {
+    case NOTHING:
+        ck_abort_msg("%s takes no value, has %s", flag->name, value);
+    case NUMBER:
+    case NUMBERS:
+        ck_assert_msg(is_number(value), "%s %s", flag->name, value);
+        return;
+    case WORDS:
+        ck_assert_msg(*value && !strpbrk(value, " \t,"), "%s %s", flag->name, value);
+        return;
+    case CHOICE:
+        ck_assert_msg(strstr(flag->choices, value) != NULL, "%s %s", flag->name, value);
+        return;
+    case LAYOUT:
+        parse_layout(value, stages, 64);
+        return;
+    case LISTS:
+        list = load(value);
+        /* [stages, micro-batches, value, micro-batches, value, ...] */
+        ck_assert_uint_eq(json_array_size(list) % 2, 1);
+        ck_assert_uint_ge(json_array_size(list), 3);
+        json_decref(list);
+        return;
+    }
+}
+
+/* Each argument is known, is there once, and has the values that it takes. */
+static void check_arguments(const char *const *words, size_t count, bool is_flagscale)
+{
+    bool seen[FLAG_COUNT] = { false };
+    for (size_t i = 0; i < count;) {
+        const struct flag *flag = find_flag(words[i++], is_flagscale);
+        size_t values = 0;
+        ck_assert_msg(!seen[flag - flags], "%s is there twice", flag->name);
+        seen[flag - flags] = true;
+        for (; i < count && strncmp(words[i], "--", 2); values++)
+            check_value(flag, words[i++]);
+        bool takes_many =
+            flag->kind == NUMBERS || flag->kind == WORDS || flag->kind == LISTS;
+        ck_assert_msg(takes_many ? values >= 1 : values == (flag->kind != NOTHING),
+                      "%s has %zu values", flag->name, values);
+    }
+}
+
+START_TEST(every_argument_is_known_with_its_values)
+{
+    static const char *const names[] = { "megatron", "flagscale" };
+    for (size_t i = 0; i < 2; i++) {
+        struct rendered r = render(names[i]);
+        check_arguments(r.rendering.arguments, r.rendering.argument_count, i == 1);
+        for (size_t n = 0; n < r.rendering.node_count; n++)
+            check_arguments(r.rendering.node_arguments[n], 2, true);
+        het_arena_free(r.arena);
+    }
+}
+END_TEST
 
 START_TEST(megatron_layout_says_the_stages)
 {
@@ -184,6 +352,14 @@ START_TEST(megatron_layouts_of_odd_shapes_are_read_back)
     ck_assert_uint_eq(stages[1].layers, 3);
     ck_assert_uint_eq(stages[2].layers, 1);
     ck_assert_uint_eq(stages[3].losses, 1);
+    /* The examples of Megatron-LM's own documentation. */
+    struct layout_stage many[64];
+    ck_assert_uint_eq(parse_layout("Et*3|(tt|)*29,m|L", many, 64), 32);
+    ck_assert_uint_eq(many[0].layers, 3);
+    ck_assert_uint_eq(many[29].layers, 2);
+    ck_assert_uint_eq(many[30].predictions, 1);
+    ck_assert_uint_eq(parse_layout("E||t|L", stages, 8), 4);
+    ck_assert_uint_eq(stages[1].layers, 0);
 }
 END_TEST
 
@@ -217,6 +393,42 @@ START_TEST(flagscale_meshes_cover_the_world_and_the_layers)
     for (long s = 0; s < stages; s++)
         layers += split[s];
     ck_assert_int_eq(layers, (long)r.plan->layer_count - 2);
+    het_arena_free(r.arena);
+}
+END_TEST
+
+/* What its pre_validate_args and the runner's hostfile ask for beside that. */
+START_TEST(flagscale_rules_hold)
+{
+    struct rendered r = render("flagscale");
+    long meshes[40];
+    size_t count = numbers(&r, "--hetero-process-meshes", meshes, 40) / 5, types = 0;
+    const char *const *words = r.rendering.arguments;
+    while (strcmp(*words, "--hetero-device-types") != 0)
+        words++;
+    for (words++; strncmp(words[types], "--", 2); types++)
+        for (size_t i = 0; i < types; i++) /* list.index finds the first of a name */
+            ck_assert_str_ne(words[i], words[types]);
+    ck_assert_uint_eq(types, count);
+    for (size_t m = 0; m < count; m++) {
+        ck_assert_int_eq(meshes[5 * m + 1], meshes[1]); /* one cp for all */
+        for (int i = 0; i < 5; i++)
+            ck_assert_int_ge(meshes[5 * m + i], 1);
+    }
+    /* A line a host, none twice, all typed with a name of the list. */
+    const char *line = file_text(&r, "hostfile");
+    for (size_t n = 0; n < r.rendering.node_count; n++) {
+        char host[128], type[64];
+        unsigned slots;
+        ck_assert_int_eq(sscanf(line, "%127s slots=%u type=%63s", host, &slots, type), 3);
+        ck_assert_str_eq(type, r.rendering.node_arguments[n][1]);
+        ck_assert_uint_ge(slots, 1);
+        line = strchr(line, '\n') + 1;
+        ck_assert_ptr_null(strstr(line, host));
+    }
+    ck_assert_int_eq(*line, '\0');
+    ck_assert_ptr_nonnull(
+        strstr(file_text(&r, "hetero.yaml"), "standalone_embedding_stage: false\n"));
     het_arena_free(r.arena);
 }
 END_TEST
@@ -431,6 +643,8 @@ Suite *test_rendering_suite(void)
     tcase_add_test(tcase, megatron_layout_says_the_stages);
     tcase_add_test(tcase, megatron_layouts_of_odd_shapes_are_read_back);
     tcase_add_test(tcase, flagscale_meshes_cover_the_world_and_the_layers);
+    tcase_add_test(tcase, every_argument_is_known_with_its_values);
+    tcase_add_test(tcase, flagscale_rules_hold);
     tcase_add_test(tcase, flagscale_type_names_keep_the_order_of_ranks);
     tcase_add_test(tcase, flagscale_recomputation_is_a_word_a_stage);
     tcase_add_test(tcase, hetu_lists_say_every_pipeline);

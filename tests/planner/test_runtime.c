@@ -113,7 +113,12 @@ START_TEST(pipelines_that_differ_need_a_runtime_that_lets_them)
     struct het_pipeline *second = (struct het_pipeline *)(uintptr_t)&plan.pipelines[1];
     struct het_stage *stages = (struct het_stage *)(uintptr_t)second->stages;
     stages[1].recompute = HET_RECOMPUTE_FULL;
-    ck_assert(het_runtime_freedoms_of(&plan) & 1u << HET_RECOMPUTE_PER_STAGE);
+    ck_assert_uint_eq(het_runtime_freedoms_of(&plan),
+                      taken | 1u << HET_RECOMPUTE_PER_STAGE);
+    ck_assert_int_eq(missing(toy, "hetu", &plan), NONE);
+    /* Lists of stages say full or nothing. */
+    stages[1].recompute = HET_RECOMPUTE_SELECTIVE;
+    ck_assert_int_eq(missing(toy, "hetu", &plan), HET_SELECTIVE_PER_STAGE);
     toy_free(toy);
 }
 END_TEST
