@@ -167,8 +167,8 @@ static void expand_layout(const char *text, char *ret, size_t size)
 }
 
 /* layout := stage ('|' stage)*, stage := item*, item := [EtmL] | X*n | (group)*n; commas
- * mean nothing. The rules: one E, the first of all; one L, the last; m behind all t. Returns
- * the number of stages. */
+ * mean nothing. The rules: one E, the first of all; one L, the last; m behind all t.
+ * Returns the number of stages. */
 static size_t parse_layout(const char *text, struct layout_stage *stages, size_t most)
 {
     char expanded[4096];
@@ -297,8 +297,8 @@ static void check_arguments(const char *const *words, size_t count, bool is_flag
         seen[flag - flags] = true;
         for (; i < count && strncmp(words[i], "--", 2); values++)
             check_value(flag, words[i++]);
-        bool takes_many =
-            flag->kind == NUMBERS || flag->kind == WORDS || flag->kind == LISTS;
+        bool takes_many = flag->kind == NUMBERS || flag->kind == WORDS ||
+                          flag->kind == LISTS;
         ck_assert_msg(takes_many ? values >= 1 : values == (flag->kind != NOTHING),
                       "%s has %zu values", flag->name, values);
     }
