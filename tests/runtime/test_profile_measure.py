@@ -17,6 +17,7 @@ from heterotrain import config as model_config
 from heterotrain.model import SavedBytes
 from heterotrain.profile import document, memory, result, stopwatch, times, worker
 from heterotrain.profile.bench import BLOCK, EMBEDDING, HEAD, Bench
+from heterotrain.profile.measure import with_positions
 from heterotrain.profile.rounds import Rule, Unsteady
 from profile_samples import ENVIRONMENT, HETPLAN, run_profile
 
@@ -313,6 +314,16 @@ class Ends(unittest.TestCase):
             self.assertIn(words, json.loads(compact)["error"])
             self.assertEqual(lines[-1], compact)
 
+    def test_a_config_without_a_longest_sample_takes_any(self):
+        unsaid = {k: v for k, v in LLAMA.items() if k != "max_position_embeddings"}
+        for config, length, positions in (
+            (unsaid, 8192, 8192),
+            (LLAMA, 8192, LLAMA["max_position_embeddings"]),
+            (GPT2, 8192, GPT2["n_positions"]),
+        ):
+            found = model_config.from_dict(with_positions(config, length))
+            self.assertEqual(found.position_count, positions)
+
     def test_no_result_file_is_made_where_there_is_none(self):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/none"
@@ -367,11 +378,12 @@ class Ends(unittest.TestCase):
         self.assertEqual(head.rank_bytes, {2: (151 + 2) * 48 * 4})
 
     def test_what_the_operator_sets_is_enough(self):
+        unsaid = {k: v for k, v in LLAMA.items() if k != "max_position_embeddings"}
         with tempfile.TemporaryDirectory() as folder:
             message = pathlib.Path(folder, "termination-log")
             message.write_text("")
             environment = {
-                "HETPROFILE_MODEL": json.dumps(LLAMA),
+                "HETPROFILE_MODEL": json.dumps(unsaid),
                 "HETPROFILE_GPU_TYPE": "V100",
                 "HETPROFILE_PRECISION": "BF16",
                 "HETPROFILE_SEQUENCE_LENGTH": "16",

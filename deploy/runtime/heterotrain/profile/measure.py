@@ -94,8 +94,22 @@ def _largest_degree(device: str, asked: Optional[int]) -> int:
     return min(asked or gpus, gpus)
 
 
+def with_positions(config: dict, length: int) -> dict:
+    """A config that does not say how long samples may be has room for these, unless it has a
+    table of positions, whose size must be known. Raises ConfigError."""
+    said = config.get("text_config") or config
+    if model_config.from_dict(config).learned_positions or said is not config:
+        return config
+    if said.get("max_position_embeddings") or said.get("n_positions"):
+        return config
+    return {**config, "max_position_embeddings": length}
+
+
 def measure(task: Task, name: str, gpu_type: str, largest_tp: Optional[int]) -> Result:
     """Raises Failed, and ConfigError where the model is none that can be built."""
+    task = dataclasses.replace(
+        task, config=with_positions(task.config, task.sequence_length)
+    )
     config = model_config.from_dict(task.config)
     config.check_sequence_length(task.sequence_length)
     if not GPU_TYPE.fullmatch(gpu_type):
