@@ -63,7 +63,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit sim check test demo runtime e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard show
+.PHONY: all help unit sim check test demo runtime e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard run-training show
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -132,13 +132,13 @@ check: ## the fast part: unit tests and scenarios, and 50 seeds of the random si
 	@QUICK=1 SEEDS=1-50 tests/run-all unit simulated
 
 test: packages ## everything: 2,000 seeds, sanitizers, the real control plane
-	@tests/run-all unit simulated sanitized runtime e2e chart dashboard
+	@tests/run-all unit simulated sanitized runtime e2e training chart dashboard
 
 runtime: $(B)/hetplan ## the training program and the profiler, deploy/runtime (T=words)
 	@tests/runtime/run $(T)
 
-e2e: packages ## the cases on a real control plane, those of the chart among them; the dashboard
-	@tests/run-all e2e chart dashboard
+e2e: packages ## the cases on a real control plane, those of the chart and of training among them; the dashboard
+	@tests/run-all e2e training chart dashboard
 
 $(B)/fakelet: $(call obj,tests/e2e/fakelet.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
@@ -147,6 +147,11 @@ run-e2e: all $(B)/fakelet
 	@tests/e2e/fetch-control-plane >/dev/null
 	@tests/e2e/fetch-kueue >/dev/null
 	@IN_IMAGE=$${IN_IMAGE-$$([ $$(id -u) -ne 0 ] || echo 1)} tests/e2e/run $(T)
+
+# Real torchrun in the controller's pods.
+run-training: all $(B)/fakelet
+	@tests/runtime/fetch-torch >/dev/null
+	@tests/e2e/training $(T)
 
 # The page in headless Chromium; screenshots in build/dashboard.
 run-dashboard: all
@@ -235,8 +240,8 @@ golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the
 
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
-SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/run-all tests/runtime/run tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
-          tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/fetch-kueue tests/e2e/fetch-helm tests/e2e/go-programs tests/e2e/chart \
+SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/run-all tests/runtime/run tests/runtime/fetch-torch tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
+          tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/fetch-kueue tests/e2e/fetch-helm tests/e2e/go-programs tests/e2e/chart tests/e2e/training \
           tests/e2e/kueue tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
 	@clang-format -i $(C_FILES)
