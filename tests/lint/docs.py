@@ -66,6 +66,8 @@ NOT_RUN_HERE = {
     r"tests/bench/run --tables ": "writes the tables anew",
     r"kubectl .*(llama-8b|deploy/profiler/)": "tests/runtime/test_profile_job.py, for want of GPUs",
     r"python3 -m heterotrain\.profile ": "tests/runtime/test_profile_job.py",
+    r"kubectl (apply -f deploy/rbac-profiler|get jobs -l app|get htj NAME -o jsonpath=.*ProfilesReady)":
+        "tests/e2e/run installs these rights, and case_gpu_types_are_measured_on_demand asks the same",
 }
 
 complaints = []
