@@ -160,7 +160,8 @@ static bool is_profile_accepted(struct pass *pass)
 }
 
 /* A running generation whose spec was changed into something we cannot act on: it goes on
- * as it was, and what it does is still told. It gives GPUs up as others do. */
+ * as it was, and what it does is still told. It gives GPUs up as others do, and if it has
+ * not begun. */
 static void watch_current(struct pass *pass)
 {
     pass->facts.plan = pass->current;
@@ -169,7 +170,7 @@ static void watch_current(struct pass *pass)
     if (!pass->current->plan)
         return;
     pass_index_pods(pass);
-    if (claim_stops_refused(pass) || *pass->current->retired)
+    if (claim_stops_refused(pass) || gang_stops_refused(pass) || *pass->current->retired)
         return;
     if (!life_is_complete(pass))
         gang_report(pass);

@@ -223,6 +223,27 @@ static void give_up(struct pass *pass, size_t placed)
     pass->decision->summary = message;
 }
 
+/* A spec that was refused before the pods of its plan had started. */
+#define SPEC_REFUSED "SpecRefused"
+
+bool gang_stops_refused(struct pass *pass)
+{
+    size_t others;
+    bool has_begun =
+        !count_gated(pass, &others) &&
+        (pass->current->released_wall_ms || pass_count_pods(pass, pod_is_placed));
+    if (!pass_was_retired_for(pass, SPEC_REFUSED) &&
+        (*pass->current->retired || has_begun))
+        return false;
+    generation_stop(pass, SPEC_REFUSED);
+    const char *message =
+        "its pods had not started when the spec was refused; a new plan is "
+        "made once it is accepted";
+    pass_set_not_placed(pass, SPEC_REFUSED, message);
+    pass->decision->summary = message;
+    return true;
+}
+
 /* True if the pods of the generation have waited for their nodes too long. */
 static bool is_out_of_time(struct pass *pass)
 {

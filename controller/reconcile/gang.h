@@ -16,6 +16,10 @@
  * Without gates (an old server, or spec.scheduling.gang None) the pods are created after
  * 3. Returns true once all pods may be scheduled. */
 bool gang_form(struct pass *pass);
+/* Stops a generation that has not begun while its spec is refused: pods that are missing
+ * cannot be made any more, and what waits behind gates would hold its GPUs for ever. True
+ * if it was so; it begins anew once the spec is accepted. */
+bool gang_stops_refused(struct pass *pass);
 /* Conditions Placed and Running from the pods there are. */
 void gang_report(struct pass *pass);
 

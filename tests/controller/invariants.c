@@ -232,6 +232,8 @@ static void check_new_plan(struct invariants *invariants, const json_t *map)
     const char *name;
     json_t *count;
     invariants->statistics.plans++;
+    invariants->statistics.retries +=
+        !strcmp(kube_annotation(map, "heterotrain.io/trigger"), "PodsRefused");
     if (*kube_annotation(map, "heterotrain.io/preempts"))
         return;
     const json_t *job = find_job(invariants, owner_of(map));

@@ -34,6 +34,7 @@ int64_t invariants_planned_on(const struct invariants *invariants, const json_t 
 
 struct invariants_statistics {
     uint64_t plans, pods, partial_gangs, restarts, changes;
+    uint64_t retries; /* of `plans`, those after pods that the API server refused */
     uint64_t jobs_seen, jobs_that_ran, jobs_over;
 };
 struct invariants_statistics invariants_statistics(const struct invariants *invariants);

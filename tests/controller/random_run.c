@@ -303,6 +303,16 @@ static void disturb(struct run *run)
     invariants_set_calm(run->invariants, false);
 }
 
+/* Pods that the API server refuses are tried again, with pauses that double up to 256 s.
+ */
+static uint64_t count_retries(const struct run *run,
+                              const struct invariants_statistics *seen)
+{
+    uint64_t seconds = (uint64_t)simulation_now_ms(run->simulation) / 1000;
+    uint64_t most = seen->jobs_seen * (8 + seconds / 256);
+    return seen->retries < most ? seen->retries : most;
+}
+
 /* I8: a plan costs a few writes for each pod, and only what happens leads to a plan. The
  * factors are about twice what the worst of thousands of seeds needed. */
 static void check_work(struct run *run)
@@ -310,7 +320,7 @@ static void check_work(struct run *run)
     struct invariants_statistics seen = invariants_statistics(run->invariants);
     uint64_t causes = seen.jobs_seen + run->events;
     uint64_t most_plans = 2 * (causes + run->restarts) + run->faults +
-                          run->planner.faults;
+                          run->planner.faults + count_retries(run, &seen);
     uint64_t most_writes = 10 * seen.plans + 5 * seen.pods + 10 * causes +
                            5 * run->restarts + 2 * (run->faults + run->planner.faults);
     if (!run->broken && (seen.plans > most_plans || run->writes > most_writes))

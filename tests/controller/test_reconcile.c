@@ -635,6 +635,35 @@ START_TEST(running_job_with_a_spec_that_is_refused_still_completes)
 }
 END_TEST
 
+/* Its pods wait behind their gates when the spec is refused: nobody could make one anew.
+ */
+START_TEST(generation_that_has_not_begun_goes_while_the_spec_is_refused)
+{
+    world_job(world, "{}");
+    world_settle(world);
+    world_answer_nodes(world, "a:4 b:4", 2.0);
+    world_step(world); /* the plan is written */
+    world_step(world); /* its pods, with gates */
+    ck_assert_str_eq(world_pods(world), "job-1-0@ job-1-1@");
+    json_t *good = json_deep_copy(world_get_job(world));
+    json_t *bad = json_deep_copy(good);
+    json_object_set_new(json_object_get(bad, "spec"), "training", json_true());
+    world_put(world, &kube_job, bad);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Placed"), "SpecRefused");
+    ck_assert_str_eq(world_pods(world), "");
+    struct capacity_node *nodes;
+    const struct job_spec any = { 0 };
+    capacity_view(world->capacity, world->arena, "ns/other", &any, &nodes);
+    ck_assert_int_eq(nodes[0].free, 4);
+    world_put(world, &kube_job, good);
+    world->now_ms += 5000;
+    world_settle(world); /* the same plan again */
+    world_run_pods(world);
+    ck_assert_str_eq(world_pods(world), "job-2-0@a job-2-1@b");
+}
+END_TEST
+
 START_TEST(plan_on_a_type_that_the_spec_no_longer_names_is_replaced)
 {
     world_run_job(world, "{'resources': {'gpuTypes': [{'name': '" A100 "'}]}}");
@@ -716,6 +745,7 @@ Suite *test_reconcile_suite(void)
     tcase_add_test(cases, restart_with_the_same_plan_forgets_no_better_one);
     tcase_add_test(cases, refused_pods_are_told_and_hold_no_gpus);
     tcase_add_test(cases, running_job_with_a_spec_that_is_refused_still_completes);
+    tcase_add_test(cases, generation_that_has_not_begun_goes_while_the_spec_is_refused);
     tcase_add_test(cases, plan_on_a_type_that_the_spec_no_longer_names_is_replaced);
     tcase_add_test(cases, type_may_be_named_by_an_alias);
     tcase_add_test(cases, forged_generation_is_no_generation);
