@@ -88,13 +88,18 @@ static void check_invariants(void)
     ck_assert_msg(!broken, "%s", broken);
 }
 
-static void run_s(int64_t seconds)
+static void run_ms(int64_t ms)
 {
     struct het_error err = { 0 };
-    int64_t until_ms = simulation_now_ms(simulation) + seconds * 1000;
+    int64_t until_ms = simulation_now_ms(simulation) + ms;
     hold(simulation_run(simulation, until_ms, after_step, NULL, &err) == 0, "%s",
          err.message);
     check_invariants();
+}
+
+static void run_s(int64_t seconds)
+{
+    run_ms(seconds * 1000);
 }
 
 static void check_rest(void)
@@ -1629,7 +1634,8 @@ START_TEST(time_passes_while_all_replicas_stand_still)
 {
     begin(1, false, 2);
     put_job("j", 8);
-    run_s(1); /* its plan is being written */
+    while (!find_plan("j", 1)) /* its pods are not there yet */
+        run_ms(10);
     simulation_freeze(simulation, 0);
     simulation_freeze(simulation, 1);
     run_s(1);
