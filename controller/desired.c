@@ -13,16 +13,6 @@
 #define PLAN_VOLUME   "heterotrain-plan"
 #define BYTES_PER_GIB 1073741824.0
 
-/* json_pack with our own objects cannot fail but for lack of memory or a wrong format,
- * which is a defect of ours. */
-#define PACK(...) pack_or_die(json_pack(__VA_ARGS__))
-static json_t *pack_or_die(json_t *json)
-{
-    if (!json)
-        abort();
-    return json;
-}
-
 /* ---- the planner's question ---- */
 
 /* Where the node is on each level: { LABEL: NAME }; NULL if on none. */
@@ -65,7 +55,7 @@ static json_t *cluster_nodes(const struct snapshot *snapshot)
         const struct capacity_node *node = &snapshot->nodes[i];
         if (node->free < 1)
             continue;
-        json_t *entry = PACK("{s:s, s:s, s:I}", "name", node->name, "type", node->type,
+        json_t *entry = object_pack("{s:s, s:s, s:I}", "name", node->name, "type", node->type,
                              "gpus", (json_int_t)node->free);
         if (node->memory_bytes)
             json_object_set_new(entry, "memory_gb",
@@ -85,7 +75,7 @@ static json_t *gpu_type_limits(const struct job_spec *spec)
     json_t *list = json_array();
     for (size_t i = 0; i < spec->gpu_type_count; i++) {
         const struct job_gpu_type *type = &spec->gpu_types[i];
-        json_array_append_new(list, PACK("{s:s, s:I, s:I, s:I}", "name", type->name,
+        json_array_append_new(list, object_pack("{s:s, s:I, s:I, s:I}", "name", type->name,
                                          "minGPUs", (json_int_t)type->min_gpus, "maxGPUs",
                                          (json_int_t)type->max_gpus, "preference",
                                          (json_int_t)type->preference));
@@ -95,7 +85,7 @@ static json_t *gpu_type_limits(const struct job_spec *spec)
 
 static json_t *job_part(const struct job_spec *spec)
 {
-    json_t *job = PACK("{s:I, s:I, s:I, s:s, s:I, s:I, s:s}", "globalBatchSize",
+    json_t *job = object_pack("{s:I, s:I, s:I, s:s, s:I, s:I, s:s}", "globalBatchSize",
                        (json_int_t)spec->global_batch, "memoryHeadroomPercent",
                        (json_int_t)spec->memory_headroom_percent, "minGPUs",
                        (json_int_t)spec->min_gpus, "algorithm", spec->algorithm, "effort",
@@ -115,7 +105,7 @@ static json_t *job_part(const struct job_spec *spec)
 
 static json_t *estimated_profile(const struct job_architecture *model)
 {
-    return PACK("{s:o, s:I, s:s}", "config", job_spec_model_config(model),
+    return object_pack("{s:o, s:I, s:s}", "config", job_spec_model_config(model),
                 "sequenceLength", (json_int_t)model->sequence_length, "precision",
                 model->precision);
 }
@@ -140,7 +130,7 @@ static json_t *last_plan(const struct snapshot *snapshot)
  * can be loaded by few plans. */
 static json_t *migration_part(const struct job_spec *spec)
 {
-    return PACK("{s:I}", "stablePercent",
+    return object_pack("{s:I}", "stablePercent",
                 spec->resharding == RESHARDING_ANY
                     ? (json_int_t)spec->min_improvement_percent
                     : (json_int_t)1000000);
@@ -159,7 +149,7 @@ json_t *desired_question(const struct snapshot *snapshot)
     if (!desired_can_ask(snapshot))
         return NULL;
     json_auto_t *nodes = cluster_nodes(snapshot);
-    json_t *question = PACK("{s:{s:O}, s:o, s:o}", "cluster", "nodes", nodes, "profile",
+    json_t *question = object_pack("{s:{s:O}, s:o, s:o}", "cluster", "nodes", nodes, "profile",
                             profile_part(snapshot), "job", job_part(&snapshot->spec));
     json_t *levels = cluster_levels(snapshot);
     if (levels)
@@ -209,7 +199,7 @@ static json_t *child_metadata(const struct job_spec *spec, const char *name,
 {
     json_t *labels = json_object();
     set_labels(labels, spec, generation);
-    return PACK("{s:s, s:s, s:o, s:o}", "name", name, "namespace", spec->ns, "labels",
+    return object_pack("{s:s, s:s, s:o, s:o}", "name", name, "namespace", spec->ns, "labels",
                 labels, "ownerReferences", job_spec_owner_references(spec));
 }
 
@@ -273,7 +263,7 @@ int desired_config_map(const struct snapshot *snapshot,
         json_t *metadata = child_metadata(spec, name, generation->generation);
         json_object_set_new(
             metadata, "annotations",
-            PACK("{s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:s*}", ANNOTATION_TRIGGER,
+            object_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:s*}", ANNOTATION_TRIGGER,
                  generation->trigger, ANNOTATION_INPUT_DIGEST,
                  json_sprintf("%016" PRIx64, generation->input_digest),
                  ANNOTATION_POD_DIGEST, json_sprintf("%016" PRIx64, snapshot->pod_digest),
@@ -285,7 +275,7 @@ int desired_config_map(const struct snapshot *snapshot,
         if (generation->claim)
             json_object_set_new(json_object_get(metadata, "annotations"),
                                 ANNOTATION_PREEMPTS, json_string(generation->claim));
-        *ret = PACK("{s:s, s:s, s:o, s:b, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind",
+        *ret = object_pack("{s:s, s:s, s:o, s:b, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind",
                     "ConfigMap", "metadata", metadata, "immutable", 1, "data",
                     "plan.json", plan_text, "rankmap.json", rank_text, "hostfile",
                     hostfile);
@@ -299,7 +289,7 @@ int desired_config_map(const struct snapshot *snapshot,
 json_t *desired_service(const struct snapshot *snapshot, int64_t generation)
 {
     const struct job_spec *spec = &snapshot->spec;
-    return PACK("{s:s, s:s, s:o, s:{s:s, s:b, s:{s:s, s:o}, s:[{s:s, s:I, s:I, s:s}]}}",
+    return object_pack("{s:s, s:s, s:o, s:{s:s, s:b, s:{s:s, s:o}, s:[{s:s, s:I, s:I, s:s}]}}",
                 "apiVersion", "v1", "kind", "Service", "metadata",
                 child_metadata(spec, spec->name, 0), "spec", "clusterIP", "None",
                 "publishNotReadyAddresses", 1, "selector", LABEL_JOB_NAME, spec->name,
@@ -494,7 +484,7 @@ static const char *gpu_resource(const struct snapshot *snapshot,
 static void tolerate(json_t *pod_spec, const char *taint)
 {
     json_array_append_new(object_list(pod_spec, "tolerations"),
-                          PACK("{s:s, s:s, s:s}", "key", taint, "operator", "Exists",
+                          object_pack("{s:s, s:s, s:s}", "key", taint, "operator", "Exists",
                                "effect", "NoSchedule"));
 }
 
@@ -515,7 +505,7 @@ static void add_environment(struct het_arena *arena, json_t *container,
     size_t count = het_render_torchrun(arena, plan->plan, &job, index, &variables);
     json_t *environment = object_list(container, "env");
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(environment, PACK("{s:s, s:s}", "name", variables[i].name,
+        json_array_append_new(environment, object_pack("{s:s, s:s}", "name", variables[i].name,
                                                 "value", variables[i].value));
 }
 
@@ -524,9 +514,9 @@ static void mount_plan(json_t *pod_spec, json_t *container,
 {
     json_array_append_new(
         object_list(pod_spec, "volumes"),
-        PACK("{s:s, s:{s:s}}", "name", PLAN_VOLUME, "configMap", "name", plan->name));
+        object_pack("{s:s, s:{s:s}}", "name", PLAN_VOLUME, "configMap", "name", plan->name));
     json_array_append_new(object_list(container, "volumeMounts"),
-                          PACK("{s:s, s:s, s:b}", "name", PLAN_VOLUME, "mountPath",
+                          object_pack("{s:s, s:s, s:b}", "name", PLAN_VOLUME, "mountPath",
                                snapshot->spec.plan_mount_path, "readOnly", 1));
 }
 
@@ -580,7 +570,7 @@ static json_t *pod_metadata(const struct snapshot *snapshot,
     json_object_set_new(labels, LABEL_POD_INDEX, json_sprintf("%zu", index));
     json_object_set_new(labels, LABEL_GPU_TYPE,
                         json_string(plan->rank_nodes[index].type_name));
-    json_t *annotations = PACK("{s:s, s:s, s:s}", "karpenter.sh/do-not-disrupt", "true",
+    json_t *annotations = object_pack("{s:s, s:s, s:s}", "karpenter.sh/do-not-disrupt", "true",
                                "cluster-autoscaler.kubernetes.io/safe-to-evict", "false",
                                ANNOTATION_PLAN_HASH, plan->hash);
     json_t *user_annotations = json_object_get(user, "annotations");
@@ -639,8 +629,8 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
 
     if (desired_has_gates(snapshot))
         json_object_set_new(pod_spec, "schedulingGates",
-                            PACK("[{s:s}]", "name", SCHEDULING_GATE));
-    json_t *pod = PACK("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod",
+                            object_pack("[{s:s}]", "name", SCHEDULING_GATE));
+    json_t *pod = object_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod",
                        "metadata", pod_metadata(snapshot, plan, index, name), "spec",
                        pod_spec);
     kueue_decorate_pod(&snapshot->quota, snapshot->job,

@@ -305,6 +305,11 @@ const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
     return NULL;
 }
 
+bool job_spec_allows_type(const struct job_spec *spec, const char *type)
+{
+    return !spec->gpu_type_count || job_spec_find_gpu_type(spec, type);
+}
+
 bool job_spec_is_ours(const json_t *job)
 {
     const char *manager = json_string_value(find(job, "spec.managedBy"));

@@ -180,6 +180,8 @@ json_t *job_spec_owner_references(const struct job_spec *spec);
 /* Calls the types of gpuTypes as nodes and plans do, by their names in `hardware`, where
  * the job gives an alias. `hardware` must outlive `spec`. */
 void job_spec_name_types(struct job_spec *spec, const struct het_hardware *hardware);
+/* Whether the job may use GPUs of `type`, a name that nodes and plans have. */
+bool job_spec_allows_type(const struct job_spec *spec, const char *type);
 /* The entry of spec.resources.gpuTypes for `type`; NULL if there is none. */
 const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
                                                   const char *type);

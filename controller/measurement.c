@@ -27,16 +27,6 @@
 /* Not root; no user of that number need exist in the image. */
 #define USER             65532
 
-/* json_pack with our own objects cannot fail but for lack of memory or a wrong format,
- * which is a defect of ours. */
-#define PACK(...) pack_or_die(json_pack(__VA_ARGS__))
-static json_t *pack_or_die(json_t *json)
-{
-    if (!json)
-        abort();
-    return json;
-}
-
 /* ---- which there are ---- */
 
 /* The name says what is measured, for which profile, and by what. */
@@ -106,7 +96,7 @@ static const json_t *find_pod(struct het_arena *arena, const struct store *store
 
 static bool may_use(const struct job_spec *spec, const char *type)
 {
-    return *type && (!spec->gpu_type_count || job_spec_find_gpu_type(spec, type));
+    return *type && job_spec_allows_type(spec, type);
 }
 
 /* Types that nodes have and the job may use; whether nodes of each are usable. Returns
@@ -232,7 +222,7 @@ static const char *precision_name(struct het_arena *arena,
 
 static void add_variable(json_t *environment, const char *name, json_t *value)
 {
-    json_array_append_new(environment, PACK("{s:s, s:o}", "name", name, "value", value));
+    json_array_append_new(environment, object_pack("{s:s, s:o}", "name", name, "value", value));
 }
 
 static json_t *number_text(int64_t number)
@@ -270,7 +260,7 @@ static json_t *resources(const struct settings_profiler *profiler, const char *g
         json_object_set_new(amounts, profiler->resources[i].key,
                             json_string(profiler->resources[i].value));
     json_object_set_new(amounts, gpu, number_text(gpus));
-    return PACK("{s:O, s:o}", "requests", amounts, "limits", amounts);
+    return object_pack("{s:O, s:o}", "requests", amounts, "limits", amounts);
 }
 
 static json_t *container(const struct job_spec *spec,
@@ -278,7 +268,7 @@ static json_t *container(const struct job_spec *spec,
                          const struct measurement *measurement, const char *gpu,
                          int64_t gpus)
 {
-    json_t *result = PACK(
+    json_t *result = object_pack(
         "{s:s, s:s, s:o, s:o, s:s, s:s, s:{s:b, s:b, s:{s:[s]}}, "
         "s:[{s:s, s:s}, {s:s, s:s}]}",
         "name", CONTAINER, "image", profiler->image, "env",
@@ -295,7 +285,7 @@ static json_t *container(const struct job_spec *spec,
 
 static void tolerate(json_t *tolerations, const char *taint)
 {
-    json_array_append_new(tolerations, PACK("{s:s, s:s, s:s}", "key", taint, "operator",
+    json_array_append_new(tolerations, object_pack("{s:s, s:s, s:s}", "key", taint, "operator",
                                             "Exists", "effect", "NoSchedule"));
 }
 
@@ -327,7 +317,7 @@ static json_t *pod_spec(const struct job_spec *spec,
                         const struct capacity_node *node, int64_t gpus)
 {
     json_t *result =
-        PACK("{s:s, s:b, s:b, s:i, s:{s:b, s:i, s:i, s:i, s:{s:s}}, s:[o], "
+        object_pack("{s:s, s:b, s:b, s:i, s:{s:b, s:i, s:i, s:i, s:{s:s}}, s:[o], "
              "s:[{s:s, s:{}}, {s:s, s:{s:s}}]}",
              "restartPolicy", "Never", "automountServiceAccountToken", 0,
              "enableServiceLinks", 0, "terminationGracePeriodSeconds", 10,
@@ -343,7 +333,7 @@ static json_t *pod_spec(const struct job_spec *spec,
  * makes them is Kubernetes, and it must be the controller. */
 static json_t *labels(const struct job_spec *spec, const char *queue)
 {
-    json_t *labels = PACK("{s:s, s:s, s:s, s:s, s:s}", "app.kubernetes.io/name",
+    json_t *labels = object_pack("{s:s, s:s, s:s, s:s, s:s}", "app.kubernetes.io/name",
                           "heterotrain", "app.kubernetes.io/instance", spec->name,
                           "app.kubernetes.io/part-of", "heterotrain", LABEL_MANAGED_BY,
                           MANAGED_BY, LABEL_COMPONENT, COMPONENT_PROFILER);
@@ -359,7 +349,7 @@ json_t *measurement_job(const struct job_spec *spec, const struct settings *sett
     const struct settings_profiler *profiler = &settings->profiler;
     json_t *job_labels = labels(spec, queue);
     json_object_set_new(job_labels, LABEL_GPU_TYPE, json_string(measurement->type));
-    return PACK("{s:s, s:s, s:{s:s, s:s, s:o, s:{s:s, s:o}, s:o}, "
+    return object_pack("{s:s, s:s, s:{s:s, s:s, s:o, s:{s:s, s:o}, s:o}, "
                 "s:{s:i, s:I, s:i, s:{s:{s:o, s:{s:s, s:s}}, s:o}}}",
                 "apiVersion", kube_batch_job.group_version, "kind", kube_batch_job.kind,
                 "metadata", "name", measurement->name, "namespace", spec->ns, "labels",
@@ -565,7 +555,7 @@ static int read_model(struct reading *reading, const struct het_view *root,
         need_member(root, "sequenceLength", (uint64_t)model->sequence_length,
                     (uint64_t)model->sequence_length, &length, err) < 0)
         return -1;
-    reading->result.model = PACK("{s:s, s:s, s:I}", "precision", precision, "optimizer",
+    reading->result.model = object_pack("{s:s, s:s, s:I}", "precision", precision, "optimizer",
                                  OPTIMIZER, "sequenceLength", (json_int_t)length);
     return read_shape(reading, root, err);
 }
@@ -609,7 +599,7 @@ static int read_pairs(const struct reading *reading, const struct het_view *list
                                  "degrees must be powers of two, in their order");
         last = row[0];
         json_array_append_new(object_list(into, name),
-                              PACK("{s:I, s:I}", "tensorParallel", (json_int_t)row[0],
+                              object_pack("{s:I, s:I}", "tensorParallel", (json_int_t)row[0],
                                    key, (json_int_t)row[1]));
     }
     return 0;
@@ -650,7 +640,7 @@ static int read_group(struct reading *reading, const struct het_view *view,
             return het_view_fail(&name_view, err, "another group is called %s", name);
     reading->groups[reading->group_count++] = name;
     *layers += count;
-    json_t *group = PACK("{s:s, s:I, s:I, s:I}", "name", name, "count", (json_int_t)count,
+    json_t *group = object_pack("{s:s, s:I, s:I, s:I}", "name", name, "count", (json_int_t)count,
                          "parameterBytes", (json_int_t)parameters,
                          "activationOutputBytes", (json_int_t)output);
     json_array_append_new(reading->result.layer_groups, group);
@@ -692,7 +682,7 @@ static int read_times(struct reading *reading, const struct het_view *view, size
     uint64_t row[4];
     if (read_row(view, most, 3, 4, row, err) < 0)
         return -1;
-    json_t *measured = PACK(
+    json_t *measured = object_pack(
         "{s:s, s:I, s:I, s:I, s:I, s:I}", "layerGroup", reading->groups[group],
         "tensorParallel", (json_int_t)degree, "microBatchSize", (json_int_t)microbatch,
         "forwardMicroseconds", (json_int_t)row[0], "backwardMicroseconds",
@@ -801,7 +791,7 @@ static int read_root(struct reading *reading, const json_t *json, struct het_err
     struct het_view root = het_view_root(json);
     if (!json_is_object(json))
         return het_fail(err, HET_BAD_INPUT, "must be an object");
-    reading->result.entry = PACK("{s:s}", "name", reading->measurement->type);
+    reading->result.entry = object_pack("{s:s}", "name", reading->measurement->type);
     if (het_view_members(&root, names, err) < 0 || read_model(reading, &root, err) < 0 ||
         read_groups(reading, &root, err) < 0 || read_extras(reading, &root, err) < 0)
         return -1;
@@ -860,7 +850,7 @@ json_t *measurement_profile(const struct job_spec *spec,
 {
     json_t *model = json_copy(result->model);
     json_object_set_new(model, "name", json_string(spec->profile_name));
-    return PACK("{s:s, s:s, s:{s:s, s:s, s:{s:s, s:s}}, s:{s:o, s:O, s:[O]}}",
+    return object_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s, s:s}}, s:{s:o, s:O, s:[O]}}",
                 "apiVersion", kube_model_profile.group_version, "kind",
                 kube_model_profile.kind, "metadata", "name", spec->profile_name,
                 "namespace", spec->ns, "labels", LABEL_MANAGED_BY, MANAGED_BY,
@@ -935,7 +925,7 @@ int measurement_patch(const json_t *profile, const struct measurement_result *re
     if (check_same_model(profile, result, err) < 0 ||
         check_same_groups(profile, result, err) < 0)
         return -1;
-    *ret = PACK("[{s:s, s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s, s:O}]", "op", "test",
+    *ret = object_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s, s:O}]", "op", "test",
                 "path", "/metadata/uid", "value", kube_uid(profile), "op", "test", "path",
                 "/metadata/resourceVersion", "value", kube_resource_version(profile),
                 "op", "add", "path", "/spec/gpuTypes/-", "value", result->entry);
@@ -958,7 +948,7 @@ json_t *measurement_trim_job(json_t *job)
                                             NULL };
     static const char *const spec[] = { "suspend", NULL };
     static const char *const status[] = { "conditions", "completionTime", NULL };
-    return PACK("{s:o, s:o, s:o}", "metadata",
+    return object_pack("{s:o, s:o, s:o}", "metadata",
                 trim_pick(json_object_get(job, "metadata"), metadata), "spec",
                 trim_pick(json_object_get(job, "spec"), spec), "status",
                 trim_pick(json_object_get(job, "status"), status));

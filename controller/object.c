@@ -3,6 +3,8 @@
 #include "planner/hetplan.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LONGEST_KEY = 64 }; /* in a path, with its NUL */
@@ -15,6 +17,17 @@ static const char *first_key(const char *path, char key[LONGEST_KEY])
     memcpy(key, path, length);
     key[length] = '\0';
     return path[length] ? path + length + 1 : NULL;
+}
+
+json_t *object_pack(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    json_t *json = json_vpack_ex(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (!json)
+        abort();
+    return json;
 }
 
 json_t *object_at(const json_t *object, const char *path)

@@ -442,6 +442,17 @@ static void add_measurement(struct builder *builder, const struct het_estimate_g
         };
 }
 
+const double *het_estimate_boundaries(struct het_arena *arena,
+                                      const struct het_transformer *model)
+{
+    uint32_t layer_count = het_transformer_layer_count(model);
+    double *bytes = HET_ARENA_ARRAY(arena, double, layer_count);
+    for (uint32_t l = 0; l < layer_count; l++)
+        bytes[l] = (double)model->sequence * model->hidden *
+                   het_precision_bytes(model->precision);
+    return bytes;
+}
+
 struct het_layer_bytes het_estimate_bytes(struct het_arena *arena,
                                           const struct het_transformer *model,
                                           uint32_t tp)
@@ -471,11 +482,7 @@ static void fill_bytes(struct builder *builder, uint32_t most_tp)
         if (het_estimate_splits(model, tp))
             bytes[profile->bytes_count++] = het_estimate_bytes(builder->arena, model, tp);
     profile->bytes = bytes;
-    double *boundary = HET_ARENA_ARRAY(builder->arena, double, profile->layer_count);
-    for (uint32_t l = 0; l < profile->layer_count; l++)
-        boundary[l] = (double)model->sequence * model->hidden *
-                      het_precision_bytes(model->precision);
-    profile->boundary_bytes = boundary;
+    profile->boundary_bytes = het_estimate_boundaries(builder->arena, model);
 }
 
 static void fill_measurements(struct builder *builder,

@@ -113,6 +113,9 @@ double het_estimate_parameters(const struct het_transformer *model, uint32_t lay
 /* Bytes that one rank keeps of a layer for the backward pass of one sample. */
 double het_estimate_activations(const struct het_transformer *model, uint32_t layer,
                                 uint32_t tp);
+/* Bytes of one sample that go from each layer to the next; in `arena`. */
+const double *het_estimate_boundaries(struct het_arena *arena,
+                                      const struct het_transformer *model);
 /* Both of all layers, rounded up; in `arena`. */
 struct het_layer_bytes het_estimate_bytes(struct het_arena *arena,
                                           const struct het_transformer *model,

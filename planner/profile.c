@@ -22,6 +22,18 @@ int het_profile_origin_parse(const char *name, enum het_profile_origin *ret,
                     "\"%.40s\": must be measured, estimated or calibrated", name);
 }
 
+int het_profile_compare_points(struct het_profile_point left,
+                               struct het_profile_point right)
+{
+    int order = strcmp(left.type, right.type);
+    if (!order)
+        order = (left.tp > right.tp) - (left.tp < right.tp);
+    if (!order)
+        order = (left.microbatch > right.microbatch) -
+                (left.microbatch < right.microbatch);
+    return order;
+}
+
 uint32_t het_profile_find_type(const struct het_profile *profile, const char *name)
 {
     size_t low = 0, high = profile->type_count;

@@ -82,6 +82,15 @@ struct het_profile {
                                synchronise it) */
 };
 
+/* Order of the points of a profile, as qsort wants it: by the name of the type, then tp,
+ * then micro-batch. */
+struct het_profile_point {
+    const char *type;
+    uint32_t tp, microbatch;
+};
+int het_profile_compare_points(struct het_profile_point left,
+                               struct het_profile_point right);
+
 /* Index of `name` in type_names; HET_NO_TYPE if absent. */
 uint32_t het_profile_find_type(const struct het_profile *profile, const char *name);
 /* The measured point; NULL if absent. */

@@ -223,13 +223,9 @@ static int apply_layer_times(const struct het_view *times, struct file *file,
 static int compare_files(const void *a, const void *b)
 {
     const struct file *left = a, *right = b;
-    int order = strcmp(left->type, right->type);
-    if (!order)
-        order = (left->tp > right->tp) - (left->tp < right->tp);
-    if (!order)
-        order = (left->microbatch > right->microbatch) -
-                (left->microbatch < right->microbatch);
-    return order;
+    return het_profile_compare_points(
+        (struct het_profile_point){ left->type, left->tp, left->microbatch },
+        (struct het_profile_point){ right->type, right->tp, right->microbatch });
 }
 
 static const double *prefix_sums(struct het_arena *arena, const double *values,

@@ -135,13 +135,9 @@ static int add_type(struct reader *reader, const char *type, const struct het_vi
 static int compare_points(const void *a, const void *b)
 {
     const struct point *left = a, *right = b;
-    int order = strcmp(left->type, right->type);
-    if (!order)
-        order = (left->tp > right->tp) - (left->tp < right->tp);
-    if (!order)
-        order = (left->microbatch > right->microbatch) -
-                (left->microbatch < right->microbatch);
-    return order;
+    return het_profile_compare_points(
+        (struct het_profile_point){ left->type, left->tp, left->microbatch },
+        (struct het_profile_point){ right->type, right->tp, right->microbatch });
 }
 
 static size_t count_points(const json_t *times)

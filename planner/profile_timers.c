@@ -499,13 +499,9 @@ static struct layer_times solve(const struct stage *stages, size_t count, int di
 static int compare_stages(const void *a, const void *b)
 {
     const struct stage *left = a, *right = b;
-    int order = strcmp(left->type, right->type);
-    if (!order)
-        order = (left->tp > right->tp) - (left->tp < right->tp);
-    if (!order)
-        order = (left->microbatch > right->microbatch) -
-                (left->microbatch < right->microbatch);
-    return order;
+    return het_profile_compare_points(
+        (struct het_profile_point){ left->type, left->tp, left->microbatch },
+        (struct het_profile_point){ right->type, right->tp, right->microbatch });
 }
 
 static double all_parameters(const struct het_transformer *model, uint32_t tp)
@@ -586,11 +582,7 @@ static void fill_sizes(const struct reader *reader, const struct het_transformer
         if (measured[tp])
             bytes[profile->bytes_count++] = het_estimate_bytes(reader->arena, model, tp);
     profile->bytes = bytes;
-    double *boundary = HET_ARENA_ARRAY(reader->arena, double, profile->layer_count);
-    for (uint32_t l = 0; l < profile->layer_count; l++)
-        boundary[l] = (double)model->sequence * model->hidden *
-                      het_precision_bytes(model->precision);
-    profile->boundary_bytes = boundary;
+    profile->boundary_bytes = het_estimate_boundaries(reader->arena, model);
 }
 
 /* The model of the run with the most blocks. */

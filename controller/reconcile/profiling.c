@@ -288,9 +288,7 @@ void profiling_keep(struct pass *pass)
 /* Whether the job may use GPUs of the node's type, and the profile has it. */
 static bool is_profiled(const struct snapshot *snapshot, const struct capacity_node *node)
 {
-    const struct job_spec *spec = &snapshot->spec;
-    if (!*node->type ||
-        (spec->gpu_type_count && !job_spec_find_gpu_type(spec, node->type)))
+    if (!*node->type || !job_spec_allows_type(&snapshot->spec, node->type))
         return false;
     for (size_t i = 0; i < snapshot->measurement_count; i++)
         if (!strcmp(snapshot->measurements[i].type, node->type))

@@ -4,22 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_allowed_type(const struct job_spec *spec, const char *type)
-{
-    return !spec->gpu_type_count || job_spec_find_gpu_type(spec, type);
-}
-
 static bool is_of_use(const struct snapshot *snapshot, const char *name)
 {
     const struct capacity_node *node = snapshot_find_node(snapshot, name);
-    return node && !node->unusable && is_allowed_type(&snapshot->spec, node->type);
+    return node && !node->unusable && job_spec_allows_type(&snapshot->spec, node->type);
 }
 
 int64_t sharing_free(const struct snapshot *snapshot)
 {
     int64_t gpus = 0;
     for (size_t i = 0; i < snapshot->node_count; i++)
-        if (is_allowed_type(&snapshot->spec, snapshot->nodes[i].type))
+        if (job_spec_allows_type(&snapshot->spec, snapshot->nodes[i].type))
             gpus += snapshot->nodes[i].free;
     return gpus;
 }
