@@ -55,8 +55,8 @@ static json_t *cluster_nodes(const struct snapshot *snapshot)
         const struct capacity_node *node = &snapshot->nodes[i];
         if (node->free < 1)
             continue;
-        json_t *entry = object_pack("{s:s, s:s, s:I}", "name", node->name, "type", node->type,
-                             "gpus", (json_int_t)node->free);
+        json_t *entry = object_pack("{s:s, s:s, s:I}", "name", node->name, "type",
+                                    node->type, "gpus", (json_int_t)node->free);
         if (node->memory_bytes)
             json_object_set_new(entry, "memory_gb",
                                 json_real((double)node->memory_bytes / BYTES_PER_GIB));
@@ -75,10 +75,11 @@ static json_t *gpu_type_limits(const struct job_spec *spec)
     json_t *list = json_array();
     for (size_t i = 0; i < spec->gpu_type_count; i++) {
         const struct job_gpu_type *type = &spec->gpu_types[i];
-        json_array_append_new(list, object_pack("{s:s, s:I, s:I, s:I}", "name", type->name,
-                                         "minGPUs", (json_int_t)type->min_gpus, "maxGPUs",
-                                         (json_int_t)type->max_gpus, "preference",
-                                         (json_int_t)type->preference));
+        json_array_append_new(list,
+                              object_pack("{s:s, s:I, s:I, s:I}", "name", type->name,
+                                          "minGPUs", (json_int_t)type->min_gpus,
+                                          "maxGPUs", (json_int_t)type->max_gpus,
+                                          "preference", (json_int_t)type->preference));
     }
     return list;
 }
@@ -86,11 +87,11 @@ static json_t *gpu_type_limits(const struct job_spec *spec)
 static json_t *job_part(const struct job_spec *spec)
 {
     json_t *job = object_pack("{s:I, s:I, s:I, s:s, s:I, s:I, s:s}", "globalBatchSize",
-                       (json_int_t)spec->global_batch, "memoryHeadroomPercent",
-                       (json_int_t)spec->memory_headroom_percent, "minGPUs",
-                       (json_int_t)spec->min_gpus, "algorithm", spec->algorithm, "effort",
-                       (json_int_t)spec->effort, "seed", (json_int_t)spec->seed,
-                       "runtime", spec->runtime);
+                              (json_int_t)spec->global_batch, "memoryHeadroomPercent",
+                              (json_int_t)spec->memory_headroom_percent, "minGPUs",
+                              (json_int_t)spec->min_gpus, "algorithm", spec->algorithm,
+                              "effort", (json_int_t)spec->effort, "seed",
+                              (json_int_t)spec->seed, "runtime", spec->runtime);
     if (spec->max_gpus)
         json_object_set_new(job, "maxGPUs", json_integer(spec->max_gpus));
     if (spec->microbatch_sizes)
@@ -106,8 +107,8 @@ static json_t *job_part(const struct job_spec *spec)
 static json_t *estimated_profile(const struct job_architecture *model)
 {
     return object_pack("{s:o, s:I, s:s}", "config", job_spec_model_config(model),
-                "sequenceLength", (json_int_t)model->sequence_length, "precision",
-                model->precision);
+                       "sequenceLength", (json_int_t)model->sequence_length, "precision",
+                       model->precision);
 }
 
 static json_t *profile_part(const struct snapshot *snapshot)
@@ -131,9 +132,9 @@ static json_t *last_plan(const struct snapshot *snapshot)
 static json_t *migration_part(const struct job_spec *spec)
 {
     return object_pack("{s:I}", "stablePercent",
-                spec->resharding == RESHARDING_ANY
-                    ? (json_int_t)spec->min_improvement_percent
-                    : (json_int_t)1000000);
+                       spec->resharding == RESHARDING_ANY
+                           ? (json_int_t)spec->min_improvement_percent
+                           : (json_int_t)1000000);
 }
 
 bool desired_can_ask(const struct snapshot *snapshot)
@@ -149,8 +150,9 @@ json_t *desired_question(const struct snapshot *snapshot)
     if (!desired_can_ask(snapshot))
         return NULL;
     json_auto_t *nodes = cluster_nodes(snapshot);
-    json_t *question = object_pack("{s:{s:O}, s:o, s:o}", "cluster", "nodes", nodes, "profile",
-                            profile_part(snapshot), "job", job_part(&snapshot->spec));
+    json_t *question = object_pack("{s:{s:O}, s:o, s:o}", "cluster", "nodes", nodes,
+                                   "profile", profile_part(snapshot), "job",
+                                   job_part(&snapshot->spec));
     json_t *levels = cluster_levels(snapshot);
     if (levels)
         json_object_set_new(json_object_get(question, "cluster"), "levels", levels);
@@ -199,8 +201,9 @@ static json_t *child_metadata(const struct job_spec *spec, const char *name,
 {
     json_t *labels = json_object();
     set_labels(labels, spec, generation);
-    return object_pack("{s:s, s:s, s:o, s:o}", "name", name, "namespace", spec->ns, "labels",
-                labels, "ownerReferences", job_spec_owner_references(spec));
+    return object_pack("{s:s, s:s, s:o, s:o}", "name", name, "namespace", spec->ns,
+                       "labels", labels, "ownerReferences",
+                       job_spec_owner_references(spec));
 }
 
 static struct het_render_job render_job(const struct snapshot *snapshot,
@@ -263,22 +266,23 @@ int desired_config_map(const struct snapshot *snapshot,
         json_t *metadata = child_metadata(spec, name, generation->generation);
         json_object_set_new(
             metadata, "annotations",
-            object_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:s*}", ANNOTATION_TRIGGER,
-                 generation->trigger, ANNOTATION_INPUT_DIGEST,
-                 json_sprintf("%016" PRIx64, generation->input_digest),
-                 ANNOTATION_POD_DIGEST, json_sprintf("%016" PRIx64, snapshot->pod_digest),
-                 ANNOTATION_RESTARTS, json_sprintf("%" PRId64, generation->restarts),
-                 ANNOTATION_REPLANS, json_sprintf("%" PRId64, generation->replans),
-                 ANNOTATION_COMPUTED_AT, computed_at, ANNOTATION_PLAN_HASH, hash,
-                 ANNOTATION_LEADER, snapshot->leader));
+            object_pack(
+                "{s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:s*}", ANNOTATION_TRIGGER,
+                generation->trigger, ANNOTATION_INPUT_DIGEST,
+                json_sprintf("%016" PRIx64, generation->input_digest),
+                ANNOTATION_POD_DIGEST, json_sprintf("%016" PRIx64, snapshot->pod_digest),
+                ANNOTATION_RESTARTS, json_sprintf("%" PRId64, generation->restarts),
+                ANNOTATION_REPLANS, json_sprintf("%" PRId64, generation->replans),
+                ANNOTATION_COMPUTED_AT, computed_at, ANNOTATION_PLAN_HASH, hash,
+                ANNOTATION_LEADER, snapshot->leader));
         note_planning(json_object_get(metadata, "annotations"), generation);
         if (generation->claim)
             json_object_set_new(json_object_get(metadata, "annotations"),
                                 ANNOTATION_PREEMPTS, json_string(generation->claim));
-        *ret = object_pack("{s:s, s:s, s:o, s:b, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind",
-                    "ConfigMap", "metadata", metadata, "immutable", 1, "data",
-                    "plan.json", plan_text, "rankmap.json", rank_text, "hostfile",
-                    hostfile);
+        *ret = object_pack("{s:s, s:s, s:o, s:b, s:{s:s, s:s, s:s}}", "apiVersion", "v1",
+                           "kind", "ConfigMap", "metadata", metadata, "immutable", 1,
+                           "data", "plan.json", plan_text, "rankmap.json", rank_text,
+                           "hostfile", hostfile);
     }
     het_arena_free(arena);
     return result;
@@ -289,13 +293,14 @@ int desired_config_map(const struct snapshot *snapshot,
 json_t *desired_service(const struct snapshot *snapshot, int64_t generation)
 {
     const struct job_spec *spec = &snapshot->spec;
-    return object_pack("{s:s, s:s, s:o, s:{s:s, s:b, s:{s:s, s:o}, s:[{s:s, s:I, s:I, s:s}]}}",
-                "apiVersion", "v1", "kind", "Service", "metadata",
-                child_metadata(spec, spec->name, 0), "spec", "clusterIP", "None",
-                "publishNotReadyAddresses", 1, "selector", LABEL_JOB_NAME, spec->name,
-                LABEL_PLAN_GENERATION, json_sprintf("%" PRId64, generation), "ports",
-                "name", "master", "port", (json_int_t)spec->master_port, "targetPort",
-                (json_int_t)spec->master_port, "protocol", "TCP");
+    return object_pack(
+        "{s:s, s:s, s:o, s:{s:s, s:b, s:{s:s, s:o}, s:[{s:s, s:I, s:I, s:s}]}}",
+        "apiVersion", "v1", "kind", "Service", "metadata",
+        child_metadata(spec, spec->name, 0), "spec", "clusterIP", "None",
+        "publishNotReadyAddresses", 1, "selector", LABEL_JOB_NAME, spec->name,
+        LABEL_PLAN_GENERATION, json_sprintf("%" PRId64, generation), "ports", "name",
+        "master", "port", (json_int_t)spec->master_port, "targetPort",
+        (json_int_t)spec->master_port, "protocol", "TCP");
 }
 
 /* ---- pods ---- */
@@ -484,8 +489,8 @@ static const char *gpu_resource(const struct snapshot *snapshot,
 static void tolerate(json_t *pod_spec, const char *taint)
 {
     json_array_append_new(object_list(pod_spec, "tolerations"),
-                          object_pack("{s:s, s:s, s:s}", "key", taint, "operator", "Exists",
-                               "effect", "NoSchedule"));
+                          object_pack("{s:s, s:s, s:s}", "key", taint, "operator",
+                                      "Exists", "effect", "NoSchedule"));
 }
 
 /* What Kubernetes' admission plugin ExtendedResourceToleration does, where it is on. */
@@ -505,19 +510,20 @@ static void add_environment(struct het_arena *arena, json_t *container,
     size_t count = het_render_torchrun(arena, plan->plan, &job, index, &variables);
     json_t *environment = object_list(container, "env");
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(environment, object_pack("{s:s, s:s}", "name", variables[i].name,
-                                                "value", variables[i].value));
+        json_array_append_new(environment,
+                              object_pack("{s:s, s:s}", "name", variables[i].name,
+                                          "value", variables[i].value));
 }
 
 static void mount_plan(json_t *pod_spec, json_t *container,
                        const struct snapshot *snapshot, const struct snapshot_plan *plan)
 {
-    json_array_append_new(
-        object_list(pod_spec, "volumes"),
-        object_pack("{s:s, s:{s:s}}", "name", PLAN_VOLUME, "configMap", "name", plan->name));
+    json_array_append_new(object_list(pod_spec, "volumes"),
+                          object_pack("{s:s, s:{s:s}}", "name", PLAN_VOLUME, "configMap",
+                                      "name", plan->name));
     json_array_append_new(object_list(container, "volumeMounts"),
                           object_pack("{s:s, s:s, s:b}", "name", PLAN_VOLUME, "mountPath",
-                               snapshot->spec.plan_mount_path, "readOnly", 1));
+                                      snapshot->spec.plan_mount_path, "readOnly", 1));
 }
 
 /* A request as Kubernetes writes it, from milli-units. */
@@ -570,9 +576,10 @@ static json_t *pod_metadata(const struct snapshot *snapshot,
     json_object_set_new(labels, LABEL_POD_INDEX, json_sprintf("%zu", index));
     json_object_set_new(labels, LABEL_GPU_TYPE,
                         json_string(plan->rank_nodes[index].type_name));
-    json_t *annotations = object_pack("{s:s, s:s, s:s}", "karpenter.sh/do-not-disrupt", "true",
-                               "cluster-autoscaler.kubernetes.io/safe-to-evict", "false",
-                               ANNOTATION_PLAN_HASH, plan->hash);
+    json_t *annotations = object_pack("{s:s, s:s, s:s}", "karpenter.sh/do-not-disrupt",
+                                      "true",
+                                      "cluster-autoscaler.kubernetes.io/safe-to-evict",
+                                      "false", ANNOTATION_PLAN_HASH, plan->hash);
     json_t *user_annotations = json_object_get(user, "annotations");
     if (json_is_object(user_annotations))
         json_object_update_missing(annotations, user_annotations);
@@ -631,8 +638,8 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
         json_object_set_new(pod_spec, "schedulingGates",
                             object_pack("[{s:s}]", "name", SCHEDULING_GATE));
     json_t *pod = object_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod",
-                       "metadata", pod_metadata(snapshot, plan, index, name), "spec",
-                       pod_spec);
+                              "metadata", pod_metadata(snapshot, plan, index, name),
+                              "spec", pod_spec);
     kueue_decorate_pod(&snapshot->quota, snapshot->job,
                        find_node_object(snapshot, place->node_name),
                        kueue_group(arena, spec->name, plan->generation),

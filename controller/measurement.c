@@ -222,7 +222,8 @@ static const char *precision_name(struct het_arena *arena,
 
 static void add_variable(json_t *environment, const char *name, json_t *value)
 {
-    json_array_append_new(environment, object_pack("{s:s, s:o}", "name", name, "value", value));
+    json_array_append_new(environment,
+                          object_pack("{s:s, s:o}", "name", name, "value", value));
 }
 
 static json_t *number_text(int64_t number)
@@ -285,8 +286,9 @@ static json_t *container(const struct job_spec *spec,
 
 static void tolerate(json_t *tolerations, const char *taint)
 {
-    json_array_append_new(tolerations, object_pack("{s:s, s:s, s:s}", "key", taint, "operator",
-                                            "Exists", "effect", "NoSchedule"));
+    json_array_append_new(tolerations,
+                          object_pack("{s:s, s:s, s:s}", "key", taint, "operator",
+                                      "Exists", "effect", "NoSchedule"));
 }
 
 /* Where pods of the job may go, which was looked at with the template's tolerations. The
@@ -316,15 +318,15 @@ static json_t *pod_spec(const struct job_spec *spec,
                         const struct measurement *measurement,
                         const struct capacity_node *node, int64_t gpus)
 {
-    json_t *result =
-        object_pack("{s:s, s:b, s:b, s:i, s:{s:b, s:i, s:i, s:i, s:{s:s}}, s:[o], "
-             "s:[{s:s, s:{}}, {s:s, s:{s:s}}]}",
-             "restartPolicy", "Never", "automountServiceAccountToken", 0,
-             "enableServiceLinks", 0, "terminationGracePeriodSeconds", 10,
-             "securityContext", "runAsNonRoot", 1, "runAsUser", USER, "runAsGroup", USER,
-             "fsGroup", USER, "seccompProfile", "type", "RuntimeDefault", "containers",
-             container(spec, profiler, measurement, node->resource, gpus), "volumes",
-             "name", "tmp", "emptyDir", "name", "shm", "emptyDir", "medium", "Memory");
+    json_t *result = object_pack(
+        "{s:s, s:b, s:b, s:i, s:{s:b, s:i, s:i, s:i, s:{s:s}}, s:[o], "
+        "s:[{s:s, s:{}}, {s:s, s:{s:s}}]}",
+        "restartPolicy", "Never", "automountServiceAccountToken", 0, "enableServiceLinks",
+        0, "terminationGracePeriodSeconds", 10, "securityContext", "runAsNonRoot", 1,
+        "runAsUser", USER, "runAsGroup", USER, "fsGroup", USER, "seccompProfile", "type",
+        "RuntimeDefault", "containers",
+        container(spec, profiler, measurement, node->resource, gpus), "volumes", "name",
+        "tmp", "emptyDir", "name", "shm", "emptyDir", "medium", "Memory");
     set_place(result, spec, node);
     return result;
 }
@@ -333,10 +335,10 @@ static json_t *pod_spec(const struct job_spec *spec,
  * makes them is Kubernetes, and it must be the controller. */
 static json_t *labels(const struct job_spec *spec, const char *queue)
 {
-    json_t *labels = object_pack("{s:s, s:s, s:s, s:s, s:s}", "app.kubernetes.io/name",
-                          "heterotrain", "app.kubernetes.io/instance", spec->name,
-                          "app.kubernetes.io/part-of", "heterotrain", LABEL_MANAGED_BY,
-                          MANAGED_BY, LABEL_COMPONENT, COMPONENT_PROFILER);
+    json_t *labels = object_pack(
+        "{s:s, s:s, s:s, s:s, s:s}", "app.kubernetes.io/name", "heterotrain",
+        "app.kubernetes.io/instance", spec->name, "app.kubernetes.io/part-of",
+        "heterotrain", LABEL_MANAGED_BY, MANAGED_BY, LABEL_COMPONENT, COMPONENT_PROFILER);
     if (queue)
         json_object_set_new(labels, KUEUE_LABEL_QUEUE, json_string(queue));
     return labels;
@@ -349,19 +351,19 @@ json_t *measurement_job(const struct job_spec *spec, const struct settings *sett
     const struct settings_profiler *profiler = &settings->profiler;
     json_t *job_labels = labels(spec, queue);
     json_object_set_new(job_labels, LABEL_GPU_TYPE, json_string(measurement->type));
-    return object_pack("{s:s, s:s, s:{s:s, s:s, s:o, s:{s:s, s:o}, s:o}, "
-                "s:{s:i, s:I, s:i, s:{s:{s:o, s:{s:s, s:s}}, s:o}}}",
-                "apiVersion", kube_batch_job.group_version, "kind", kube_batch_job.kind,
-                "metadata", "name", measurement->name, "namespace", spec->ns, "labels",
-                job_labels, "annotations", ANNOTATION_MODEL_PROFILE, spec->profile_name,
-                ANNOTATION_GPUS, number_text(gpus), "ownerReferences",
-                job_spec_owner_references(spec), "spec", "backoffLimit",
-                MEASUREMENT_RETRIES, "activeDeadlineSeconds",
-                (json_int_t)profiler->deadline_s, "ttlSecondsAfterFinished",
-                MEASUREMENT_FAILED_TTL_S, "template", "metadata", "labels",
-                labels(spec, queue), "annotations", "karpenter.sh/do-not-disrupt", "true",
-                "cluster-autoscaler.kubernetes.io/safe-to-evict", "false", "spec",
-                pod_spec(spec, profiler, measurement, node, gpus));
+    return object_pack(
+        "{s:s, s:s, s:{s:s, s:s, s:o, s:{s:s, s:o}, s:o}, "
+        "s:{s:i, s:I, s:i, s:{s:{s:o, s:{s:s, s:s}}, s:o}}}",
+        "apiVersion", kube_batch_job.group_version, "kind", kube_batch_job.kind,
+        "metadata", "name", measurement->name, "namespace", spec->ns, "labels",
+        job_labels, "annotations", ANNOTATION_MODEL_PROFILE, spec->profile_name,
+        ANNOTATION_GPUS, number_text(gpus), "ownerReferences",
+        job_spec_owner_references(spec), "spec", "backoffLimit", MEASUREMENT_RETRIES,
+        "activeDeadlineSeconds", (json_int_t)profiler->deadline_s,
+        "ttlSecondsAfterFinished", MEASUREMENT_FAILED_TTL_S, "template", "metadata",
+        "labels", labels(spec, queue), "annotations", "karpenter.sh/do-not-disrupt",
+        "true", "cluster-autoscaler.kubernetes.io/safe-to-evict", "false", "spec",
+        pod_spec(spec, profiler, measurement, node, gpus));
 }
 
 /* ---- how far it is ---- */
@@ -555,8 +557,9 @@ static int read_model(struct reading *reading, const struct het_view *root,
         need_member(root, "sequenceLength", (uint64_t)model->sequence_length,
                     (uint64_t)model->sequence_length, &length, err) < 0)
         return -1;
-    reading->result.model = object_pack("{s:s, s:s, s:I}", "precision", precision, "optimizer",
-                                 OPTIMIZER, "sequenceLength", (json_int_t)length);
+    reading->result.model = object_pack("{s:s, s:s, s:I}", "precision", precision,
+                                        "optimizer", OPTIMIZER, "sequenceLength",
+                                        (json_int_t)length);
     return read_shape(reading, root, err);
 }
 
@@ -599,8 +602,8 @@ static int read_pairs(const struct reading *reading, const struct het_view *list
                                  "degrees must be powers of two, in their order");
         last = row[0];
         json_array_append_new(object_list(into, name),
-                              object_pack("{s:I, s:I}", "tensorParallel", (json_int_t)row[0],
-                                   key, (json_int_t)row[1]));
+                              object_pack("{s:I, s:I}", "tensorParallel",
+                                          (json_int_t)row[0], key, (json_int_t)row[1]));
     }
     return 0;
 }
@@ -640,9 +643,10 @@ static int read_group(struct reading *reading, const struct het_view *view,
             return het_view_fail(&name_view, err, "another group is called %s", name);
     reading->groups[reading->group_count++] = name;
     *layers += count;
-    json_t *group = object_pack("{s:s, s:I, s:I, s:I}", "name", name, "count", (json_int_t)count,
-                         "parameterBytes", (json_int_t)parameters,
-                         "activationOutputBytes", (json_int_t)output);
+    json_t *group = object_pack("{s:s, s:I, s:I, s:I}", "name", name, "count",
+                                (json_int_t)count, "parameterBytes",
+                                (json_int_t)parameters, "activationOutputBytes",
+                                (json_int_t)output);
     json_array_append_new(reading->result.layer_groups, group);
     return read_pairs(reading, &ranks, MAX_BYTES, group, "parameterBytesPerRank", "bytes",
                       err);
@@ -851,11 +855,11 @@ json_t *measurement_profile(const struct job_spec *spec,
     json_t *model = json_copy(result->model);
     json_object_set_new(model, "name", json_string(spec->profile_name));
     return object_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s, s:s}}, s:{s:o, s:O, s:[O]}}",
-                "apiVersion", kube_model_profile.group_version, "kind",
-                kube_model_profile.kind, "metadata", "name", spec->profile_name,
-                "namespace", spec->ns, "labels", LABEL_MANAGED_BY, MANAGED_BY,
-                LABEL_COMPONENT, COMPONENT_PROFILER, "spec", "model", model,
-                "layerGroups", result->layer_groups, "gpuTypes", result->entry);
+                       "apiVersion", kube_model_profile.group_version, "kind",
+                       kube_model_profile.kind, "metadata", "name", spec->profile_name,
+                       "namespace", spec->ns, "labels", LABEL_MANAGED_BY, MANAGED_BY,
+                       LABEL_COMPONENT, COMPONENT_PROFILER, "spec", "model", model,
+                       "layerGroups", result->layer_groups, "gpuTypes", result->entry);
 }
 
 /* ---- a profile that is there ---- */
@@ -925,10 +929,11 @@ int measurement_patch(const json_t *profile, const struct measurement_result *re
     if (check_same_model(profile, result, err) < 0 ||
         check_same_groups(profile, result, err) < 0)
         return -1;
-    *ret = object_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s, s:O}]", "op", "test",
-                "path", "/metadata/uid", "value", kube_uid(profile), "op", "test", "path",
-                "/metadata/resourceVersion", "value", kube_resource_version(profile),
-                "op", "add", "path", "/spec/gpuTypes/-", "value", result->entry);
+    *ret = object_pack("[{s:s, s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s, s:O}]", "op",
+                       "test", "path", "/metadata/uid", "value", kube_uid(profile), "op",
+                       "test", "path", "/metadata/resourceVersion", "value",
+                       kube_resource_version(profile), "op", "add", "path",
+                       "/spec/gpuTypes/-", "value", result->entry);
     return 0;
 }
 
@@ -949,7 +954,7 @@ json_t *measurement_trim_job(json_t *job)
     static const char *const spec[] = { "suspend", NULL };
     static const char *const status[] = { "conditions", "completionTime", NULL };
     return object_pack("{s:o, s:o, s:o}", "metadata",
-                trim_pick(json_object_get(job, "metadata"), metadata), "spec",
-                trim_pick(json_object_get(job, "spec"), spec), "status",
-                trim_pick(json_object_get(job, "status"), status));
+                       trim_pick(json_object_get(job, "metadata"), metadata), "spec",
+                       trim_pick(json_object_get(job, "spec"), spec), "status",
+                       trim_pick(json_object_get(job, "status"), status));
 }

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* json_pack of our own objects, which cannot fail but for lack of memory or a wrong format:
- * a defect of ours, which ends the process. */
+/* json_pack of our own objects, which cannot fail but for lack of memory or a wrong
+ * format: a defect of ours, which ends the process. */
 json_t *object_pack(const char *format, ...);
 
 /* The value at `path`, borrowed; NULL if there is none. */
