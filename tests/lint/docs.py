@@ -327,7 +327,8 @@ def run_for_status(command):
     """The exit status of a command and the lines that it prints, on a terminal of 100 columns."""
     command = re.sub(r"^make ", f"make B={BUILD} ",
                      re.sub(r"(?<![\w/])build/", f"{BUILD}/", command))
-    environment = dict(os.environ, LC_ALL="C.UTF-8", COLUMNS="100")
+    environment = dict(os.environ, LC_ALL="C.UTF-8", COLUMNS="100",
+                       HETPLAN=str((ROOT / BUILD / "hetplan").resolve()))
     for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):  # ours may be run by a make
         environment.pop(name, None)
     result = subprocess.run(["bash", "-c", command], cwd=ROOT, text=True, env=environment,
