@@ -13,6 +13,7 @@
 #include "planner/plan.h"
 #include "planner/random.h"
 #include "planner/render/explanation.h"
+#include "planner/render/rendering.h"
 #include "planner/render/table.h"
 #include "planner/render/timeline.h"
 #include "planner/render/torchrun.h"

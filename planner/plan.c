@@ -153,6 +153,39 @@ int het_plan_bind(struct het_arena *arena, const struct het_plan *plan,
     return 0;
 }
 
+static int compare_types(const void *left, const void *right)
+{
+    const struct het_cluster_type *a = left, *b = right;
+    return strcmp(a->name, b->name);
+}
+
+const struct het_cluster *het_plan_own_cluster(struct het_arena *arena,
+                                               const struct het_plan *plan)
+{
+    struct het_rank_node *ranks;
+    struct het_cluster *cluster = het_arena_alloc(arena, sizeof *cluster);
+    size_t count = het_plan_rank_nodes(arena, plan, &ranks), type_count = 0;
+    struct het_node *nodes = HET_ARENA_ARRAY(arena, struct het_node, count);
+    struct het_cluster_type *types =
+        HET_ARENA_ARRAY(arena, struct het_cluster_type, count);
+    for (size_t n = 0; n < count; n++)
+        types[n].name = ranks[n].type_name;
+    qsort(types, count, sizeof *types, compare_types);
+    for (size_t n = 0; n < count; n++)
+        if (!type_count || strcmp(types[type_count - 1].name, types[n].name) != 0)
+            types[type_count++].name = types[n].name;
+    *cluster = (struct het_cluster){
+        .types = types, .type_count = type_count, .nodes = nodes, .node_count = count
+    };
+    for (size_t n = 0; n < count; n++)
+        nodes[n] = (struct het_node){
+            .name = ranks[n].node_name,
+            .type = het_cluster_find_type(cluster, ranks[n].type_name),
+            .gpu_count = ranks[n].gpu_count,
+        };
+    return cluster;
+}
+
 /* ---- counting ---- */
 
 size_t het_plan_replica_count(const struct het_plan *plan)

@@ -139,6 +139,10 @@ int het_plan_bind(struct het_arena *arena, const struct het_plan *plan,
                   const struct het_cluster *cluster, const struct het_plan **ret,
                   struct het_error *err);
 
+/* The nodes that `plan` names, each with the GPUs that the plan has of it; in `arena`. */
+const struct het_cluster *het_plan_own_cluster(struct het_arena *arena,
+                                               const struct het_plan *plan);
+
 /* What `plan` decides, and its lists of idle GPUs and peaks of memory, copied into
  * `arena`; names are borrowed as they were. */
 struct het_plan *het_plan_copy(struct het_arena *arena, const struct het_plan *plan);

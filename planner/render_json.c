@@ -2,43 +2,7 @@
 
 #include "planner/codec.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- the plan by itself ---- */
-
-static int compare_types(const void *left, const void *right)
-{
-    const struct het_cluster_type *a = left, *b = right;
-    return strcmp(a->name, b->name);
-}
-
-static struct het_cluster *own_cluster(struct het_arena *arena,
-                                       const struct het_plan *plan)
-{
-    struct het_rank_node *ranks;
-    struct het_cluster *cluster = het_arena_alloc(arena, sizeof *cluster);
-    size_t count = het_plan_rank_nodes(arena, plan, &ranks), type_count = 0;
-    struct het_node *nodes = HET_ARENA_ARRAY(arena, struct het_node, count);
-    struct het_cluster_type *types =
-        HET_ARENA_ARRAY(arena, struct het_cluster_type, count);
-    for (size_t n = 0; n < count; n++)
-        types[n].name = ranks[n].type_name;
-    qsort(types, count, sizeof *types, compare_types);
-    for (size_t n = 0; n < count; n++)
-        if (!type_count || strcmp(types[type_count - 1].name, types[n].name) != 0)
-            types[type_count++].name = types[n].name;
-    *cluster = (struct het_cluster){
-        .types = types, .type_count = type_count, .nodes = nodes, .node_count = count
-    };
-    for (size_t n = 0; n < count; n++)
-        nodes[n] = (struct het_node){
-            .name = ranks[n].node_name,
-            .type = het_cluster_find_type(cluster, ranks[n].type_name),
-            .gpu_count = ranks[n].gpu_count,
-        };
-    return cluster;
-}
 
 /* Checks what can be checked of a plan without cluster and profile; binds it to the nodes
  * that it names. */
@@ -53,7 +17,7 @@ static int read_plan(struct het_arena *arena, const json_t *json,
     const struct het_workload workload = { .global_batch = plan->global_batch,
                                            .precision = plan->precision,
                                            .optimizer = plan->optimizer };
-    const struct het_problem problem = { .cluster = own_cluster(arena, plan),
+    const struct het_problem problem = { .cluster = het_plan_own_cluster(arena, plan),
                                          .profile = &profile,
                                          .workload = &workload };
     if (het_plan_bind(arena, plan, problem.cluster, &plan, err) < 0)
@@ -68,21 +32,25 @@ static int read_plan(struct het_arena *arena, const json_t *json,
 
 /* ---- pods ---- */
 
-static json_t *arguments_json(const struct het_rendering *rendering, size_t node)
+static json_t *arguments_json(struct het_arena *arena,
+                              const struct het_rendering *rendering, size_t node)
 {
+    const char **words;
+    size_t count = het_rendering_arguments(arena, rendering, node, &words);
     json_t *list = json_array();
-    for (size_t i = 0; i < rendering->argument_count; i++)
-        json_array_append_new(list, het_json_text(rendering->arguments[i]));
-    for (size_t i = 0; rendering->node_arguments && i < 2; i++)
-        json_array_append_new(list, het_json_text(rendering->node_arguments[node][i]));
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, het_json_text(words[i]));
     return list;
 }
 
-static json_t *environment_json(struct het_arena *arena, const struct het_plan *plan,
+static json_t *environment_json(struct het_arena *arena,
+                                const struct het_rendering *rendering,
+                                const struct het_plan *plan,
                                 const struct het_render_job *job, size_t node)
 {
     struct het_env *variables;
-    size_t count = het_render_torchrun(arena, plan, job, node, &variables);
+    size_t count =
+        het_rendering_environment(arena, rendering, plan, job, node, &variables);
     json_t *object = json_object();
     for (size_t i = 0; i < count; i++)
         json_object_set_new(object, variables[i].name, het_json_text(variables[i].value));
@@ -98,12 +66,12 @@ static json_t *pods_json(struct het_arena *arena, const struct het_plan *plan,
     json_t *pods = json_array();
     for (size_t n = 0; n < count; n++) {
         const char *host = het_render_host(arena, job, n);
-        json_array_append_new(pods, json_pack("{s:o, s:o, s:i, s:o, s:o}", "host",
-                                              het_json_text(host), "node",
-                                              het_json_text(nodes[n].node_name), "gpus",
-                                              (int)nodes[n].gpu_count, "arguments",
-                                              arguments_json(rendering, n), "environment",
-                                              environment_json(arena, plan, job, n)));
+        json_array_append_new(
+            pods,
+            json_pack("{s:o, s:o, s:i, s:o, s:o}", "host", het_json_text(host), "node",
+                      het_json_text(nodes[n].node_name), "gpus", (int)nodes[n].gpu_count,
+                      "arguments", arguments_json(arena, rendering, n), "environment",
+                      environment_json(arena, rendering, plan, job, n)));
     }
     return pods;
 }

@@ -457,3 +457,17 @@ const struct het_plan *het_runtime_express(struct het_arena *arena,
                                : HET_ANY_RANK_ORDER;
     return found;
 }
+
+const struct het_plan *het_runtime_express_alone(struct het_arena *arena,
+                                                 const struct het_runtime *runtime,
+                                                 const struct het_plan *plan,
+                                                 enum het_freedom *ret_missing)
+{
+    if (het_runtime_runs_all(runtime))
+        return plan;
+    if (ret_missing)
+        *ret_missing = HET_FREEDOM_COUNT;
+    if (het_plan_bind(arena, plan, het_plan_own_cluster(arena, plan), &plan, NULL) < 0)
+        return NULL;
+    return het_runtime_express(arena, runtime, plan, ret_missing);
+}

@@ -88,6 +88,14 @@ const struct het_plan *het_runtime_express(struct het_arena *arena,
                                            const struct het_plan *plan,
                                            enum het_freedom *ret_missing);
 
+/* The same for a plan that may be bound to no cluster, or to another: to the nodes that
+ * it names itself. NULL, with HET_FREEDOM_COUNT as what is missing, for one that names a
+ * node with two types. */
+const struct het_plan *het_runtime_express_alone(struct het_arena *arena,
+                                                 const struct het_runtime *runtime,
+                                                 const struct het_plan *plan,
+                                                 enum het_freedom *ret_missing);
+
 /* Layers of stage `stage` when `layer_count` layers are cut evenly: the first stages have
  * one more where they cannot all be equal (as DeepSpeed's partition_method uniform). */
 uint32_t het_runtime_even_layers(uint32_t layer_count, uint32_t stage_count,

@@ -29,7 +29,8 @@ void het_render_deepspeed(struct het_arena *arena, const struct het_plan *plan,
     het_rendering_add_file(rendering, "hostfile", het_render_hostfile(arena, plan, job));
     het_rendering_add_argument(arena, rendering, "--deepspeed");
     het_rendering_add_argument(arena, rendering, "--deepspeed_config");
-    het_rendering_add_argument(arena, rendering, "ds_config.json");
+    het_rendering_add_argument(arena, rendering,
+                               het_rendering_path(arena, job, "ds_config.json"));
     het_rendering_add_number(arena, rendering, "--tensor-model-parallel-size",
                              het_lanes_at(&lanes, 0, 0)->replica->tp);
     het_rendering_add_number(arena, rendering, "--pipeline-model-parallel-size",

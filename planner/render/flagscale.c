@@ -46,7 +46,10 @@ static const char *mesh_name(struct het_arena *arena, const struct het_plan *pla
                              const struct mesh *meshes, size_t m)
 {
     const struct het_stage *stage = &plan->pipelines[0].stages[meshes[m].first_stage];
-    return het_arena_printf(arena, "%s-m%zu", stage->replicas[0].type_name, m);
+    char *name = het_arena_printf(arena, "%s-m%zu", stage->replicas[0].type_name, m);
+    for (char *c = name; (c = strpbrk(c, " \t"));)
+        *c = '_';
+    return name;
 }
 
 /* The mesh of rank `rank`. */
@@ -121,7 +124,7 @@ static const char *write_settings(struct het_arena *arena, const struct het_plan
     return het_writer_take(&writer, arena);
 }
 
-/* One word "[stages, micro-batches, value]" for each stage. */
+/* One word "[stages,micro-batches,value]" for each stage. */
 static void add_recompute_words(struct het_arena *arena, const struct het_plan *plan,
                                 struct het_rendering *rendering, const char *argument,
                                 uint32_t value)
@@ -131,7 +134,7 @@ static void add_recompute_words(struct het_arena *arena, const struct het_plan *
     for (size_t s = 0; s < pipeline->stage_count; s++) {
         bool is_full = pipeline->stages[s].recompute == HET_RECOMPUTE_FULL;
         het_rendering_add_argument(arena, rendering,
-                                   het_arena_printf(arena, "[1, %u, %u]",
+                                   het_arena_printf(arena, "[1,%u,%u]",
                                                     pipeline->microbatch_count,
                                                     is_full ? value : 0));
     }

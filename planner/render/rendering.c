@@ -1,5 +1,7 @@
 #include "planner/render/rendering.h"
 
+#include "planner/render/writer.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -76,6 +78,51 @@ void het_rendering_add_training(struct het_arena *arena, struct het_rendering *r
     bool differs = het_runtime_freedoms_of(plan) & 1u << HET_RECOMPUTE_PER_STAGE;
     if (!differs)
         het_rendering_add_recompute(arena, rendering, stage->recompute);
+}
+
+const char *het_rendering_path(struct het_arena *arena, const struct het_render_job *job,
+                               const char *name)
+{
+    const char *slash = strrchr(job->plan_path, '/');
+    int length = slash ? (int)(slash + 1 - job->plan_path) : 0;
+    return het_arena_printf(arena, "%.*s%s", length, job->plan_path, name);
+}
+
+size_t het_rendering_arguments(struct het_arena *arena,
+                               const struct het_rendering *rendering, size_t node,
+                               const char ***ret)
+{
+    size_t count = rendering->argument_count;
+    const char **words = HET_ARENA_ARRAY(arena, const char *, count + 2);
+    if (count)
+        memcpy(words, rendering->arguments, count * sizeof *words);
+    for (size_t i = 0; rendering->node_arguments && i < 2; i++)
+        words[count++] = rendering->node_arguments[node][i];
+    *ret = words;
+    return count;
+}
+
+size_t het_rendering_environment(struct het_arena *arena,
+                                 const struct het_rendering *rendering,
+                                 const struct het_plan *plan,
+                                 const struct het_render_job *job, size_t node,
+                                 struct het_env **ret)
+{
+    struct het_env *variables;
+    const char **words;
+    size_t count = het_render_torchrun(arena, plan, job, node, &variables);
+    size_t word_count = het_rendering_arguments(arena, rendering, node, &words);
+    *ret = variables;
+    if (!count || !word_count)
+        return count;
+    *ret = HET_ARENA_ARRAY(arena, struct het_env, count + 1);
+    memcpy(*ret, variables, count * sizeof *variables);
+    struct het_writer writer = { 0 };
+    for (size_t i = 0; i < word_count; i++)
+        het_writer_put(&writer, "%s%s", i ? " " : "", words[i]);
+    (*ret)[count] =
+        (struct het_env){ "HETPLAN_ARGUMENTS", het_writer_take(&writer, arena) };
+    return count + 1;
 }
 
 struct het_rendering het_render(struct het_arena *arena,

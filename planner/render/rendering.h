@@ -15,7 +15,8 @@ struct het_file {
 struct het_rendering {
     struct het_file files[HET_RENDER_MAX_FILES];
     size_t file_count;
-    /* For the program in every pod, one word each. */
+    /* For the program in every pod, one word each; no blanks inside. Files are named with
+     * the directory of the job's plan_path. */
     const char **arguments;
     size_t argument_count, argument_capacity;
     /* [rank-node][2]: further ones of a pod; NULL: none */
@@ -31,7 +32,23 @@ struct het_rendering het_render(struct het_arena *arena,
                                 const struct het_plan *plan,
                                 const struct het_render_job *job);
 
+/* The words for the program in the pod of rank-node `node`; returns how many. */
+size_t het_rendering_arguments(struct het_arena *arena,
+                               const struct het_rendering *rendering, size_t node,
+                               const char ***ret);
+
+/* As het_render_torchrun, and HETPLAN_ARGUMENTS: those words, parted by single blanks;
+ * not set where there are none. */
+size_t het_rendering_environment(struct het_arena *arena,
+                                 const struct het_rendering *rendering,
+                                 const struct het_plan *plan,
+                                 const struct het_render_job *job, size_t node,
+                                 struct het_env **ret);
+
 /* For the renderers. */
+/* Where the pod finds file `name`: beside the job's plan.json. */
+const char *het_rendering_path(struct het_arena *arena, const struct het_render_job *job,
+                               const char *name);
 void het_rendering_add_file(struct het_rendering *rendering, const char *name,
                             const char *text);
 void het_rendering_add_argument(struct het_arena *arena, struct het_rendering *rendering,

@@ -39,12 +39,12 @@ static const char *write_training(struct het_arena *arena, const struct het_plan
 void het_render_sailor(struct het_arena *arena, const struct het_plan *plan,
                        const struct het_render_job *job, struct het_rendering *rendering)
 {
-    (void)job;
     struct het_lanes lanes = het_lanes_of(arena, plan);
     het_rendering_add_file(rendering, "dist_config.json", write_groups(arena, &lanes));
     het_rendering_add_file(rendering, "training.json", write_training(arena, plan));
     het_rendering_add_argument(arena, rendering, "--distributed-config-file");
-    het_rendering_add_argument(arena, rendering, "dist_config.json");
+    het_rendering_add_argument(arena, rendering,
+                               het_rendering_path(arena, job, "dist_config.json"));
     het_rendering_add_number(arena, rendering, "--pipeline-model-parallel-size",
                              lanes.stage_count);
     het_rendering_add_training(arena, rendering, plan);

@@ -65,10 +65,10 @@ void het_render_torchtitan(struct het_arena *arena, const struct het_plan *plan,
                            const struct het_render_job *job,
                            struct het_rendering *rendering)
 {
-    (void)job;
     struct het_lanes lanes = het_lanes_of(arena, plan);
     het_rendering_add_file(rendering, "torchtitan.toml",
                            write_settings(arena, plan, &lanes));
     het_rendering_add_argument(arena, rendering, "--job.config_file");
-    het_rendering_add_argument(arena, rendering, "torchtitan.toml");
+    het_rendering_add_argument(arena, rendering,
+                               het_rendering_path(arena, job, "torchtitan.toml"));
 }

@@ -16,26 +16,6 @@ struct rendered {
     struct het_rendering rendering;
 };
 
-/* Binds the plan to nodes by the order in which they appear. */
-static const struct het_plan *bind_to_itself(struct het_arena *arena,
-                                             const struct het_plan *plan)
-{
-    struct het_rank_node *ranks;
-    size_t count = het_plan_rank_nodes(arena, plan, &ranks);
-    static const struct het_cluster_type types[] = { { .name = "A100" },
-                                                     { .name = "V100" } };
-    struct het_node *nodes = HET_ARENA_ARRAY(arena, struct het_node, count);
-    for (size_t n = 0; n < count; n++)
-        nodes[n] = (struct het_node){ .name = ranks[n].node_name,
-                                      .type = ranks[n].type_name[0] == 'V',
-                                      .gpu_count = ranks[n].gpu_count };
-    const struct het_cluster cluster = {
-        .types = types, .type_count = 2, .nodes = nodes, .node_count = count
-    };
-    ck_assert_int_eq(het_plan_bind(arena, plan, &cluster, &plan, NULL), 0);
-    return plan;
-}
-
 static struct rendered render(const char *name)
 {
     struct rendered r = { .arena = het_arena_new() };
@@ -52,7 +32,7 @@ static struct rendered render(const char *name)
     ck_assert_int_eq(het_input_read(path, &json, NULL), 0);
     ck_assert_int_eq(het_codec_plan(r.arena, json, &r.plan, NULL), 0);
     json_decref(json);
-    r.plan = het_runtime_express(r.arena, runtime, bind_to_itself(r.arena, r.plan), NULL);
+    r.plan = het_runtime_express_alone(r.arena, runtime, r.plan, NULL);
     ck_assert_ptr_nonnull(r.plan);
     r.rendering = het_render(r.arena, runtime, r.plan, &job);
     return r;
@@ -479,6 +459,78 @@ START_TEST(flagscale_recomputation_is_a_word_a_stage)
 }
 END_TEST
 
+/* ---- all runtimes ---- */
+
+static const char *const restricted[] = { "megatron", "flagscale", "hetu",
+                                          "sailor",   "deepspeed", "torchtitan" };
+
+START_TEST(words_hold_no_blank_and_are_the_variable)
+{
+    struct rendered r = render(restricted[_i]);
+    const struct het_render_job job = { .job = "llm",
+                                        .ns = "team",
+                                        .service = "llm",
+                                        .generation = 3,
+                                        .plan_path = "/p/plan.json" };
+    const char **words;
+    struct het_env *variables;
+    struct het_rank_node *nodes;
+    size_t node_count = het_plan_rank_nodes(r.arena, r.plan, &nodes);
+    for (size_t n = 0; n < node_count; n++) {
+        size_t count = het_rendering_arguments(r.arena, &r.rendering, n, &words);
+        size_t variable_count =
+            het_rendering_environment(r.arena, &r.rendering, r.plan, &job, n, &variables);
+        const struct het_env *last = &variables[variable_count - 1];
+        ck_assert_str_eq(last->name, "HETPLAN_ARGUMENTS");
+        char *rest = het_arena_strdup(r.arena, last->value), *word;
+        for (size_t i = 0; i < count; i++) {
+            word = strsep(&rest, " ");
+            ck_assert_ptr_nonnull(word);
+            ck_assert_str_eq(word, words[i]);
+        }
+        ck_assert_ptr_null(rest);
+    }
+    het_arena_free(r.arena);
+}
+END_TEST
+
+START_TEST(files_that_arguments_name_lie_beside_the_plan)
+{
+    static const struct {
+        const char *runtime, *argument, *path;
+    } named[] = {
+        { "sailor", "--distributed-config-file", "/p/q/dist_config.json" },
+        { "deepspeed", "--deepspeed_config", "/p/q/ds_config.json" },
+        { "torchtitan", "--job.config_file", "/p/q/torchtitan.toml" },
+    };
+    struct rendered r = render(named[_i].runtime);
+    const struct het_render_job job = {
+        .job = "llm", .ns = "team", .service = "llm", .plan_path = "/p/q/plan.json"
+    };
+    r.rendering =
+        het_render(r.arena, het_runtime_find(named[_i].runtime, NULL), r.plan, &job);
+    ck_assert_str_eq(argument(&r, named[_i].argument), named[_i].path);
+    file_text(&r, strrchr(named[_i].path, '/') + 1);
+    het_arena_free(r.arena);
+}
+END_TEST
+
+/* What is stored as expressed reads back as it was. */
+START_TEST(expressed_plan_is_expressed_as_it_is)
+{
+    struct rendered r = render(restricted[_i]);
+    json_auto_t *text = het_codec_plan_json(r.plan);
+    const struct het_plan *again;
+    ck_assert_int_eq(het_codec_plan(r.arena, text, &again, NULL), 0);
+    again = het_runtime_express_alone(r.arena, het_runtime_find(restricted[_i], NULL),
+                                      again, NULL);
+    ck_assert_ptr_nonnull(again);
+    json_auto_t *second = het_codec_plan_json(again);
+    ck_assert(json_equal(text, second));
+    het_arena_free(r.arena);
+}
+END_TEST
+
 /* ---- Hetu ---- */
 
 START_TEST(hetu_lists_say_every_pipeline)
@@ -647,6 +699,9 @@ Suite *test_rendering_suite(void)
     tcase_add_test(tcase, flagscale_rules_hold);
     tcase_add_test(tcase, flagscale_type_names_keep_the_order_of_ranks);
     tcase_add_test(tcase, flagscale_recomputation_is_a_word_a_stage);
+    tcase_add_loop_test(tcase, words_hold_no_blank_and_are_the_variable, 0, 6);
+    tcase_add_loop_test(tcase, files_that_arguments_name_lie_beside_the_plan, 0, 3);
+    tcase_add_loop_test(tcase, expressed_plan_is_expressed_as_it_is, 0, 6);
     tcase_add_test(tcase, hetu_lists_say_every_pipeline);
     tcase_add_test(tcase, hetu_maps_each_rank_once);
     tcase_add_test(tcase, sailor_groups_hold_every_rank_once);

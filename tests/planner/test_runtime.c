@@ -140,6 +140,20 @@ START_TEST(degrees_that_a_runtime_asserts_are_kept)
 }
 END_TEST
 
+/* By whoever knows the cluster, and by whoever knows the plan alone. */
+static void check_is_expressed_as_it_is(const struct toy *toy, const char *name,
+                                        const struct het_plan *plan)
+{
+    const struct het_runtime *runtime = het_runtime_find(name, NULL);
+    const struct het_plan *bound = het_runtime_express(toy->arena, runtime, plan, NULL);
+    const struct het_plan *alone =
+        het_runtime_express_alone(toy->arena, runtime, plan, NULL);
+    ck_assert_ptr_nonnull(bound);
+    ck_assert_ptr_nonnull(alone);
+    ck_assert_int_eq(het_plan_compare(bound, plan), 0);
+    ck_assert_int_eq(het_plan_compare(alone, plan), 0);
+}
+
 /* Rank of the first GPU of a replica, counted as het_plan_rank_nodes does. */
 static uint32_t rank_of(const struct toy *toy, const struct het_plan *plan,
                         const struct het_replica *replica)
@@ -172,6 +186,7 @@ START_TEST(gpus_of_a_node_are_told_apart_as_the_ranks_need)
             ck_assert_uint_eq(
                 rank_of(toy, found, &found->pipelines[p].stages[s].replicas[0]),
                 2 * s + p);
+    check_is_expressed_as_it_is(toy, "megatron", found);
     toy_free(toy);
 }
 END_TEST
@@ -215,6 +230,7 @@ START_TEST(equal_pipelines_are_written_as_one_where_that_gives_the_order)
             ck_assert_uint_eq(
                 rank_of(toy, found, &found->pipelines[0].stages[s].replicas[r]),
                 2 * s + r);
+    check_is_expressed_as_it_is(toy, "deepspeed", found);
     toy_free(toy);
 }
 END_TEST
