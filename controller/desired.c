@@ -223,6 +223,30 @@ static struct het_render_job render_job(const struct snapshot *snapshot,
     };
 }
 
+const struct het_plan *desired_runnable(struct het_arena *arena,
+                                        const struct job_spec *spec,
+                                        const struct het_plan *plan, const char **ret_why)
+{
+    const struct het_runtime *runtime = het_runtime_find(spec->runtime, NULL);
+    enum het_freedom missing;
+    const struct het_plan *found =
+        het_runtime_express_alone(arena, runtime, plan, &missing);
+    if (!found && ret_why)
+        *ret_why = missing == HET_FREEDOM_COUNT
+                       ? het_arena_printf(arena, "the plan does not hold together")
+                       : het_arena_printf(arena, "%s has no way to run %s (%s)",
+                                          runtime->title, het_freedom_text(missing),
+                                          het_freedom_reason(missing));
+    return found;
+}
+
+static struct het_rendering render(struct het_arena *arena, const struct job_spec *spec,
+                                   const struct het_plan *plan,
+                                   const struct het_render_job *job)
+{
+    return het_render(arena, het_runtime_find(spec->runtime, NULL), plan, job);
+}
+
 /* ---- plan ConfigMap ---- */
 
 /* What it was made for, and how often plans were made of late. */
@@ -239,50 +263,87 @@ static void note_planning(json_t *annotations,
                             json_sprintf("%" PRId64, generation->planner_ms));
 }
 
+/* What pods find beside the plan: the runtime's own files, its hostfile in place of ours.
+ * `*ret_size` is that of all. */
+static json_t *plan_files(struct het_arena *arena, const struct job_spec *spec,
+                          const struct het_plan *plan, const struct het_render_job *job,
+                          size_t *ret_size)
+{
+    json_auto_t *plan_json = het_codec_plan_json(plan);
+    json_auto_t *ranks = het_codec_rankmap(plan);
+    auto_free char *plan_text = het_json_canonical(plan_json);
+    auto_free char *rank_text = het_json_canonical(ranks);
+    struct het_rendering rendering = render(arena, spec, plan, job);
+    json_t *files = object_pack("{s:s, s:s, s:s}", "plan.json", plan_text, "rankmap.json",
+                                rank_text, "hostfile",
+                                het_render_hostfile(arena, plan, job));
+    for (size_t i = 0; i < rendering.file_count; i++)
+        json_object_set_new(files, rendering.files[i].name,
+                            json_string(rendering.files[i].text));
+    const char *name;
+    json_t *text;
+    *ret_size = 0;
+    json_object_foreach (files, name, text)
+        *ret_size += json_string_length(text);
+    return files;
+}
+
+static json_t *plan_metadata(const struct snapshot *snapshot, struct het_arena *arena,
+                             const struct desired_generation *generation,
+                             const char *hash)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    char computed_at[TIMESTAMP_SIZE];
+    timestamp_format(snapshot->wall_ms, computed_at);
+    const char *name = desired_plan_name(arena, spec->name, generation->generation);
+    json_t *metadata = child_metadata(spec, name, generation->generation);
+    json_t *annotations = object_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:s*}", ANNOTATION_TRIGGER,
+        generation->trigger, ANNOTATION_INPUT_DIGEST,
+        json_sprintf("%016" PRIx64, generation->input_digest), ANNOTATION_POD_DIGEST,
+        json_sprintf("%016" PRIx64, snapshot->pod_digest), ANNOTATION_RESTARTS,
+        json_sprintf("%" PRId64, generation->restarts), ANNOTATION_REPLANS,
+        json_sprintf("%" PRId64, generation->replans), ANNOTATION_COMPUTED_AT,
+        computed_at, ANNOTATION_PLAN_HASH, hash, ANNOTATION_LEADER, snapshot->leader);
+    note_planning(annotations, generation);
+    if (generation->claim)
+        json_object_set_new(annotations, ANNOTATION_PREEMPTS,
+                            json_string(generation->claim));
+    json_object_set_new(metadata, "annotations", annotations);
+    return metadata;
+}
+
 int desired_config_map(const struct snapshot *snapshot,
                        const struct desired_generation *generation, json_t **ret,
-                       struct het_error *err)
+                       const char **ret_reason, struct het_error *err)
 {
     const struct job_spec *spec = &snapshot->spec;
     struct het_arena *arena = het_arena_new();
-    const char *hash = het_codec_plan_hash(arena, generation->plan);
+    const char *why;
+    const struct het_plan *plan = desired_runnable(arena, spec, generation->plan, &why);
+    if (!plan) {
+        *ret_reason = "NotExpressible";
+        het_fail(err, HET_BAD_INPUT, "%s; change spec.runtime.type", why);
+        het_arena_free(arena);
+        return -1;
+    }
+    const char *hash = het_codec_plan_hash(arena, plan);
     struct het_render_job job = render_job(snapshot, arena, generation->generation, hash);
-    json_auto_t *plan = het_codec_plan_json(generation->plan);
-    json_auto_t *ranks = het_codec_rankmap(generation->plan);
-    auto_free char *plan_text = het_json_canonical(plan);
-    auto_free char *rank_text = het_json_canonical(ranks);
-    const char *hostfile = het_render_hostfile(arena, generation->plan, &job);
-    size_t size = strlen(plan_text) + strlen(rank_text) + strlen(hostfile);
+    size_t size;
+    json_t *files = plan_files(arena, spec, plan, &job, &size);
     int result = 0;
     if (size > PLAN_MAX_BYTES) {
+        *ret_reason = "PlanTooLarge";
+        json_decref(files);
         result = het_fail(err, HET_BAD_INPUT,
                           "the plan is %zu bytes, a ConfigMap takes at most %zu; lower "
                           "spec.resources.maxGPUs",
                           size, PLAN_MAX_BYTES);
     } else {
-        char computed_at[TIMESTAMP_SIZE];
-        timestamp_format(snapshot->wall_ms, computed_at);
-        const char *name = desired_plan_name(arena, spec->name, generation->generation);
-        json_t *metadata = child_metadata(spec, name, generation->generation);
-        json_object_set_new(
-            metadata, "annotations",
-            object_pack(
-                "{s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:s*}", ANNOTATION_TRIGGER,
-                generation->trigger, ANNOTATION_INPUT_DIGEST,
-                json_sprintf("%016" PRIx64, generation->input_digest),
-                ANNOTATION_POD_DIGEST, json_sprintf("%016" PRIx64, snapshot->pod_digest),
-                ANNOTATION_RESTARTS, json_sprintf("%" PRId64, generation->restarts),
-                ANNOTATION_REPLANS, json_sprintf("%" PRId64, generation->replans),
-                ANNOTATION_COMPUTED_AT, computed_at, ANNOTATION_PLAN_HASH, hash,
-                ANNOTATION_LEADER, snapshot->leader));
-        note_planning(json_object_get(metadata, "annotations"), generation);
-        if (generation->claim)
-            json_object_set_new(json_object_get(metadata, "annotations"),
-                                ANNOTATION_PREEMPTS, json_string(generation->claim));
-        *ret = object_pack("{s:s, s:s, s:o, s:b, s:{s:s, s:s, s:s}}", "apiVersion", "v1",
-                           "kind", "ConfigMap", "metadata", metadata, "immutable", 1,
-                           "data", "plan.json", plan_text, "rankmap.json", rank_text,
-                           "hostfile", hostfile);
+        *ret = object_pack("{s:s, s:s, s:o, s:b, s:o}", "apiVersion", "v1", "kind",
+                           "ConfigMap", "metadata",
+                           plan_metadata(snapshot, arena, generation, hash), "immutable",
+                           1, "data", files);
     }
     het_arena_free(arena);
     return result;
@@ -441,6 +502,15 @@ static int check_template(const struct job_spec *spec, struct het_error *err)
                         spec->container_name ? "no container is named "
                                              : "there is no container",
                         spec->container_name ? spec->container_name : "");
+    const json_t *trainer = json_array_get(json_object_get(template, "containers"),
+                                           (size_t)trainer_index(spec));
+    if (spec->runtime_appends_arguments && !json_object_get(trainer, "command") &&
+        !json_object_get(trainer, "args"))
+        return het_fail(
+            err, HET_BAD_INPUT,
+            "spec.podTemplate.spec.containers[%d]: must have a command or args "
+            "to append to, as spec.runtime.argsPolicy is AppendArgs",
+            trainer_index(spec));
     return check_per_gpu_resources(spec, err);
 }
 
@@ -501,18 +571,34 @@ static void tolerate_gpu_taints(json_t *pod_spec, const char *resource)
         tolerate(pod_spec, resource);
 }
 
-static void add_environment(struct het_arena *arena, json_t *container,
-                            const struct snapshot *snapshot,
-                            const struct snapshot_plan *plan, size_t index)
+/* What the program learns of the plan: its environment, and where the job wants it, words
+ * behind its own arguments. */
+static int tell_plan(struct het_arena *arena, json_t *container,
+                     const struct snapshot *snapshot, const struct snapshot_plan *plan,
+                     size_t index, const char **ret_reason, struct het_error *err)
 {
+    const struct job_spec *spec = &snapshot->spec;
     struct het_render_job job = render_job(snapshot, arena, plan->generation, plan->hash);
+    const char *why;
+    const struct het_plan *runnable = desired_runnable(arena, spec, plan->plan, &why);
+    if (!runnable) {
+        *ret_reason = "NotExpressible";
+        return het_fail(err, HET_BAD_INPUT, "%s", why);
+    }
+    struct het_rendering rendering = render(arena, spec, runnable, &job);
     struct het_env *variables;
-    size_t count = het_render_torchrun(arena, plan->plan, &job, index, &variables);
+    size_t count =
+        het_rendering_environment(arena, &rendering, runnable, &job, index, &variables);
     json_t *environment = object_list(container, "env");
     for (size_t i = 0; i < count; i++)
         json_array_append_new(environment,
                               object_pack("{s:s, s:s}", "name", variables[i].name,
                                           "value", variables[i].value));
+    const char **words;
+    size_t word_count = het_rendering_arguments(arena, &rendering, index, &words);
+    for (size_t i = 0; spec->runtime_appends_arguments && i < word_count; i++)
+        json_array_append_new(object_list(container, "args"), json_string(words[i]));
+    return 0;
 }
 
 static void mount_plan(json_t *pod_spec, json_t *container,
@@ -615,10 +701,11 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
     json_t *pod_spec = json_deep_copy(template_spec(spec));
     json_t *container = json_array_get(json_object_get(pod_spec, "containers"),
                                        (size_t)trainer_index(spec));
-    add_environment(arena, container, snapshot, plan, index);
     mount_plan(pod_spec, container, snapshot, plan);
     const char *resource = gpu_resource(snapshot, place);
-    int result = add_resources(container, spec, resource, place->gpu_count, err);
+    int result = tell_plan(arena, container, snapshot, plan, index, ret_reason, err);
+    if (result == 0)
+        result = add_resources(container, spec, resource, place->gpu_count, err);
     pin(pod_spec, spec, place->node_name);
     tolerate_gpu_taints(pod_spec, resource);
     json_object_set_new(pod_spec, "restartPolicy", json_string("Never"));

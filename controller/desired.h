@@ -31,11 +31,19 @@ const char *desired_plan_name(struct het_arena *arena, const char *job,
 const char *desired_pod_name(struct het_arena *arena, const char *job, int64_t generation,
                              int64_t index);
 
-/* Immutable ConfigMap with plan.json, rankmap.json, hostfile. Errors: HET_BAD_INPUT when
- * it would pass PLAN_MAX_BYTES. A new reference. */
+/* `plan` as the job's runtime runs it, which is how plans are stored; in `arena`. NULL if
+ * it cannot, and `*ret_why` (may be NULL) says why. */
+const struct het_plan *desired_runnable(struct het_arena *arena,
+                                        const struct job_spec *spec,
+                                        const struct het_plan *plan,
+                                        const char **ret_why);
+/* Immutable ConfigMap with plan.json, rankmap.json, hostfile, and the files that the
+ * job's runtime reads. A new reference. Errors: HET_BAD_INPUT, and `*ret_reason`:
+ * "NotExpressible" for a plan that the runtime cannot run, "PlanTooLarge" when it would
+ * pass PLAN_MAX_BYTES. */
 int desired_config_map(const struct snapshot *snapshot,
                        const struct desired_generation *generation, json_t **ret,
-                       struct het_error *err);
+                       const char **ret_reason, struct het_error *err);
 /* Headless Service of the job, selecting the pods of `generation`. */
 json_t *desired_service(const struct snapshot *snapshot, int64_t generation);
 /* Whether pods are created with our scheduling gate: the job wants it, the server can. */

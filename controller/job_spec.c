@@ -114,7 +114,6 @@ struct choice {
     const char *name;
     const char *value; /* as hetplan calls it; NULL where the position says all */
     int64_t number;
-    bool is_unsupported; /* known, but not acted on in this release */
 };
 
 /* Position in `choices`; 0, the default, if nothing is said, or nothing that is known. */
@@ -125,10 +124,6 @@ static size_t read_choice(struct reader *reader, const char *path,
     for (size_t i = 0; i < count; i++) {
         if (strcmp(choices[i].name, text))
             continue;
-        if (choices[i].is_unsupported)
-            refuse(reader, "Unsupported",
-                   "spec.%s: %s is not supported by this release; use %s", path, text,
-                   choices[0].name);
         return i;
     }
     refuse(reader, "InvalidSpec", "spec.%s: %s is not one of the values it can take",
@@ -155,10 +150,14 @@ static const struct choice precisions[] = { { "BF16", .value = "bf16" },
                                             { "FP16", .value = "fp16" },
                                             { "FP32", .value = "fp32" } };
 static const struct choice runtimes[] = {
-    { "Torchrun", .value = "torchrun" },     { "Custom", .value = "custom" },
-    { "Megatron", .is_unsupported = true },  { "FlagScale", .is_unsupported = true },
-    { "Hetu", .is_unsupported = true },      { "Sailor", .is_unsupported = true },
-    { "DeepSpeed", .is_unsupported = true }, { "TorchTitan", .is_unsupported = true },
+    { "Torchrun", .value = "torchrun" },   { "Custom", .value = "custom" },
+    { "Megatron", .value = "megatron" },   { "FlagScale", .value = "flagscale" },
+    { "Hetu", .value = "hetu" },           { "Sailor", .value = "sailor" },
+    { "DeepSpeed", .value = "deepspeed" }, { "TorchTitan", .value = "torchtitan" },
+};
+static const struct choice arguments_policies[] = {
+    [false] = { .name = "EnvOnly" },
+    [true] = { .name = "AppendArgs" },
 };
 /* Work budgets of the search (hetplan --effort). */
 static const struct choice efforts[] = {
@@ -571,6 +570,13 @@ static void read_runtime(struct reader *reader, struct job_spec *spec)
         1000 * read_integer(reader, "checkpoint.intervalSeconds", 0, 1, 604800);
     spec->checkpoint_uri = read_text(reader, "checkpoint.storageURI", NULL, 1024);
     spec->runtime = runtimes[READ_CHOICE(reader, "runtime.type", runtimes)].value;
+    spec->runtime_appends_arguments =
+        READ_CHOICE(reader, "runtime.argsPolicy", arguments_policies);
+    if (spec->runtime_appends_arguments &&
+        het_runtime_runs_all(het_runtime_find(spec->runtime, NULL)))
+        refuse(reader, "InvalidSpec",
+               "spec.runtime.argsPolicy: AppendArgs needs a runtime.type that reads its "
+               "plan from arguments, such as Megatron; use EnvOnly");
     spec->container_name = read_text(reader, "runtime.containerName", NULL, 63);
     spec->master_port = read_integer(reader, "runtime.masterPort", 29500, 1024, 65535);
     spec->plan_mount_path =

@@ -146,8 +146,9 @@ struct job_spec {
     int64_t hook_port; /* HOOK_HTTP */
     const char *hook_path;
     int64_t termination_grace_s; /* of the pod template */
-    const char *runtime;         /* "torchrun", "custom" */
-    const char *container_name;  /* NULL: the first container */
+    const char *runtime;         /* as het_runtime_find knows it */
+    bool runtime_appends_arguments;
+    const char *container_name; /* NULL: the first container */
     int64_t master_port;
     const char *plan_mount_path;
     const json_t *pod_template; /* object with "spec" */
@@ -191,10 +192,9 @@ const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
 json_t *job_spec_model_config(const struct job_architecture *model);
 /* The template's own required node affinity (v1.NodeSelector), or NULL. */
 const json_t *job_spec_template_affinity(const struct job_spec *spec);
-/* Reads and validates. On failure `*ret_reason` is the condition reason: "InvalidSpec"
- * (the user must change the named field) or "Unsupported" (a field this release does not
- * act on, docs/api.md), and `err` says which field and what to change. Everything is
- * borrowed from `job`. */
+/* Reads and validates. On failure `*ret_reason` is the condition reason, "InvalidSpec"
+ * (the user must change the named field), and `err` says which field and what to change.
+ * Everything is borrowed from `job`. */
 int job_spec_parse(const json_t *job, struct job_spec *ret, const char **ret_reason,
                    struct het_error *err);
 

@@ -225,7 +225,6 @@ static json_t *make_status(const struct webhook_verdict *verdict)
         int code;
     } known[] = {
         { "InvalidSpec", "Invalid", 422 },
-        { "Unsupported", "Invalid", 422 },
         { "UserNotKnown", "ServiceUnavailable", 503 },
     };
     const char *status_reason = "Forbidden";

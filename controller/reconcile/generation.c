@@ -72,8 +72,9 @@ bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t 
     };
     json_t *config_map;
     struct het_error err;
-    if (desired_config_map(snapshot, &generation, &config_map, &err) < 0) {
-        pass_set(pass, "PlanFeasible", "False", "PlanTooLarge",
+    const char *reason;
+    if (desired_config_map(snapshot, &generation, &config_map, &reason, &err) < 0) {
+        pass_set(pass, "PlanFeasible", "False", reason,
                  pass_text(pass, "%s", err.message));
         pass->decision->summary = pass_text(pass, "%s", err.message);
         return false;

@@ -1,5 +1,6 @@
 #include "controller/reconcile/places.h"
 
+#include "controller/desired.h"
 #include "controller/reconcile/sharing.h"
 
 #include <inttypes.h>
@@ -116,6 +117,9 @@ static void check_limits(struct pass *pass)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
     int64_t gpus = pass_count_gpus(pass, NULL);
+    const char *why;
+    if (!desired_runnable(pass->arena, spec, pass->current->plan, &why))
+        lose(pass, "SpecChanged", true, why);
     if (spec->max_gpus && gpus > spec->max_gpus)
         lose(pass, "SpecChanged", true,
              pass_text(pass,
@@ -158,5 +162,5 @@ bool places_fit(const struct pass *pass, const struct het_plan *plan)
             strcmp(node->type, places[i].type_name))
             return false;
     }
-    return count > 0;
+    return count > 0 && desired_runnable(pass->arena, &pass->snapshot->spec, plan, NULL);
 }

@@ -257,7 +257,8 @@ static void explain_no_plan(struct pass *pass)
     } else {
         planning_wait(
             pass, "PlannerFailed",
-            "the planner's answer is not a plan for the GPUs that it was given");
+            "the planner's answer is not a plan for the GPUs that it was given, or not one "
+            "for the job's runtime");
     }
 }
 

@@ -553,6 +553,113 @@ START_TEST(changed_pods_wait_while_their_nodes_are_in_doubt)
 }
 END_TEST
 
+/* What the training container of pod 0 of the first generation has in its environment. */
+static const char *variable(const char *name)
+{
+    const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-1-0");
+    const json_t *container = json_array_get(object_at(pod, "spec.containers"), 0);
+    size_t i;
+    json_t *entry;
+    json_array_foreach (json_object_get(container, "env"), i, entry)
+        if (!strcmp(object_text(entry, "name"), name))
+            return object_text(entry, "value");
+    return NULL;
+}
+
+static const char *plan_file(const char *name)
+{
+    const json_t *map = store_find(world->store, &kube_config_map, "ns", "job-plan-1");
+    return json_string_value(json_object_get(json_object_get(map, "data"), name));
+}
+
+#define COMMAND                                                                          \
+    "'podTemplate': {'spec': {'containers': [{'name': 'train', 'image': 'x', 'args': "   \
+    "['pretrain_gpt.py']}]}}"
+#define MEGATRON_WORDS                                                                   \
+    "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 1 "                   \
+    "--micro-batch-size 1 --global-batch-size 8 --ckpt-format torch_dist"
+
+START_TEST(arguments_of_the_runtime_reach_the_pods)
+{
+    world_run_job(world, _i ? "{'runtime': {'type': 'Megatron', 'argsPolicy': "
+                              "'AppendArgs'}, " COMMAND "}"
+                            : "{'runtime': {'type': 'Megatron'}, " COMMAND "}");
+    ck_assert_str_eq(variable("HETPLAN_ARGUMENTS"), MEGATRON_WORDS);
+    const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-1-0");
+    const json_t *arguments =
+        json_object_get(json_array_get(object_at(pod, "spec.containers"), 0), "args");
+    auto_free char *joined = xstrdup("");
+    for (size_t i = 0; i < json_array_size(arguments); i++) {
+        char *longer = xasprintf("%s%s%s", joined, i ? " " : "",
+                                 json_string_value(json_array_get(arguments, i)));
+        free(joined);
+        joined = longer;
+    }
+    ck_assert_str_eq(joined, _i ? "pretrain_gpt.py " MEGATRON_WORDS : "pretrain_gpt.py");
+}
+END_TEST
+
+START_TEST(files_of_the_runtime_lie_beside_the_plan)
+{
+    world_run_job(world, "{'runtime': {'type': 'FlagScale', 'planMountPath': '/plan'}}");
+    ck_assert_ptr_nonnull(strstr(plan_file("hetero.yaml"), "enable_hetero: true"));
+    ck_assert_ptr_nonnull(strstr(plan_file("hostfile"), " slots=4 type=" A100 "-m0\n"));
+    ck_assert_ptr_nonnull(strstr(variable("HETPLAN_ARGUMENTS"),
+                                 "--hetero-current-device-type " A100 "-m0"));
+    ck_assert_str_eq(variable("HETPLAN_FILE"), "/plan/plan.json");
+}
+END_TEST
+
+START_TEST(other_runtime_with_the_same_plan_starts_new_pods)
+{
+    world_run_job(world, "{}");
+    ck_assert_ptr_null(variable("HETPLAN_ARGUMENTS"));
+    change_spec("{'runtime': {'type': 'Megatron'}}");
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_int_eq(world_generation(world), 2);
+    ck_assert_str_eq(trigger(), "PodsChanged");
+}
+END_TEST
+
+/* One replica on four GPUs, one on two: no degree of tensor parallelism is both. */
+START_TEST(plan_that_another_runtime_cannot_run_is_replaced_when_there_is_one)
+{
+    world_job(world, "{'replanPolicy': {'debounceSeconds': 1}}");
+    world_settle(world);
+    world_answer_nodes(world, "a:4 c:2", 2.0);
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@c");
+    change_spec("{'runtime': {'type': 'Megatron'}}");
+    world_settle(world);
+    world_pass_s(world, 5);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@c");
+    ck_assert_str_eq(condition("PlanOutdated"), "True");
+    world_answer_nodes(world, "a:4 b:4", 2.0);
+    world_settle(world);
+    world_run_pods(world);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world), "job-2-0@a job-2-1@b");
+    ck_assert_str_eq(trigger(), "SpecChanged");
+}
+END_TEST
+
+/* Not that the planner gives such plans; but what it gives is checked. */
+START_TEST(plan_that_the_runtime_cannot_run_is_not_written)
+{
+    world_job(world, "{'runtime': {'type': 'Megatron'}}");
+    world_settle(world);
+    world_answer_nodes(world, "a:4 c:2", 2.0);
+    world_settle(world);
+    ck_assert_int_eq(world_generation(world), 0);
+    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "PlannerFailed");
+}
+END_TEST
+
 START_TEST(scaled_job_takes_no_more_than_it_may_and_says_so)
 {
     world_run_job(world, "{'resources': {'maxGPUs': 8}}");
@@ -601,6 +708,12 @@ Suite *test_life_suite(void)
     tcase_add_loop_test(cases, change_of_the_pods_starts_the_same_plan_with_new_ones, 0,
                         sizeof changes / sizeof *changes);
     tcase_add_test(cases, changed_pods_wait_while_their_nodes_are_in_doubt);
+    tcase_add_loop_test(cases, arguments_of_the_runtime_reach_the_pods, 0, 2);
+    tcase_add_test(cases, files_of_the_runtime_lie_beside_the_plan);
+    tcase_add_test(cases, other_runtime_with_the_same_plan_starts_new_pods);
+    tcase_add_test(cases,
+                   plan_that_another_runtime_cannot_run_is_replaced_when_there_is_one);
+    tcase_add_test(cases, plan_that_the_runtime_cannot_run_is_not_written);
     tcase_add_test(cases, scaled_job_takes_no_more_than_it_may_and_says_so);
     suite_add_tcase(suite, cases);
     return suite;
