@@ -12,12 +12,14 @@
  * of the turns in microseconds, by the wall clock and by the thread's CPU time (which
  * leaves out what else the machine does, and waiting for a lock), and how the medians
  * change. Its exit status says whether the server still answered. */
+#include "controller/certificate.h"
 #include "controller/endpoints.h"
 #include "controller/log.h"
 #include "controller/simulation.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -131,12 +133,12 @@ static void turn(struct simulation *simulation, int number)
 
 /* ---- attackers ---- */
 
-static int port;
+static int port, tls_port;
 
-static int dial(void)
+static int dial_port(int number)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)port),
+                                   .sin_port = htons((uint16_t)number),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
@@ -144,6 +146,11 @@ static int dial(void)
         return -1;
     }
     return fd;
+}
+
+static int dial(void)
+{
+    return dial_port(port);
 }
 
 static void say(int fd, const char *text)
@@ -203,6 +210,40 @@ static void send_long_bodies(void)
     }
 }
 
+/* How a client of TLS 1.2 begins; made before there is a thread, as OpenSSL is not to be
+ * used behind a fork. */
+static char hello[1024];
+static int hello_length;
+
+static void make_hello(void)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    SSL *client = SSL_new(context);
+    BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+    SSL_set_max_proto_version(client, TLS1_2_VERSION);
+    SSL_set_bio(client, in, out);
+    SSL_connect(client);
+    hello_length = BIO_read(out, hello, sizeof hello);
+    SSL_free(client);
+    SSL_CTX_free(context);
+    if (hello_length <= 0)
+        fail("no client hello");
+}
+
+/* Clients that know another authority: they make the server sign, and then refuse. */
+static void refuse_certificates(void)
+{
+    static const char bad_certificate[] = "\x15\x03\x03\x00\x02\x02\x2a";
+    char flight[8192];
+    for (;;) {
+        int fd = dial_port(tls_port);
+        send(fd, hello, (size_t)hello_length, MSG_NOSIGNAL);
+        recv(fd, flight, sizeof flight, 0);
+        send(fd, bad_certificate, sizeof bad_certificate - 1, MSG_NOSIGNAL);
+        close(fd);
+    }
+}
+
 /* As fast as it goes; `read_on`: takes the answers. */
 static void ask_on(const char *request, bool read_on)
 {
@@ -251,6 +292,7 @@ static const struct {
     { "scrapes without pause", scrape },
     { "wrong methods", ask_wrongly },
     { "pipelines that nobody reads", pipeline },
+    { "refused certificates", refuse_certificates },
 };
 
 static pid_t start_attack(void (*run)(void))
@@ -370,22 +412,34 @@ int main(int argc, char **argv)
     struct feed *feed = feed_new();
     struct endpoints *endpoints = endpoints_new(feed, metrics, milliseconds, NULL);
     struct simulation *simulation = make_cluster(metrics);
-    const struct server_listener listener = { .address = "127.0.0.1:0",
-                                              .routes = endpoints_routes(endpoints),
-                                              .route_count = ENDPOINTS_ROUTES };
+    static const char *const names[] = { "127.0.0.1" };
+    struct certificate certificate;
+    if (certificate_make("bench", names, 1, (int64_t)time(NULL) * 1000, &certificate,
+                         &err) < 0)
+        fail(err.message);
+    make_hello();
+    struct server_listener listeners[2];
+    listeners[0] = (struct server_listener){ .address = "127.0.0.1:0",
+                                             .routes = endpoints_routes(endpoints),
+                                             .route_count = ENDPOINTS_ROUTES };
+    listeners[1] = listeners[0];
+    listeners[1].certificate_pem = certificate.certificate_pem;
+    listeners[1].key_pem = certificate.key_pem;
     struct server_config config = {
-        .listeners = &listener, .listener_count = 1, .feed = feed, .metrics = metrics
+        .listeners = listeners, .listener_count = 2, .feed = feed, .metrics = metrics
     };
     struct server *server = server_new(&config, &err);
     if (!server)
         fail(err.message);
     port = server_port(server, 0);
+    tls_port = server_port(server, 1);
     for (int i = 0; i < 500; i++) /* warm */
         turn(simulation, ++number);
     bool is_alive = true;
     for (size_t i = 0; i < sizeof attacks / sizeof *attacks; i++)
         is_alive = bench(simulation, i, rounds, &number) && is_alive;
     server_free(server);
+    certificate_fini(&certificate);
     simulation_free(simulation);
     endpoints_free(endpoints);
     feed_free(feed);
