@@ -386,6 +386,21 @@ static bool pod_is_pending(const json_t *pod)
     return strcmp(phase, "Pending") == 0 || strcmp(phase, "") == 0;
 }
 
+/* The node controller says so of the pods of a node that was silent for a while. */
+static bool pod_is_called_unready(const json_t *pod)
+{
+    size_t i;
+    json_t *each;
+    if (strcmp(string_at(pod, "status", "phase"), "Running") != 0)
+        return false;
+    json_array_foreach (json_object_get(json_object_get(pod, "status"), "conditions"), i,
+                        each)
+        if (!strcmp(json_string_value(json_object_get(each, "type")), "Ready"))
+            return strcmp(json_string_value(json_object_get(each, "status")), "True") !=
+                   0;
+    return false;
+}
+
 static void pod_look_later(struct fakelet *fakelet, const json_t *pod)
 {
     if (!pod_node(fakelet, pod))
@@ -395,6 +410,8 @@ static void pod_look_later(struct fakelet *fakelet, const json_t *pod)
         workqueue_add_at(fakelet->pods, key, fakelet->now_ms + fakelet->stop_ms);
     else if (pod_is_pending(pod))
         workqueue_add_at(fakelet->pods, key, fakelet->now_ms + fakelet->start_ms);
+    else if (pod_is_called_unready(pod))
+        workqueue_add(fakelet->pods, key);
 }
 
 /* Units of extended resource `name` that the containers of `pod` are limited to. */
@@ -744,6 +761,13 @@ static void pod_act(struct fakelet *fakelet, const char *key)
     }
     if (node && pod_is_pending(pod) && !node->is_admitting) {
         pod_start(fakelet, node, key, pod);
+        return;
+    }
+    if (node && pod_is_called_unready(pod)) {
+        json_auto_t *patch = json_pack("{s:{s:o}}", "status", "conditions",
+                                       pod_conditions(fakelet, pod, true, NULL));
+        kube_patch(fakelet->kube, &kube_pod, kube_namespace(pod), kube_name(pod),
+                   "status", patch, pod_written, errand_new(fakelet, NULL, key));
         return;
     }
     if (node && pod_is_pending(pod))
