@@ -227,7 +227,7 @@ const struct het_plan *desired_runnable(struct het_arena *arena,
                                         const struct job_spec *spec,
                                         const struct het_plan *plan, const char **ret_why)
 {
-    const struct het_runtime *runtime = het_runtime_find(spec->runtime, NULL);
+    const struct het_runtime *runtime = job_spec_runtime(spec);
     enum het_freedom missing;
     const struct het_plan *found =
         het_runtime_express_alone(arena, runtime, plan, &missing);
@@ -244,7 +244,7 @@ static struct het_rendering render(struct het_arena *arena, const struct job_spe
                                    const struct het_plan *plan,
                                    const struct het_render_job *job)
 {
-    return het_render(arena, het_runtime_find(spec->runtime, NULL), plan, job);
+    return het_render(arena, job_spec_runtime(spec), plan, job);
 }
 
 /* ---- plan ConfigMap ---- */

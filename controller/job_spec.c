@@ -121,11 +121,9 @@ static size_t read_choice(struct reader *reader, const char *path,
                           const struct choice *choices, size_t count)
 {
     const char *text = read_text(reader, path, choices[0].name, 63);
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(choices[i].name, text))
-            continue;
-        return i;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(choices[i].name, text))
+            return i;
     refuse(reader, "InvalidSpec", "spec.%s: %s is not one of the values it can take",
            path, text);
     return 0;
@@ -440,6 +438,11 @@ static const json_t *template_affinity(const json_t *pod_template)
                               "requiredDuringSchedulingIgnoredDuringExecution");
 }
 
+const struct het_runtime *job_spec_runtime(const struct job_spec *spec)
+{
+    return spec->runtime ? het_runtime_find(spec->runtime, NULL) : NULL;
+}
+
 const json_t *job_spec_template_affinity(const struct job_spec *spec)
 {
     return template_affinity(spec->pod_template);
@@ -572,8 +575,7 @@ static void read_runtime(struct reader *reader, struct job_spec *spec)
     spec->runtime = runtimes[READ_CHOICE(reader, "runtime.type", runtimes)].value;
     spec->runtime_appends_arguments =
         READ_CHOICE(reader, "runtime.argsPolicy", arguments_policies);
-    if (spec->runtime_appends_arguments &&
-        het_runtime_runs_all(het_runtime_find(spec->runtime, NULL)))
+    if (spec->runtime_appends_arguments && het_runtime_runs_all(job_spec_runtime(spec)))
         refuse(reader, "InvalidSpec",
                "spec.runtime.argsPolicy: AppendArgs needs a runtime.type that reads its "
                "plan from arguments, such as Megatron; use EnvOnly");

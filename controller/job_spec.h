@@ -190,6 +190,9 @@ const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
  * kinds of that shape: RMS norms, a gated feed-forward block, a head with weights of its
  * own. A new reference. */
 json_t *job_spec_model_config(const struct job_architecture *model);
+/* What the job's runtime can run; NULL, which is everything, for a spec that was refused.
+ */
+const struct het_runtime *job_spec_runtime(const struct job_spec *spec);
 /* The template's own required node affinity (v1.NodeSelector), or NULL. */
 const json_t *job_spec_template_affinity(const struct job_spec *spec);
 /* Reads and validates. On failure `*ret_reason` is the condition reason, "InvalidSpec"

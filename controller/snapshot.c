@@ -389,8 +389,7 @@ static void digest_input(struct snapshot *snapshot,
     for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
         parts.spec = digest_json(parts.spec, json_object_get(spec, planning_parts[i]));
     /* Runtimes of the same limits have the same plans. */
-    const struct het_runtime *runtime =
-        snapshot->spec.runtime ? het_runtime_find(snapshot->spec.runtime, NULL) : NULL;
+    const struct het_runtime *runtime = job_spec_runtime(&snapshot->spec);
     parts.spec = digest_text(parts.spec, runtime ? runtime->name : "");
     const uint64_t profile[] = { sources->hardware_digest,
                                  digest_profile(snapshot->profile, sources->memo) };
