@@ -223,28 +223,40 @@ static struct het_render_job render_job(const struct snapshot *snapshot,
     };
 }
 
-const struct het_plan *desired_runnable(struct het_arena *arena,
-                                        const struct job_spec *spec,
-                                        const struct het_plan *plan, const char **ret_why)
+bool desired_runs(struct het_arena *arena, const struct job_spec *spec,
+                  const struct het_plan *plan, const char **ret_why)
 {
     const struct het_runtime *runtime = job_spec_runtime(spec);
     enum het_freedom missing;
+    if (het_runtime_runs_all(runtime))
+        return true;
     const struct het_plan *found =
         het_runtime_express_alone(arena, runtime, plan, &missing);
-    if (!found && ret_why)
-        *ret_why = missing == HET_FREEDOM_COUNT
-                       ? het_arena_printf(arena, "the plan does not hold together")
-                       : het_arena_printf(arena, "%s has no way to run %s (%s)",
-                                          runtime->title, het_freedom_text(missing),
-                                          het_freedom_reason(missing));
-    return found;
+    if (found && !het_plan_compare(found, plan))
+        return true;
+    if (!ret_why)
+        return false;
+    if (found)
+        *ret_why = het_arena_printf(
+            arena, "%s wants the ranks of the plan in another order", runtime->title);
+    else if (missing == HET_FREEDOM_COUNT)
+        *ret_why = "the plan does not hold together";
+    else
+        *ret_why = het_arena_printf(arena, "%s has no way to run %s (%s)", runtime->title,
+                                    het_freedom_text(missing),
+                                    het_freedom_reason(missing));
+    return false;
 }
 
-static struct het_rendering render(struct het_arena *arena, const struct job_spec *spec,
-                                   const struct het_plan *plan,
-                                   const struct het_render_job *job)
+/* Bytes of the words of the first pod; the others' differ by their GPU type. */
+static size_t arguments_size(struct het_arena *arena,
+                             const struct het_rendering *rendering)
 {
-    return het_render(arena, job_spec_runtime(spec), plan, job);
+    const char **words;
+    size_t count = het_rendering_arguments(arena, rendering, 0, &words), size = 0;
+    for (size_t i = 0; i < count; i++)
+        size += strlen(words[i]) + 1;
+    return size;
 }
 
 /* ---- plan ConfigMap ---- */
@@ -265,7 +277,7 @@ static void note_planning(json_t *annotations,
 
 /* What pods find beside the plan: the runtime's own files, its hostfile in place of ours.
  * `*ret_size` is that of all. */
-static json_t *plan_files(struct het_arena *arena, const struct job_spec *spec,
+static json_t *plan_files(struct het_arena *arena, const struct het_rendering *rendering,
                           const struct het_plan *plan, const struct het_render_job *job,
                           size_t *ret_size)
 {
@@ -273,13 +285,12 @@ static json_t *plan_files(struct het_arena *arena, const struct job_spec *spec,
     json_auto_t *ranks = het_codec_rankmap(plan);
     auto_free char *plan_text = het_json_canonical(plan_json);
     auto_free char *rank_text = het_json_canonical(ranks);
-    struct het_rendering rendering = render(arena, spec, plan, job);
     json_t *files = object_pack("{s:s, s:s, s:s}", "plan.json", plan_text, "rankmap.json",
                                 rank_text, "hostfile",
                                 het_render_hostfile(arena, plan, job));
-    for (size_t i = 0; i < rendering.file_count; i++)
-        json_object_set_new(files, rendering.files[i].name,
-                            json_string(rendering.files[i].text));
+    for (size_t i = 0; i < rendering->file_count; i++)
+        json_object_set_new(files, rendering->files[i].name,
+                            json_string(rendering->files[i].text));
     const char *name;
     json_t *text;
     *ret_size = 0;
@@ -318,33 +329,40 @@ int desired_config_map(const struct snapshot *snapshot,
                        const char **ret_reason, struct het_error *err)
 {
     const struct job_spec *spec = &snapshot->spec;
+    const struct het_plan *plan = generation->plan;
     struct het_arena *arena = het_arena_new();
     const char *why;
-    const struct het_plan *plan = desired_runnable(arena, spec, generation->plan, &why);
-    if (!plan) {
+    int result = 0;
+    if (!desired_runs(arena, spec, plan, &why)) {
         *ret_reason = "NotExpressible";
-        het_fail(err, HET_BAD_INPUT, "%s; change spec.runtime.type", why);
+        result = het_fail(err, HET_BAD_INPUT, "%s; change spec.runtime.type", why);
         het_arena_free(arena);
-        return -1;
+        return result;
     }
     const char *hash = het_codec_plan_hash(arena, plan);
     struct het_render_job job = render_job(snapshot, arena, generation->generation, hash);
-    size_t size;
-    json_t *files = plan_files(arena, spec, plan, &job, &size);
-    int result = 0;
-    if (size > PLAN_MAX_BYTES) {
-        *ret_reason = "PlanTooLarge";
-        json_decref(files);
+    struct het_rendering rendering =
+        het_render(arena, job_spec_runtime(spec), plan, &job);
+    size_t argument_size = arguments_size(arena, &rendering), size;
+    json_t *files = plan_files(arena, &rendering, plan, &job, &size);
+    *ret_reason = "PlanTooLarge";
+    if (size > PLAN_MAX_BYTES)
         result = het_fail(err, HET_BAD_INPUT,
                           "the plan is %zu bytes, a ConfigMap takes at most %zu; lower "
                           "spec.resources.maxGPUs",
                           size, PLAN_MAX_BYTES);
-    } else {
+    else if (argument_size > ARGUMENTS_MAX_BYTES)
+        result = het_fail(err, HET_BAD_INPUT,
+                          "the plan is %zu bytes of arguments, a program takes at most "
+                          "%zu; lower spec.resources.maxGPUs",
+                          argument_size, ARGUMENTS_MAX_BYTES);
+    if (result == 0)
         *ret = object_pack("{s:s, s:s, s:o, s:b, s:o}", "apiVersion", "v1", "kind",
                            "ConfigMap", "metadata",
                            plan_metadata(snapshot, arena, generation, hash), "immutable",
                            1, "data", files);
-    }
+    else
+        json_decref(files);
     het_arena_free(arena);
     return result;
 }
@@ -504,8 +522,9 @@ static int check_template(const struct job_spec *spec, struct het_error *err)
                         spec->container_name ? spec->container_name : "");
     const json_t *trainer = json_array_get(json_object_get(template, "containers"),
                                            (size_t)trainer_index(spec));
-    if (spec->runtime_appends_arguments && !json_object_get(trainer, "command") &&
-        !json_object_get(trainer, "args"))
+    if (spec->runtime_appends_arguments &&
+        !json_array_size(json_object_get(trainer, "command")) &&
+        !json_array_size(json_object_get(trainer, "args")))
         return het_fail(
             err, HET_BAD_INPUT,
             "spec.podTemplate.spec.containers[%d]: must have a command or args "
@@ -573,32 +592,23 @@ static void tolerate_gpu_taints(json_t *pod_spec, const char *resource)
 
 /* What the program learns of the plan: its environment, and where the job wants it, words
  * behind its own arguments. */
-static int tell_plan(struct het_arena *arena, json_t *container,
-                     const struct snapshot *snapshot, const struct snapshot_plan *plan,
-                     size_t index, const char **ret_reason, struct het_error *err)
+static void tell_plan(struct het_arena *arena, json_t *container,
+                      const struct snapshot *snapshot, const struct snapshot_plan *plan,
+                      size_t index, const struct het_rendering *rendering)
 {
-    const struct job_spec *spec = &snapshot->spec;
     struct het_render_job job = render_job(snapshot, arena, plan->generation, plan->hash);
-    const char *why;
-    const struct het_plan *runnable = desired_runnable(arena, spec, plan->plan, &why);
-    if (!runnable) {
-        *ret_reason = "NotExpressible";
-        return het_fail(err, HET_BAD_INPUT, "%s", why);
-    }
-    struct het_rendering rendering = render(arena, spec, runnable, &job);
     struct het_env *variables;
+    const char **words;
     size_t count =
-        het_rendering_environment(arena, &rendering, runnable, &job, index, &variables);
+        het_rendering_environment(arena, rendering, plan->plan, &job, index, &variables);
+    size_t word_count = het_rendering_arguments(arena, rendering, index, &words);
     json_t *environment = object_list(container, "env");
     for (size_t i = 0; i < count; i++)
         json_array_append_new(environment,
                               object_pack("{s:s, s:s}", "name", variables[i].name,
                                           "value", variables[i].value));
-    const char **words;
-    size_t word_count = het_rendering_arguments(arena, &rendering, index, &words);
-    for (size_t i = 0; spec->runtime_appends_arguments && i < word_count; i++)
+    for (size_t i = 0; snapshot->spec.runtime_appends_arguments && i < word_count; i++)
         json_array_append_new(object_list(container, "args"), json_string(words[i]));
-    return 0;
 }
 
 static void mount_plan(json_t *pod_spec, json_t *container,
@@ -685,9 +695,29 @@ bool desired_has_gates(const struct snapshot *snapshot)
     return snapshot->server_has_gates && snapshot->spec.gang_has_gates;
 }
 
+int desired_rendering(const struct snapshot *snapshot, const struct snapshot_plan *plan,
+                      struct het_arena *arena, struct het_rendering *ret,
+                      const char **ret_reason, struct het_error *err)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    struct het_render_job job = render_job(snapshot, arena, plan->generation, plan->hash);
+    const json_t *files = json_object_get(plan->config_map, "data");
+    const char *why;
+    *ret_reason = "NotExpressible";
+    if (!desired_runs(arena, spec, plan->plan, &why))
+        return het_fail(err, HET_BAD_INPUT, "%s", why);
+    *ret = het_render(arena, job_spec_runtime(spec), plan->plan, &job);
+    for (size_t i = 0; i < ret->file_count; i++)
+        if (!json_object_get(files, ret->files[i].name))
+            return het_fail(err, HET_BAD_INPUT,
+                            "%s was written for another runtime: it has no %s",
+                            plan->name, ret->files[i].name);
+    return 0;
+}
+
 int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *plan,
-                size_t index, json_t **ret, const char **ret_reason,
-                struct het_error *err)
+                const struct het_rendering *rendering, size_t index, json_t **ret,
+                const char **ret_reason, struct het_error *err)
 {
     const struct job_spec *spec = &snapshot->spec;
     const struct het_rank_node *place = &plan->rank_nodes[index];
@@ -703,9 +733,8 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
                                        (size_t)trainer_index(spec));
     mount_plan(pod_spec, container, snapshot, plan);
     const char *resource = gpu_resource(snapshot, place);
-    int result = tell_plan(arena, container, snapshot, plan, index, ret_reason, err);
-    if (result == 0)
-        result = add_resources(container, spec, resource, place->gpu_count, err);
+    tell_plan(arena, container, snapshot, plan, index, rendering);
+    int result = add_resources(container, spec, resource, place->gpu_count, err);
     pin(pod_spec, spec, place->node_name);
     tolerate_gpu_taints(pod_spec, resource);
     json_object_set_new(pod_spec, "restartPolicy", json_string("Never"));

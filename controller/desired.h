@@ -4,7 +4,9 @@
 
 #include "controller/snapshot.h"
 
-#define PLAN_MAX_BYTES ((size_t)900 << 10)
+#define PLAN_MAX_BYTES      ((size_t)900 << 10)
+/* Linux takes 128 KiB as one variable (MAX_ARG_STRLEN), and every pod has them. */
+#define ARGUMENTS_MAX_BYTES ((size_t)64 << 10)
 
 /* Facts of a new generation that its ConfigMap records. */
 struct desired_generation {
@@ -31,16 +33,14 @@ const char *desired_plan_name(struct het_arena *arena, const char *job,
 const char *desired_pod_name(struct het_arena *arena, const char *job, int64_t generation,
                              int64_t index);
 
-/* `plan` as the job's runtime runs it, which is how plans are stored; in `arena`. NULL if
- * it cannot, and `*ret_why` (may be NULL) says why. */
-const struct het_plan *desired_runnable(struct het_arena *arena,
-                                        const struct job_spec *spec,
-                                        const struct het_plan *plan,
-                                        const char **ret_why);
+/* Whether the job's runtime runs `plan` as it is, ranks in this order; else `*ret_why`
+ * (may be NULL; in `arena`) says why not. */
+bool desired_runs(struct het_arena *arena, const struct job_spec *spec,
+                  const struct het_plan *plan, const char **ret_why);
 /* Immutable ConfigMap with plan.json, rankmap.json, hostfile, and the files that the
  * job's runtime reads. A new reference. Errors: HET_BAD_INPUT, and `*ret_reason`:
  * "NotExpressible" for a plan that the runtime cannot run, "PlanTooLarge" when it would
- * pass PLAN_MAX_BYTES. */
+ * pass PLAN_MAX_BYTES or ARGUMENTS_MAX_BYTES. */
 int desired_config_map(const struct snapshot *snapshot,
                        const struct desired_generation *generation, json_t **ret,
                        const char **ret_reason, struct het_error *err);
@@ -48,13 +48,19 @@ int desired_config_map(const struct snapshot *snapshot,
 json_t *desired_service(const struct snapshot *snapshot, int64_t generation);
 /* Whether pods are created with our scheduling gate: the job wants it, the server can. */
 bool desired_has_gates(const struct snapshot *snapshot);
+/* The stored plan `plan` as the job's runtime reads it, for the pods of its generation;
+ * in `arena`. Errors: HET_BAD_INPUT, with "NotExpressible", when the plan was made for
+ * another runtime. */
+int desired_rendering(const struct snapshot *snapshot, const struct snapshot_plan *plan,
+                      struct het_arena *arena, struct het_rendering *ret,
+                      const char **ret_reason, struct het_error *err);
 /* Pod `index` of a generation, a new reference. Errors: HET_BAD_INPUT, when the template
  * clashes with what we must set (reserved environment names, no such container, ...), or
  * the pod is more than its tenant may ask for; `*ret_reason` is the condition reason:
  * "InvalidSpec", or one of tenancy.h. */
 int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *plan,
-                size_t index, json_t **ret, const char **ret_reason,
-                struct het_error *err);
+                const struct het_rendering *rendering, size_t index, json_t **ret,
+                const char **ret_reason, struct het_error *err);
 /* Checks what can be known of a job's pods without a plan: its template the way
  * desired_pod will use it, what its tenant may ask for, and whether a growing profile can
  * be measured ("ProfilerNotConfigured"). Other reasons as of desired_pod. */

@@ -388,9 +388,10 @@ static void digest_input(struct snapshot *snapshot,
     const json_t *spec = json_object_get(snapshot->job, "spec");
     for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
         parts.spec = digest_json(parts.spec, json_object_get(spec, planning_parts[i]));
-    /* Runtimes of the same limits have the same plans. */
+    /* Those without limits have the same plans. */
     const struct het_runtime *runtime = job_spec_runtime(&snapshot->spec);
-    parts.spec = digest_text(parts.spec, runtime ? runtime->name : "");
+    if (!het_runtime_runs_all(runtime))
+        parts.spec = digest_text(parts.spec, runtime->name);
     const uint64_t profile[] = { sources->hardware_digest,
                                  digest_profile(snapshot->profile, sources->memo) };
     parts.profile = digest_bytes(0, profile, sizeof profile);
@@ -477,8 +478,8 @@ static uint64_t digest_pods(const struct job_spec *spec)
         spec->scheduler_name ? spec->scheduler_name : "default-scheduler"
     };
     uint64_t digest = digest_bytes(0, &spec->master_port, sizeof spec->master_port);
-    digest = digest_bytes(digest, &spec->runtime_appends_arguments,
-                          sizeof spec->runtime_appends_arguments);
+    if (spec->runtime_appends_arguments)
+        digest = digest_text(digest, "AppendArgs");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         digest = digest_text(digest, texts[i] ? texts[i] : "");
     digest = digest_json(digest, spec->per_gpu_resources);

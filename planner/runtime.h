@@ -89,8 +89,8 @@ const struct het_plan *het_runtime_express(struct het_arena *arena,
                                            enum het_freedom *ret_missing);
 
 /* The same for a plan that may be bound to no cluster, or to another: to the nodes that
- * it names itself. NULL, with HET_FREEDOM_COUNT as what is missing, for one that names a
- * node with two types. */
+ * it names itself. NULL, with HET_FREEDOM_COUNT as what is missing, for one that cannot
+ * be bound to them. */
 const struct het_plan *het_runtime_express_alone(struct het_arena *arena,
                                                  const struct het_runtime *runtime,
                                                  const struct het_plan *plan,

@@ -42,13 +42,23 @@ static void keep_service(struct pass *pass)
 /* Creates what is missing; false if the template cannot be made into pods. */
 static bool create_pods(struct pass *pass)
 {
+    const struct snapshot *snapshot = pass->snapshot;
+    struct het_rendering rendering;
+    const char *reason;
+    struct het_error err;
+    if (!pass_missing_pods(pass))
+        return true;
+    if (desired_rendering(snapshot, pass->current, pass->arena, &rendering, &reason,
+                          &err) < 0) {
+        pass_set(pass, "Accepted", "False", reason, pass_text(pass, "%s", err.message));
+        return false;
+    }
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
         if (pass->pods[i] || pass->has_succeeded[i])
             continue;
         json_t *pod;
-        const char *reason;
-        struct het_error err;
-        if (desired_pod(pass->snapshot, pass->current, i, &pod, &reason, &err) < 0) {
+        if (desired_pod(snapshot, pass->current, &rendering, i, &pod, &reason, &err) <
+            0) {
             pass_set(pass, "Accepted", "False", reason,
                      pass_text(pass, "%s", err.message));
             return false;

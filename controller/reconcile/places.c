@@ -118,8 +118,9 @@ static void check_limits(struct pass *pass)
     const struct job_spec *spec = &pass->snapshot->spec;
     int64_t gpus = pass_count_gpus(pass, NULL);
     const char *why;
-    if (!desired_runnable(pass->arena, spec, pass->current->plan, &why))
-        lose(pass, "SpecChanged", true, why);
+    /* Pods that are missing cannot be made for another runtime. */
+    if (!desired_runs(pass->arena, spec, pass->current->plan, &why))
+        lose(pass, "SpecChanged", !pass_missing_pods(pass), why);
     if (spec->max_gpus && gpus > spec->max_gpus)
         lose(pass, "SpecChanged", true,
              pass_text(pass,
@@ -162,5 +163,5 @@ bool places_fit(const struct pass *pass, const struct het_plan *plan)
             strcmp(node->type, places[i].type_name))
             return false;
     }
-    return count > 0 && desired_runnable(pass->arena, &pass->snapshot->spec, plan, NULL);
+    return count > 0 && desired_runs(pass->arena, &pass->snapshot->spec, plan, NULL);
 }

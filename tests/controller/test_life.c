@@ -513,7 +513,8 @@ static const struct {
     { "{'scheduling': {'priorityClassName': 'high'}}", true },
     { "{'scheduling': {'schedulerName': 'other'}}", true },
     /* What the API server fills in by itself is no change. */
-    { "{'runtime': {'masterPort': 29500, 'type': 'Torchrun'}, 'scheduling': "
+    { "{'runtime': {'masterPort': 29500, 'type': 'Torchrun', 'argsPolicy': 'EnvOnly'}, "
+      "'scheduling': "
       "{'schedulerName': 'default-scheduler', 'gangTimeoutSeconds': 20}}",
       false },
     { "{'ttlSecondsAfterFinished': 5, 'activeDeadlineSeconds': 90000}", false },
@@ -648,6 +649,53 @@ START_TEST(plan_that_another_runtime_cannot_run_is_replaced_when_there_is_one)
 }
 END_TEST
 
+/* No pod is made for a runtime that the plan is not for, and it does not keep its GPUs.
+ */
+START_TEST(plan_without_pods_goes_when_another_runtime_cannot_run_it)
+{
+    world_job(world, _i ? "{'replanPolicy': {'mode': 'Never', 'debounceSeconds': 1}}"
+                        : "{'replanPolicy': {'debounceSeconds': 1}}");
+    world_settle(world);
+    world_answer_nodes(world, "a:4 c:2", 2.0);
+    for (int i = 0; i < 5 && !plan_file("plan.json"); i++)
+        world_step(world);
+    ck_assert_ptr_nonnull(plan_file("plan.json"));
+    ck_assert_str_eq(world_pods(world), "");
+    change_spec("{'runtime': {'type': 'Megatron'}}");
+    world_settle(world);
+    world_pass_s(world, 5);
+    ck_assert_str_eq(world_pods(world), "");
+    ck_assert_int_eq(free_on("a"), 4);
+    if (_i)
+        return;
+    world_answer_nodes(world, "a:4 b:4", 2.0);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@");
+}
+END_TEST
+
+/* DeepSpeed reads a file that the plan's ConfigMap lacks; while a node is in doubt there
+ * is no new one. */
+START_TEST(pods_are_not_made_from_the_files_of_another_runtime)
+{
+    world_job(world, "{}");
+    world_settle(world);
+    world_answer_nodes(world, "a:4 b:4", 2.0);
+    for (int i = 0; i < 5 && !plan_file("plan.json"); i++)
+        world_step(world);
+    ck_assert_ptr_nonnull(plan_file("plan.json"));
+    world_node_ready(world, "b", false);
+    change_spec("{'runtime': {'type': 'DeepSpeed'}}");
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world), "");
+    ck_assert_str_eq(world_reason(world, "Accepted"), "NotExpressible");
+    world_node_ready(world, "b", true);
+    world_settle(world);
+    ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@");
+    ck_assert_str_eq(world_reason(world, "Accepted"), "Valid");
+}
+END_TEST
+
 /* Not that the planner gives such plans; but what it gives is checked. */
 START_TEST(plan_that_the_runtime_cannot_run_is_not_written)
 {
@@ -714,6 +762,9 @@ Suite *test_life_suite(void)
     tcase_add_test(cases,
                    plan_that_another_runtime_cannot_run_is_replaced_when_there_is_one);
     tcase_add_test(cases, plan_that_the_runtime_cannot_run_is_not_written);
+    tcase_add_loop_test(cases, plan_without_pods_goes_when_another_runtime_cannot_run_it,
+                        0, 2);
+    tcase_add_test(cases, pods_are_not_made_from_the_files_of_another_runtime);
     tcase_add_test(cases, scaled_job_takes_no_more_than_it_may_and_says_so);
     suite_add_tcase(suite, cases);
     return suite;
