@@ -53,17 +53,6 @@ static const char *condition(const char *type)
     return object_condition(world_get_job(world), type);
 }
 
-static int64_t free_on(const char *node)
-{
-    const struct job_spec any = { 0 };
-    struct capacity_node *nodes;
-    size_t count = capacity_view(world->capacity, world->arena, "ns/other", &any, &nodes);
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(nodes[i].name, node))
-            return nodes[i].free;
-    return -1;
-}
-
 /* `pod` failed `ended_s` seconds ago, with these changes of its metadata and conditions.
  */
 static void fail_pod(const char *name, int exit_code, int ended_s, const char *metadata,
@@ -102,7 +91,7 @@ START_TEST(suspended_job_gives_its_gpus_back_and_keeps_its_plan)
 {
     world_run_job(world, "{}");
     ck_assert_str_eq(condition("Suspended"), ""); /* nobody spoke of it */
-    ck_assert_int_eq(free_on("a"), 0);
+    ck_assert_int_eq(world_free_on(world, "a"), 0);
     change_spec("{'suspend': true}");
     world_settle(world);
     ck_assert_str_eq(world_pods(world), "");
@@ -113,7 +102,7 @@ START_TEST(suspended_job_gives_its_gpus_back_and_keeps_its_plan)
     ck_assert_int_eq(status_number("allocatedGPUs"), 0);
     ck_assert_str_eq(status_word("startTime"), "");
     ck_assert_str_eq(world->last_event, "JobSuspended");
-    ck_assert_int_eq(free_on("a"), 4);
+    ck_assert_int_eq(world_free_on(world, "a"), 4);
     ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_RETIRED), "JobSuspended");
     /* Whatever happens around it, it sleeps. */
     world_node(world, "d", "NVIDIA-" A100, 8);
@@ -241,7 +230,7 @@ START_TEST(exit_code_that_nothing_mends_ends_the_job_at_once)
     ck_assert_str_eq(world_reason(world, "Failed"), "NonRetryableExitCode");
     ck_assert_str_eq(condition("Failed"), "True");
     ck_assert_int_eq(world_generation(world), 1);
-    ck_assert_int_eq(free_on("a"), 4);
+    ck_assert_int_eq(world_free_on(world, "a"), 4);
 }
 END_TEST
 
@@ -362,7 +351,7 @@ START_TEST(others_are_stopped_when_rank_zero_has_succeeded)
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Complete"), "RankZeroSucceeded");
     ck_assert_str_eq(world_pods(world), "job-1-0@a");
-    ck_assert_int_eq(free_on("b"), 4);
+    ck_assert_int_eq(world_free_on(world, "b"), 4);
 }
 END_TEST
 
@@ -404,7 +393,7 @@ START_TEST(deadline_counts_from_the_start_and_ends_the_job)
     world_pass_s(world, 1);
     ck_assert_str_eq(world_reason(world, "Failed"), "DeadlineExceeded");
     ck_assert_str_eq(world_pods(world), "");
-    ck_assert_int_eq(free_on("a"), 4);
+    ck_assert_int_eq(world_free_on(world, "a"), 4);
     ck_assert_str_ne(status_word("completionTime"), "");
 }
 END_TEST
@@ -554,23 +543,36 @@ START_TEST(changed_pods_wait_while_their_nodes_are_in_doubt)
 }
 END_TEST
 
-/* What the training container of pod 0 of the first generation has in its environment. */
-static const char *variable(const char *name)
+/* The training container of pod 0 of the first generation. */
+static const json_t *trainer(void)
 {
     const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-1-0");
-    const json_t *container = json_array_get(object_at(pod, "spec.containers"), 0);
-    size_t i;
-    json_t *entry;
-    json_array_foreach (json_object_get(container, "env"), i, entry)
-        if (!strcmp(object_text(entry, "name"), name))
-            return object_text(entry, "value");
-    return NULL;
+    return json_array_get(object_at(pod, "spec.containers"), 0);
+}
+
+/* What it has in its environment; NULL: nothing. */
+static const char *variable(const char *name)
+{
+    const json_t *entry = object_find(json_object_get(trainer(), "env"), "name", name);
+    return entry ? object_text(entry, "value") : NULL;
 }
 
 static const char *plan_file(const char *name)
 {
     const json_t *map = store_find(world->store, &kube_config_map, "ns", "job-plan-1");
     return json_string_value(json_object_get(json_object_get(map, "data"), name));
+}
+
+/* A job whose first plan, for `nodes`, is written, and has no pods yet. */
+static void write_plan(const char *spec, const char *nodes)
+{
+    world_job(world, spec);
+    world_settle(world);
+    world_answer_nodes(world, nodes, 2.0);
+    for (int i = 0; i < 5 && !plan_file("plan.json"); i++)
+        world_step(world);
+    ck_assert_ptr_nonnull(plan_file("plan.json"));
+    ck_assert_str_eq(world_pods(world), "");
 }
 
 #define COMMAND                                                                          \
@@ -586,9 +588,7 @@ START_TEST(arguments_of_the_runtime_reach_the_pods)
                               "'AppendArgs'}, " COMMAND "}"
                             : "{'runtime': {'type': 'Megatron'}, " COMMAND "}");
     ck_assert_str_eq(variable("HETPLAN_ARGUMENTS"), MEGATRON_WORDS);
-    const json_t *pod = store_find(world->store, &kube_pod, "ns", "job-1-0");
-    const json_t *arguments =
-        json_object_get(json_array_get(object_at(pod, "spec.containers"), 0), "args");
+    const json_t *arguments = json_object_get(trainer(), "args");
     auto_free char *joined = xstrdup("");
     for (size_t i = 0; i < json_array_size(arguments); i++) {
         char *longer = xasprintf("%s%s%s", joined, i ? " " : "",
@@ -627,12 +627,7 @@ END_TEST
 /* One replica on four GPUs, one on two: no degree of tensor parallelism is both. */
 START_TEST(plan_that_another_runtime_cannot_run_is_replaced_when_there_is_one)
 {
-    world_job(world, "{'replanPolicy': {'debounceSeconds': 1}}");
-    world_settle(world);
-    world_answer_nodes(world, "a:4 c:2", 2.0);
-    world_settle(world);
-    world_run_pods(world);
-    world_settle(world);
+    world_run_job_on(world, "{'replanPolicy': {'debounceSeconds': 1}}", "a:4 c:2");
     ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@c");
     change_spec("{'runtime': {'type': 'Megatron'}}");
     world_settle(world);
@@ -653,19 +648,14 @@ END_TEST
  */
 START_TEST(plan_without_pods_goes_when_another_runtime_cannot_run_it)
 {
-    world_job(world, _i ? "{'replanPolicy': {'mode': 'Never', 'debounceSeconds': 1}}"
-                        : "{'replanPolicy': {'debounceSeconds': 1}}");
-    world_settle(world);
-    world_answer_nodes(world, "a:4 c:2", 2.0);
-    for (int i = 0; i < 5 && !plan_file("plan.json"); i++)
-        world_step(world);
-    ck_assert_ptr_nonnull(plan_file("plan.json"));
-    ck_assert_str_eq(world_pods(world), "");
+    write_plan(_i ? "{'replanPolicy': {'mode': 'Never', 'debounceSeconds': 1}}"
+                  : "{'replanPolicy': {'debounceSeconds': 1}}",
+               "a:4 c:2");
     change_spec("{'runtime': {'type': 'Megatron'}}");
     world_settle(world);
     world_pass_s(world, 5);
     ck_assert_str_eq(world_pods(world), "");
-    ck_assert_int_eq(free_on("a"), 4);
+    ck_assert_int_eq(world_free_on(world, "a"), 4);
     if (_i)
         return;
     world_answer_nodes(world, "a:4 b:4", 2.0);
@@ -678,12 +668,7 @@ END_TEST
  * is no new one. */
 START_TEST(pods_are_not_made_from_the_files_of_another_runtime)
 {
-    world_job(world, "{}");
-    world_settle(world);
-    world_answer_nodes(world, "a:4 b:4", 2.0);
-    for (int i = 0; i < 5 && !plan_file("plan.json"); i++)
-        world_step(world);
-    ck_assert_ptr_nonnull(plan_file("plan.json"));
+    write_plan("{}", "a:4 b:4");
     world_node_ready(world, "b", false);
     change_spec("{'runtime': {'type': 'DeepSpeed'}}");
     world_settle(world);

@@ -608,10 +608,7 @@ START_TEST(refused_pods_are_told_and_hold_no_gpus)
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "PodsRefused");
     ck_assert_str_eq(world_pods(world), "");
-    struct capacity_node *nodes;
-    const struct job_spec any = { 0 };
-    capacity_view(world->capacity, world->arena, "ns/other", &any, &nodes);
-    ck_assert_int_eq(nodes[0].free, 4);
+    ck_assert_int_eq(world_free_on(world, "a"), 4);
     world->now_ms += 5000; /* once more, as another generation */
     world_settle(world);
     ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@");
@@ -652,10 +649,7 @@ START_TEST(generation_that_has_not_begun_goes_while_the_spec_is_refused)
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Placed"), "SpecRefused");
     ck_assert_str_eq(world_pods(world), "");
-    struct capacity_node *nodes;
-    const struct job_spec any = { 0 };
-    capacity_view(world->capacity, world->arena, "ns/other", &any, &nodes);
-    ck_assert_int_eq(nodes[0].free, 4);
+    ck_assert_int_eq(world_free_on(world, "a"), 4);
     world_put(world, &kube_job, good);
     world->now_ms += 5000;
     world_settle(world); /* the same plan again */

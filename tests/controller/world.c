@@ -432,16 +432,32 @@ void world_run_pods(struct world *world)
     }
 }
 
-void world_run_job(struct world *world, const char *spec)
+void world_run_job_on(struct world *world, const char *spec, const char *nodes)
 {
     world_job(world, spec);
     world_settle(world);
-    world_answer_nodes(world, "a:4 b:4", 2.0);
+    world_answer_nodes(world, nodes, 2.0);
     world_settle(world);
     world_run_pods(world);
     world_settle(world);
+}
+
+void world_run_job(struct world *world, const char *spec)
+{
+    world_run_job_on(world, spec, "a:4 b:4");
     ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
     ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
+}
+
+int64_t world_free_on(struct world *world, const char *node)
+{
+    const struct job_spec any = { 0 };
+    struct capacity_node *nodes;
+    size_t count = capacity_view(world->capacity, world->arena, "ns/other", &any, &nodes);
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(nodes[i].name, node))
+            return nodes[i].free;
+    return -1;
 }
 
 const char *world_pods(struct world *world)

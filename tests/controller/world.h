@@ -88,8 +88,12 @@ void world_settle(struct world *world);
 void world_pass_s(struct world *world, int64_t seconds);
 /* All pods of the job that are there: bound to their nodes, Running and Ready. */
 void world_run_pods(struct world *world);
-/* The job is made, with a plan for a:4 and b:4, and runs. */
+/* The job is made, with a plan for `nodes` of A100, and its pods run. */
+void world_run_job_on(struct world *world, const char *spec, const char *nodes);
+/* The same for a:4 and b:4. */
 void world_run_job(struct world *world, const char *spec);
+/* GPUs of the node that another job could have; -1: there is no such node. */
+int64_t world_free_on(struct world *world, const char *node);
 void world_pod_phase(struct world *world, const char *name, const char *phase,
                      int exit_code);
 /* Pods "name@node name@node", sorted. In the world's arena. */

@@ -27,6 +27,7 @@
  * promised twice; with it, pods beyond what a node has fail as a kubelet fails them. */
 #include "controller/auth.h"
 #include "controller/log.h"
+#include "controller/object.h"
 #include "controller/timestamp.h"
 #include "controller/watch.h"
 #include "controller/workqueue.h"
@@ -323,20 +324,6 @@ static int64_t node_step(struct fakelet *fakelet, struct node *node)
     return node->lease_due_ms;
 }
 
-static bool node_object_is_ready(const json_t *object)
-{
-    json_t *conditions = json_object_get(json_object_get(object, "status"), "conditions");
-    size_t i;
-    json_t *each;
-    json_array_foreach (conditions, i, each) {
-        const char *type = json_string_value(json_object_get(each, "type"));
-        const char *status = json_string_value(json_object_get(each, "status"));
-        if (type && status && strcmp(type, "Ready") == 0)
-            return strcmp(status, "True") == 0;
-    }
-    return false;
-}
-
 /* Power off: what ran there is gone without a word. */
 static void node_kill_programs(struct fakelet *fakelet, const struct node *node)
 {
@@ -355,7 +342,7 @@ static void node_changed(struct fakelet *fakelet, const json_t *before,
         return;
     if (after) {
         node->is_registered = true;
-        if (!node_object_is_ready(after))
+        if (!object_condition_is_true(after, "Ready"))
             node->is_status_due = true;
     } else if (node->is_registered) {
         log_event(LOG_INFO, "fakelet", "node-deleted", LOG_STR("name", node->name));
@@ -389,16 +376,8 @@ static bool pod_is_pending(const json_t *pod)
 /* The node controller says so of the pods of a node that was silent for a while. */
 static bool pod_is_called_unready(const json_t *pod)
 {
-    size_t i;
-    json_t *each;
-    if (strcmp(string_at(pod, "status", "phase"), "Running") != 0)
-        return false;
-    json_array_foreach (json_object_get(json_object_get(pod, "status"), "conditions"), i,
-                        each)
-        if (!strcmp(json_string_value(json_object_get(each, "type")), "Ready"))
-            return strcmp(json_string_value(json_object_get(each, "status")), "True") !=
-                   0;
-    return false;
+    return strcmp(string_at(pod, "status", "phase"), "Running") == 0 &&
+           object_find_condition(pod, "Ready") && !object_condition_is_true(pod, "Ready");
 }
 
 static void pod_look_later(struct fakelet *fakelet, const json_t *pod)
