@@ -242,9 +242,7 @@ bool desired_runs(struct het_arena *arena, const struct job_spec *spec,
     else if (missing == HET_FREEDOM_COUNT)
         *ret_why = "the plan does not hold together";
     else
-        *ret_why = het_arena_printf(arena, "%s has no way to run %s (%s)", runtime->title,
-                                    het_freedom_text(missing),
-                                    het_freedom_reason(missing));
+        *ret_why = het_runtime_lack(arena, runtime, missing);
     return false;
 }
 

@@ -388,9 +388,8 @@ static void judge_runtime(struct het_arena *arena, const struct het_problem *pro
     const struct het_runtime *runtime = problem->workload->runtime;
     enum het_freedom missing;
     if (!het_runtime_express(arena, runtime, plan, &missing))
-        het_violations_add(arena, violations, "runtime: %s has no way to run %s (%s)",
-                           runtime->title, het_freedom_text(missing),
-                           het_freedom_reason(missing));
+        het_violations_add(arena, violations, "runtime: %s",
+                           het_runtime_lack(arena, runtime, missing));
 }
 
 /* Price and memory of a well-formed plan. */

@@ -86,10 +86,8 @@ int het_render_json(struct het_arena *arena, const struct het_runtime *runtime,
         return -1;
     plan = het_runtime_express(arena, runtime, plan, &missing);
     if (!plan)
-        return het_fail(err, HET_NO_PLAN,
-                        "%s has no way to run %s (%s); plan again with --runtime %s",
-                        runtime->title, het_freedom_text(missing),
-                        het_freedom_reason(missing), runtime->name);
+        return het_fail(err, HET_NO_PLAN, "%s; plan again with --runtime %s",
+                        het_runtime_lack(arena, runtime, missing), runtime->name);
     job.plan_hash = het_codec_plan_hash(arena, plan);
     struct het_rendering rendering = het_render(arena, runtime, plan, &job);
     json_t *files = json_object();

@@ -135,6 +135,13 @@ const char *het_freedom_text(enum het_freedom freedom)
     return freedoms[freedom].text;
 }
 
+const char *het_runtime_lack(struct het_arena *arena, const struct het_runtime *runtime,
+                             enum het_freedom missing)
+{
+    return het_arena_printf(arena, "%s has no way to run %s (%s)", runtime->title,
+                            het_freedom_text(missing), het_freedom_reason(missing));
+}
+
 uint32_t het_runtime_even_layers(uint32_t layer_count, uint32_t stage_count,
                                  uint32_t stage)
 {

@@ -70,6 +70,9 @@ bool het_runtime_has(const struct het_runtime *runtime, enum het_freedom freedom
 /* "PerStageTensorParallel"; "a tensor-parallel degree for each stage". */
 const char *het_freedom_reason(enum het_freedom freedom);
 const char *het_freedom_text(enum het_freedom freedom);
+/* "Megatron-LM has no way to run ... (PerStageTensorParallel)"; in `arena`. */
+const char *het_runtime_lack(struct het_arena *arena, const struct het_runtime *runtime,
+                             enum het_freedom missing);
 
 /* The freedoms that a bound plan takes, as bits (rank order apart, as it depends on the
  * runtime's orders). */

@@ -39,33 +39,35 @@ static void keep_service(struct pass *pass)
     action->object = service;
 }
 
-/* Creates what is missing; false if the template cannot be made into pods. */
-static bool create_pods(struct pass *pass)
+/* Adds the pods that are missing. Errors: as desired_rendering and desired_pod. */
+static int add_pods(struct pass *pass, const char **ret_reason, struct het_error *err)
 {
     const struct snapshot *snapshot = pass->snapshot;
     struct het_rendering rendering;
-    const char *reason;
-    struct het_error err;
-    if (!pass_missing_pods(pass))
-        return true;
-    if (desired_rendering(snapshot, pass->current, pass->arena, &rendering, &reason,
-                          &err) < 0) {
-        pass_set(pass, "Accepted", "False", reason, pass_text(pass, "%s", err.message));
-        return false;
-    }
+    if (desired_rendering(snapshot, pass->current, pass->arena, &rendering, ret_reason,
+                          err) < 0)
+        return -1;
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
         if (pass->pods[i] || pass->has_succeeded[i])
             continue;
         json_t *pod;
-        if (desired_pod(snapshot, pass->current, &rendering, i, &pod, &reason, &err) <
-            0) {
-            pass_set(pass, "Accepted", "False", reason,
-                     pass_text(pass, "%s", err.message));
-            return false;
-        }
+        if (desired_pod(snapshot, pass->current, &rendering, i, &pod, ret_reason, err) <
+            0)
+            return -1;
         pass_create(pass, PHASE_PODS, &kube_pod, pod);
     }
-    return true;
+    return 0;
+}
+
+/* Creates what is missing; false if the template cannot be made into pods. */
+static bool create_pods(struct pass *pass)
+{
+    const char *reason;
+    struct het_error err;
+    if (!pass_missing_pods(pass) || add_pods(pass, &reason, &err) == 0)
+        return true;
+    pass_set(pass, "Accepted", "False", reason, pass_text(pass, "%s", err.message));
+    return false;
 }
 
 /* The scheduler's word on the first pod that it cannot bind. */
