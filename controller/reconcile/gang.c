@@ -21,7 +21,8 @@ static void keep_service(struct pass *pass)
     const struct snapshot *snapshot = pass->snapshot;
     const char *generation = json_string_value(json_object_get(
         object_at(snapshot->service, "spec.selector"), LABEL_PLAN_GENERATION));
-    const char *wanted = pass_text(pass, "%" PRId64, pass->current->generation);
+    const char *wanted =
+        het_arena_printf(pass->arena, "%" PRId64, pass->current->generation);
     if (generation && !strcmp(generation, wanted))
         return;
     json_t *service = desired_service(snapshot, pass->current->generation);
@@ -122,8 +123,9 @@ static bool is_fit_fresh(struct pass *pass)
     else
         for (size_t i = 0; i < current->rank_node_count; i++)
             pass_refresh_pods(pass, "",
-                              pass_text(pass, "fieldSelector=spec.nodeName%%3D%s",
-                                        current->rank_nodes[i].node_name));
+                              het_arena_printf(pass->arena,
+                                               "fieldSelector=spec.nodeName%%3D%s",
+                                               current->rank_nodes[i].node_name));
     return false;
 }
 
@@ -190,15 +192,45 @@ static void lift_gates(struct pass *pass)
 
 /* ---- the time-out ---- */
 
-/* Nodes of pods that are not bound, with commas. */
+static bool is_blocking(const struct pass *pass, size_t index)
+{
+    return !pass->has_succeeded[index] &&
+           (!pass->pods[index] || !pod_is_placed(pass->pods[index]));
+}
+
+/* Nodes of pods that are not bound, with commas: as many as GANG_AVOID_BYTES have room
+ * for, each with its whole name. */
 static const char *blocking_nodes(struct pass *pass)
 {
-    const char *list = "";
+    size_t size = 1;
     for (size_t i = 0; i < pass->current->rank_node_count; i++)
-        if (!pass->has_succeeded[i] && (!pass->pods[i] || !pod_is_placed(pass->pods[i])))
-            list = pass_text(pass, "%s%s%s", list, *list ? "," : "",
-                             pass->current->rank_nodes[i].node_name);
+        size += strlen(pass->current->rank_nodes[i].node_name) + 1;
+    char *list = HET_ARENA_ARRAY(pass->arena, char, size);
+    size_t length = 0;
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        const char *name = pass->current->rank_nodes[i].node_name;
+        if (!is_blocking(pass, i) || length + 1 + strlen(name) > GANG_AVOID_BYTES)
+            continue;
+        if (length)
+            list[length++] = ',';
+        memcpy(list + length, name, strlen(name));
+        length += strlen(name);
+    }
     return list;
+}
+
+/* The first of them, for people. */
+static const char *first_blocking_nodes(struct pass *pass)
+{
+    const char *list = "";
+    size_t count = 0;
+    for (size_t i = 0; i < pass->current->rank_node_count; i++)
+        if (is_blocking(pass, i) && count++ < GANG_NAMED_NODES)
+            list = pass_text(pass, "%s%s%s", list, *list ? ", " : "",
+                             pass->current->rank_nodes[i].node_name);
+    return count > GANG_NAMED_NODES
+               ? pass_text(pass, "%s and %zu more", list, count - GANG_NAMED_NODES)
+               : list;
 }
 
 /* Time-outs of the job that its kept plans tell of. */
@@ -215,19 +247,19 @@ static void give_up(struct pass *pass, size_t placed)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const json_t *map = pass->current->config_map;
-    const char *nodes = blocking_nodes(pass);
     const char *message = pass_text(
-        pass, "%zu of %zu pods were bound within %" PRId64 " s (%s); left out now: %s",
+        pass, "%zu of %zu pods were bound within %" PRId64 " s; left out now: %s; %s",
         placed, pass->current->rank_node_count, snapshot->spec.gang_timeout_ms / 1000,
-        pending_message(pass, placed), nodes);
+        first_blocking_nodes(pass), pending_message(pass, placed));
     char until[TIMESTAMP_SIZE];
     int64_t before = count_timeouts(snapshot);
     int doublings = (int)(before < GANG_AVOID_DOUBLINGS ? before : GANG_AVOID_DOUBLINGS);
     timestamp_format(snapshot->wall_ms + (GANG_AVOID_MS << doublings), until);
     generation_stop(pass, "GangTimeout");
     pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_GANG_TIMEOUTS,
-                  pass_text(pass, "%" PRId64, before + 1));
-    pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_AVOID, nodes);
+                  het_arena_printf(pass->arena, "%" PRId64, before + 1));
+    pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_AVOID,
+                  blocking_nodes(pass));
     pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_AVOID_UNTIL,
                   until);
     pass_event(pass, PHASE_EVENTS, true, "GangTimeout", "Place", message);

@@ -25,6 +25,10 @@ void gang_report(struct pass *pass);
 
 #define GANG_AVOID_MS        ((int64_t)600000)
 #define GANG_AVOID_DOUBLINGS 6
+/* Of the annotation that names them; all annotations of an object have 256 KiB. */
+#define GANG_AVOID_BYTES     131072
+/* Of them in a message. */
+#define GANG_NAMED_NODES     4
 /* Nodes of a plan that are read one by one; with more, all bound pods are read at once.
  */
 #define GANG_NODE_READS      32

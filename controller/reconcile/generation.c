@@ -181,7 +181,7 @@ void generation_retire(struct pass *pass, const char *trigger, int64_t restarts)
     pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_RETIRED, trigger);
     pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_RETIRED_AT, time);
     pass_annotate(pass, PHASE_RETIRE, &kube_config_map, map, ANNOTATION_RESTARTS,
-                  pass_text(pass, "%" PRId64, restarts));
+                  het_arena_printf(pass->arena, "%" PRId64, restarts));
 }
 
 void generation_delete_pods(struct pass *pass)

@@ -185,7 +185,7 @@ void pass_event(struct pass *pass, int phase, bool is_warning, const char *reaso
 
     struct action *action = pass_add(pass, ACTION_EVENT, phase);
     action->resource = &kube_event;
-    action->name = pass_text(pass, "%s.%016" PRIx64, spec->name, digest);
+    action->name = het_arena_printf(pass->arena, "%s.%016" PRIx64, spec->name, digest);
     action->object = json_pack(
         "{s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
         "s:{s:s, s:s, s:s, s:s, s:s}}",

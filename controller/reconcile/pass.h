@@ -43,7 +43,8 @@ enum {
 };
 
 /* A message for people, in the arena. It may quote what a user wrote, and be cut: control
- * characters, and what is not UTF-8 any more, become "?". */
+ * characters, and what is not UTF-8 any more, become "?". Never for what a program reads
+ * (names, queries, annotations): het_arena_printf cuts nothing. */
 __attribute__((format(printf, 2, 3))) const char *pass_text(struct pass *pass,
                                                             const char *format, ...);
 

@@ -224,9 +224,10 @@ static bool was_searched(struct pass *pass)
     struct job_memory *memory = &pass->decision->memory;
     if (pass_is_fresh(pass, &memory->searched_generation, &memory->searched_ms))
         return true;
-    pass_refresh_pods(
-        pass, spec->ns,
-        pass_text(pass, "labelSelector=heterotrain.io%%2Fjob-uid%%3D%s", spec->uid));
+    pass_refresh_pods(pass, spec->ns,
+                      het_arena_printf(pass->arena,
+                                       "labelSelector=heterotrain.io%%2Fjob-uid%%3D%s",
+                                       spec->uid));
     pass->decision->summary = "pods are missing; they are read anew";
     return false;
 }

@@ -147,6 +147,44 @@ START_TEST(a_gang_that_is_not_bound_in_time_gives_its_gpus_back_and_avoids_the_n
 }
 END_TEST
 
+enum { MANY_NODES = 80 };
+
+/* "NAME:1 NAME:1 ..." of nodes with names as long as clouds give them. */
+static char *many_nodes(void)
+{
+    char *list = xstrdup("");
+    for (int i = 0; i < MANY_NODES; i++) {
+        auto_free char *before = list;
+        list = xasprintf("%s%sgke-research-heterogeneous-training-pool-eu-west4-a-%02d:1",
+                         before, *before ? " " : "", i);
+    }
+    return list;
+}
+
+START_TEST(every_node_that_kept_a_large_gang_waiting_is_avoided_by_its_whole_name)
+{
+    auto_free char *nodes = many_nodes();
+    world_free(world);
+    world = world_of(nodes);
+    world_job(world, "{'scheduling': {'gangTimeoutSeconds': 60}}");
+    world_settle(world);
+    world_answer_nodes(world, nodes, 2.0);
+    world_settle(world);
+    world->now_ms += 60000;
+    world_settle(world);
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_RETIRED), "GangTimeout");
+    auto_free char *list = xstrdup(world_plan_annotation(world, 1, ANNOTATION_AVOID));
+    char *rest = list;
+    size_t named = 0;
+    for (char *name; (name = strsep(&rest, ","));) {
+        ck_assert_msg(store_find(world->store, &kube_node, "", name), "\"%s\"", name);
+        named++;
+    }
+    ck_assert_uint_eq(named, MANY_NODES);
+    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "NoUsableGPUs");
+}
+END_TEST
+
 START_TEST(an_avoided_node_comes_back_by_itself)
 {
     world_remove(world, &kube_node, "", "c");
@@ -255,6 +293,8 @@ Suite *test_gang_suite(void)
     tcase_add_test(cases, gates_that_a_dead_controller_left_are_lifted);
     tcase_add_test(
         cases, a_gang_that_is_not_bound_in_time_gives_its_gpus_back_and_avoids_the_node);
+    tcase_add_test(
+        cases, every_node_that_kept_a_large_gang_waiting_is_avoided_by_its_whole_name);
     tcase_add_test(cases, an_avoided_node_comes_back_by_itself);
     tcase_add_test(cases, without_gates_pods_are_created_after_the_fit_check);
     tcase_add_test(cases, an_old_server_gets_no_gates);
