@@ -239,5 +239,5 @@ def losses(report):
 
 def newest_step(folder):
     """Of the finished checkpoints in a folder; None if there is none."""
-    path, manifest, _ = checkpoint.find(folder)
+    path, manifest = checkpoint.newest(folder)
     return manifest["step"] if path else None

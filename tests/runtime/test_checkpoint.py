@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import struct
 import tempfile
 import unittest
@@ -197,6 +196,55 @@ class Checkpoints(FolderTest):
             "layer-004.tp-0-of-1.weights.safetensors: has"
         )
 
+    def damage(self, path, at, count=4):
+        """Flips a bit in each of `count` bytes."""
+        with open(path, "r+b") as file:
+            file.seek(at)
+            content = file.read(count)
+            file.seek(at)
+            file.write(bytes(byte ^ 4 for byte in content))
+
+    def test_four_flipped_bytes_anywhere_are_noticed(self):
+        self.save(1)
+        newest = self.save(2, seed=4)
+        for name in ("layer-003.tp-0-of-1.weights", "layer-000.tp-0-of-1.optim"):
+            path = os.path.join(newest, f"{name}.safetensors")
+            size = os.path.getsize(path)
+            for at in (0, 8, 60, size // 2, size - 4):  # length, header, numbers
+                with self.subTest(name=name, at=at):
+                    self.damage(path, at)
+                    found, target = self.load(seed=5)
+                    self.assertEqual(found.step, 1)
+                    self.assertIn(f"{name}.safetensors: is damaged", self.lines[0])
+                    expected = holding(seed=3).optimizer.parameters
+                    for key, parameter in target.optimizer.parameters.items():
+                        self.assertTrue(torch.equal(parameter, expected[key]))
+                    self.damage(path, at)  # as it was
+        self.assertEqual(self.load()[0].step, 2)
+
+    def test_manifest_that_says_something_else_is_noticed(self):
+        self.save(1)
+        path = os.path.join(self.save(2), "MANIFEST.json")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        for before, after in (
+            ('"samples":20', '"samples":21'),
+            ('"lossScale":1.0', '"lossScale":1.5'),
+        ):
+            with self.subTest(before):
+                self.assertIn(before, text)
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text.replace(before, after))
+                self.assert_damaged_newest_is_passed_over("MANIFEST.json: is damaged")
+
+    def test_a_damaged_checkpoint_is_written_again_when_its_step_comes_again(self):
+        self.save(1)
+        folder = self.save(2)
+        self.damage(os.path.join(folder, "layer-002.tp-0-of-1.optim.safetensors"), 400)
+        self.assertEqual(self.load()[0].step, 1)
+        self.save(2)
+        self.assertEqual(self.load()[0].step, 2)
+
     def test_torn_manifest_is_passed_over(self):
         self.save(1)
         os.truncate(os.path.join(self.save(2), "MANIFEST.json"), 100)
@@ -250,11 +298,11 @@ class Checkpoints(FolderTest):
 
     def test_compare_finds_the_largest_difference(self):
         first = self.save(1)
-        second = shutil.copytree(first, os.path.join(self.root, "copy"))
-        path = os.path.join(second, "layer-002.tp-0-of-1.weights.safetensors")
-        tensors = {name: t.clone() for name, t in safetensors.read(path).items()}
-        tensors["down_weight"][3, 5] += 0.25
-        safetensors.write(path, tensors)
-        largest, where = compare.difference(first, second)
+        changed = holding()
+        with torch.no_grad():
+            changed.optimizer.parameters[2, "down_weight"][3, 5] += 0.25
+        other = os.path.join(self.root, "other")
+        checkpoint.save(other, changed, progress(1), {}, 9)
+        largest, where = compare.difference(first, compare.step_folder(other))
         self.assertAlmostEqual(largest, 0.25, delta=1e-9)
         self.assertEqual(where, "layer 2 down_weight")

@@ -182,6 +182,25 @@ class Checkpoints(RunTest):
         self.run_and_check(cluster.run_reference, plan, alone)
         self.assert_equal_runs("plan", "alone")
 
+    def test_bytes_that_flip_where_one_rank_reads_make_all_ranks_take_the_older_one(self):
+        plan = six_gpus()
+        arguments = self.arguments(
+            models.LLAMA, 3, "plan", *FP64, "--checkpoint-every", "1"
+        )
+        for at in (8, -40):  # a header, numbers
+            self.run_and_check(cluster.forked, plan, arguments)
+            name = "layer-005.tp-0-of-1.weights.safetensors"
+            with open(self.path(f"plan/step-00000003/{name}"), "r+b") as file:
+                file.seek(at, os.SEEK_SET if at > 0 else os.SEEK_END)
+                file.write(b"flip")
+            outcome = self.run_and_check(cluster.forked, plan, arguments)
+            self.assertIn("start=2", outcome.text())
+            self.assertIn(f"{name}: is damaged", outcome.text())
+        alone = self.arguments(models.LLAMA, 3, "alone", *FP64)
+        self.run_and_check(cluster.run_reference, plan, alone)
+        largest, where = cluster.difference(self.path("plan"), self.path("alone"))
+        self.assertLessEqual(largest, TOLERANCE, where)
+
     def test_no_whole_checkpoint_is_an_error(self):
         plan = six_gpus()
         arguments = self.arguments(models.LLAMA, 1, "plan", *FP64)

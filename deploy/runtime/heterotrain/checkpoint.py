@@ -7,12 +7,14 @@
 Each layer is written by one of the replicas that hold it, a file for each tensor-parallel
 index; DIR is storage that all pods see. MANIFEST.json comes last, so a checkpoint without
 one was not finished. It says how every tensor is cut, in which sections, so that other
-programs can cut it anew.
+programs can cut it anew, and has the size and SHA-256 of every file, and of itself.
 
 Loading takes the newest checkpoint that is whole; each rank reads the pieces that it holds
-out of whatever files have them.
+out of whatever files have them, and verifies those files. Whatever damage any rank meets,
+all ranks take the next older checkpoint together.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -29,8 +31,12 @@ from .sharding import Section, TensorSpec, cut
 from .tensor_parallel import ALONE
 
 MANIFEST = "MANIFEST.json"
-VERSION = 1
+VERSION = 2
 _FOLDER = re.compile(r"step-(\d{8,})")
+
+
+# What a damaged or unreadable checkpoint shows itself by; an older one may do.
+DAMAGE = (safetensors.FormatError, OSError)
 
 
 class CheckpointError(ValueError):
@@ -121,7 +127,8 @@ def _described(layer, value):
     )
 
 
-def _manifest(holding, progress, expected, labels):
+def _manifest(holding, progress, files, labels):
+    """`files`: {file name: {"bytes", "sha256"}}."""
     plan, config = holding.plan, holding.config
     layers = [
         {
@@ -139,9 +146,16 @@ def _manifest(holding, progress, expected, labels):
         "goodSteps": progress.good_steps,
         "optimizer": holding.optimizer.settings.kind,
         "layers": layers,
-        "files": expected,
+        "files": files,
         **labels,
     }
+
+
+def _sealed(manifest):
+    """The manifest with its own SHA-256, which covers all its other fields."""
+    fields = {name: value for name, value in manifest.items() if name != "sha256"}
+    text = json.dumps(fields, separators=(",", ":"), sort_keys=True)
+    return {**fields, "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
 # ---- all ranks together ----
@@ -164,6 +178,15 @@ def _tell_all(holding, value):
     return json.loads(bytes(content.tolist()))
 
 
+def _tell_each_other(holding, value):
+    """[value of each rank], on every rank."""
+    if holding.control is None:
+        return [value]
+    values = [None] * holding.plan.world_size
+    dist.all_gather_object(values, value, group=holding.control)
+    return values
+
+
 # ---- writing ----
 def save(root, holding, progress, labels, keep):
     """Writes a checkpoint and removes all but the newest `keep`. Collective; returns when
@@ -175,24 +198,29 @@ def save(root, holding, progress, labels, keep):
         os.makedirs(folder)
     if _tell_all(holding, is_there):
         return
-    _write_layers(folder, holding)
-    _meet(holding)
+    written = _tell_each_other(holding, _write_layers(folder, holding))
     if holding.rank == 0:
+        digests = {name: digest for each in written for name, digest in each.items()}
         expected = _expected_bytes(holding.plan, holding.config, holding.optimizer)
+        files = {
+            name: {"bytes": size, "sha256": digests[name]}
+            for name, size in expected.items()
+        }
         try:
-            _check_files(folder, expected)
-        except CheckpointError as error:
+            _check_sizes(folder, files)
+        except DAMAGE as error:
             raise CheckpointError(f"{error}: must be storage that all pods see") from None
-        _write_manifest(folder, _manifest(holding, progress, expected, labels))
+        _write_manifest(folder, _manifest(holding, progress, files, labels))
         _prune(root, keep)
     _meet(holding)
 
 
 def _write_layers(folder, holding):
     """Every rank goes through all that it has, as optimizer state may be in parts; those
-    that write a layer keep it until the layer is complete."""
+    that write a layer keep it until the layer is complete. Returns {file name: SHA-256} of
+    the files that this rank wrote."""
     optimizer = holding.optimizer
-    weights, optim = {}, {}
+    weights, optim, digests = {}, {}, {}
     keys = sorted(holding.specs)
     for key, following in zip(keys, [*keys[1:], None]):
         layer, name = key
@@ -204,16 +232,17 @@ def _write_layers(folder, holding):
             optim[f"{name}.{part}"] = state[part].to("cpu")
         if following is None or following[0] != layer:
             for kind, tensors in (("weights", weights), ("optim", optim)):
-                path = file_name(layer, holding.tp.rank, holding.tp.size, kind)
-                safetensors.write(os.path.join(folder, path), tensors)
+                name = file_name(layer, holding.tp.rank, holding.tp.size, kind)
+                digests[name] = safetensors.write(os.path.join(folder, name), tensors)
             weights, optim = {}, {}
+    return digests
 
 
 def _write_manifest(folder, manifest):
     path = os.path.join(folder, MANIFEST)
     _sync_folder(folder)
     with open(f"{path}.new", "w", encoding="utf-8") as file:
-        json.dump(manifest, file, separators=(",", ":"), sort_keys=True)
+        json.dump(_sealed(manifest), file, separators=(",", ":"), sort_keys=True)
         file.flush()
         os.fsync(file.fileno())
     os.rename(f"{path}.new", path)
@@ -258,88 +287,124 @@ def _is_finished(folder):
     return os.path.exists(os.path.join(folder, MANIFEST))
 
 
-def _check_files(folder, expected):
-    for name, size in expected.items():
+def _check_sizes(folder, files):
+    for name, file in files.items():
         path = os.path.join(folder, name)
-        try:
-            found = os.path.getsize(path)
-        except OSError as error:
-            raise CheckpointError(f"{path}: {error.strerror}") from None
-        if found != size:
-            raise CheckpointError(f"{path}: has {found} bytes of {size}")
+        found = os.path.getsize(path)
+        if found != file["bytes"]:
+            raise safetensors.FormatError(
+                f"{path}: has {found} bytes of {file['bytes']}"
+            )
 
 
 def read_manifest(folder):
-    """The manifest of a checkpoint whose files are there in full. Raises
-    CheckpointError."""
+    """The manifest of a checkpoint whose files are there in full length. Raises one of
+    DAMAGE."""
     path = os.path.join(folder, MANIFEST)
-    try:
-        with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8") as file:
+        try:
             manifest = json.load(file)
-        if manifest["version"] != VERSION:
-            raise CheckpointError(
-                f"{path}: version {manifest['version']} is not {VERSION}"
-            )
-        files = manifest["files"]
-    except CheckpointError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path}: {error}") from None
-    _check_files(folder, files)
+            if manifest["version"] != VERSION:
+                raise ValueError(f"version {manifest['version']} is not {VERSION}")
+            if manifest["sha256"] != _sealed(manifest)["sha256"]:
+                raise ValueError("is damaged: its SHA-256 is not that of its fields")
+        except KeyError as error:
+            raise safetensors.FormatError(f"{path}: has no {error}") from None
+        except (ValueError, TypeError) as error:
+            raise safetensors.FormatError(f"{path}: {error}") from None
+    _check_sizes(folder, manifest["files"])
     return manifest
 
 
 def _is_whole(folder):
+    """Whether every byte is as it was written."""
     try:
-        read_manifest(folder)
+        for name, file in read_manifest(folder)["files"].items():
+            safetensors.read(os.path.join(folder, name), file["sha256"])
         return True
-    except CheckpointError:
+    except DAMAGE:
         return False
 
 
-def find(root):
-    """(folder, manifest, lines) of the newest checkpoint that is whole, with a line for each
-    newer one that is not; folder None if none was ever finished. Raises CheckpointError if all
-    that were finished are damaged."""
-    skipped, damaged = [], []
+def _sentence(error):
+    """What is said of an error: names the file, like all of ours."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A folder that may have a checkpoint: its manifest, or what is wrong with it."""
+
+    folder: str
+    manifest: Any = None
+    damage: Any = None  # a sentence
+    finished: bool = True
+
+
+def candidates(root):
+    """Those of a folder, newest first; none if nothing was ever written."""
     for step in _steps(root):
         folder = _path(root, step)
         if not _is_finished(folder):
-            skipped.append(f"{folder}: was not finished")
+            yield Candidate(folder, damage=f"{folder}: was not finished", finished=False)
             continue
         try:
-            return folder, read_manifest(folder), skipped
-        except CheckpointError as error:
-            skipped.append(str(error))
-            damaged.append(str(error))
-    if damaged:
-        raise CheckpointError("; ".join(damaged))
-    return None, None, skipped
+            yield Candidate(folder, read_manifest(folder))
+        except DAMAGE as error:
+            yield Candidate(folder, damage=_sentence(error))
+
+
+def newest(root):
+    """(folder, manifest) of the newest checkpoint whose manifest is good and whose files have
+    their length; (None, None) if there is none."""
+    for candidate in candidates(root):
+        if candidate.damage is None:
+            return candidate.folder, candidate.manifest
+    return None, None
 
 
 # ---- loading ----
 def load(root, holding, log):
-    """Fills weights and optimizer from the newest checkpoint; returns its Progress, or None
-    if there is none. Collective. Raises CheckpointError."""
-    found = None
-    if holding.rank == 0:
-        try:
-            folder, manifest, skipped = find(root)
-            for line in skipped:
-                log(f"checkpoint skipped: {line}")
-            found = {"folder": folder, "manifest": manifest}
-        except CheckpointError as error:
-            found = {"error": str(error)}
-    found = _tell_all(holding, found)
-    if "error" in found:
-        raise CheckpointError(found["error"])
-    if found["folder"] is None:
-        return None
-    return load_from(found["folder"], found["manifest"], holding)
+    """Fills weights and optimizer from the newest checkpoint that is whole; returns its
+    Progress, or None if none was ever finished. Says which newer ones were skipped.
+    Collective. Raises CheckpointError if all that were finished are damaged, or if the
+    checkpoint is of another model."""
+    offers = map(vars, candidates(root)) if holding.rank == 0 else iter(())
+    damages = []
+    while True:
+        offer = _tell_all(holding, next(offers, None))
+        if offer is None:
+            break
+        candidate = Candidate(**offer)
+        progress, damage = _try(candidate, holding)
+        if damage is None:
+            return progress
+        log(f"checkpoint skipped: {damage}")
+        if candidate.finished:
+            damages.append(damage)
+    if damages:
+        raise CheckpointError("; ".join(damages))
+    return None
+
+
+def _try(candidate, holding):
+    """(Progress, None), or (None, the first damage that any rank has met)."""
+    if candidate.damage:
+        return None, candidate.damage
+    progress = damage = None
+    try:
+        progress = load_from(candidate.folder, candidate.manifest, holding)
+    except DAMAGE as error:
+        damage = _sentence(error)
+    met = [each for each in _tell_each_other(holding, damage) if each]
+    return (None, met[0]) if met else (progress, None)
 
 
 def load_from(folder, manifest, holding):
-    """Fills weights and optimizer from one checkpoint."""
+    """Fills weights and optimizer from one checkpoint. Raises one of DAMAGE, and
+    CheckpointError."""
     reader = _Reader(folder, manifest)
     optimizer = holding.optimizer
     for key, spec in holding.specs.items():
@@ -362,17 +427,19 @@ def load_from(folder, manifest, holding):
 
 
 class _Reader:
-    """Reads pieces of tensors out of a checkpoint's files."""
+    """Reads pieces of tensors out of a checkpoint's files, each verified when it is first
+    opened."""
 
     def __init__(self, folder, manifest):
-        self.folder = folder
+        self.folder, self.described = folder, manifest["files"]
         self.layers = {layer["layer"]: layer for layer in manifest["layers"]}
         self.files = {}
 
     def _open(self, layer, tp_rank, kind):
         name = file_name(layer, tp_rank, self.layers[layer]["tp"], kind)
         if name not in self.files:
-            self.files[name] = safetensors.read(os.path.join(self.folder, name))
+            path = os.path.join(self.folder, name)
+            self.files[name] = safetensors.read(path, self.described[name]["sha256"])
         return self.files[name]
 
     def _check(self, spec):
@@ -409,7 +476,7 @@ class _Reader:
 
 def whole_tensors(folder):
     """Every tensor of a checkpoint, put together: (layer, name, tensor), those of the
-    optimizer called "<name>.exp_avg" and so on. Raises CheckpointError."""
+    optimizer called "<name>.exp_avg" and so on. Raises one of DAMAGE, and CheckpointError."""
     reader = _Reader(folder, read_manifest(folder))
     for layer, described in sorted(reader.layers.items()):
         specs = [_described(layer, value) for value in described["tensors"]]

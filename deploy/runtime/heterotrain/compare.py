@@ -12,7 +12,7 @@ from . import checkpoint
 
 def difference(folder, other):
     """(largest absolute difference, "layer 3 qkv_weight") between two checkpoints. Raises
-    CheckpointError if they do not have the same tensors."""
+    CheckpointError if they do not have the same tensors, or one of DAMAGE."""
     largest, where = 0.0, "nowhere"
     tensors = {(layer, name): t for layer, name, t in checkpoint.whole_tensors(other)}
     for layer, name, tensor in checkpoint.whole_tensors(folder):
@@ -31,7 +31,7 @@ def step_folder(path):
     """The folder of the checkpoint itself: `path`, or the newest one in it."""
     if os.path.exists(os.path.join(path, checkpoint.MANIFEST)):
         return path
-    folder, _, _ = checkpoint.find(path)
+    folder, _ = checkpoint.newest(path)
     if folder is None:
         raise checkpoint.CheckpointError(f"{path}: has no finished checkpoint")
     return folder
@@ -46,7 +46,7 @@ def main():
     try:
         first, second = step_folder(chosen.first), step_folder(chosen.second)
         largest, where = difference(first, second)
-    except (checkpoint.CheckpointError, OSError) as error:
+    except (checkpoint.CheckpointError, *checkpoint.DAMAGE) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     print(f"largest difference {largest:.3g} at {where}")

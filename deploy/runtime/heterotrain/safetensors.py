@@ -2,6 +2,7 @@
 little-endian; the header, {name: {"dtype", "shape", "data_offsets"}}; the numbers."""
 
 import ctypes
+import hashlib
 import json
 import math
 import mmap
@@ -46,33 +47,41 @@ def file_bytes(entries):
 
 
 def write(path, tensors):
-    """Writes {name: tensor}, in this order, so that the file is whole or not there."""
+    """Writes {name: tensor}, in this order, so that the file is whole or not there. Returns
+    the SHA-256 of the file's bytes, in hexadecimal digits."""
     new = f"{path}.new"
     header, _ = _header({name: (t.shape, t.dtype) for name, t in tensors.items()})
+    digest = hashlib.sha256(header)
     with open(new, "wb") as file:
         file.write(header)
         for tensor in tensors.values():
-            _write_numbers(file, tensor.detach().to("cpu").contiguous())
+            _write_numbers(file, digest, tensor.detach().to("cpu").contiguous())
         file.flush()
         os.fsync(file.fileno())
     os.rename(new, path)
+    return digest.hexdigest()
 
 
-def _write_numbers(file, tensor):
+def _write_numbers(file, digest, tensor):
     size = tensor.numel() * tensor.element_size()
     if size:
-        file.write((ctypes.c_char * size).from_address(tensor.data_ptr()))
+        numbers = (ctypes.c_char * size).from_address(tensor.data_ptr())
+        digest.update(numbers)
+        file.write(numbers)
 
 
-def read(path):
+def read(path, sha256=None):
     """{name: tensor}. The numbers stay in the file until they are looked at, and must not
-    be changed. Raises FormatError and OSError."""
+    be changed. With `sha256`, as `write` returned it, all bytes are read and compared first.
+    Raises FormatError and OSError."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < 8:
             raise FormatError(f"{path}: has {size} bytes")
         # Private: torch wants memory that it may write to.
         content = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE)
+    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+        raise FormatError(f"{path}: is damaged: its SHA-256 is not that of what was written")
     length = struct.unpack("<Q", content[:8])[0]
     if length > min(size - 8, MAX_HEADER_BYTES):
         raise FormatError(f"{path}: header of {length} bytes in a file of {size}")
