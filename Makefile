@@ -210,7 +210,10 @@ show: all ## the demo on the dashboard, ten times as fast as life: http://127.0.
 	    --until 1800s --dashboard 127.0.0.1:8081
 
 # ---- figures ----
-$(B)/bench-controller: $(call obj,tests/bench/controller.c) $(B)/libcontroller.a $(B)/libhetplan.a
+$(B)/bench-controller: $(call obj,tests/bench/controller.c tests/bench/cluster_objects.c) $(B)/libcontroller.a $(B)/libhetplan.a
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+$(B)/bench-load: $(call obj,tests/bench/load.c tests/bench/cluster_objects.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 $(B)/bench-serving: $(call obj,tests/bench/serving.c) $(B)/libcontroller.a $(B)/libhetplan.a
@@ -223,7 +226,7 @@ $(B)/bench-random: $(call obj,tests/bench/random.c tests/planner/random_problem.
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PLANNER_LIBS)
 bench: packages ## planning and re-planning: time, memory, plan quality; writes bench.json
-	@$(MAKE) --no-print-directory -s -j2 all $(B)/bench-controller $(B)/bench-measure $(B)/bench-random
+	@$(MAKE) --no-print-directory -s -j2 all $(B)/bench-controller $(B)/bench-load $(B)/bench-measure $(B)/bench-random
 	@tests/bench/run $(BENCH_ARGS) $(B)
 
 bench-cluster: packages ## the operator on a real control plane of 1,000 nodes and 100 jobs

@@ -11,6 +11,7 @@
  * writes, and the server's own work on them, which is in the same process and memory. */
 #include "controller/log.h"
 #include "controller/simulation.h"
+#include "tests/bench/cluster_objects.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -19,9 +20,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define GPUS_A_NODE 8
-#define JOB_GPUS    64
-#define PODS_A_NODE 10 /* of others, as many as the memory goal of 10,000 pods says */
+#define JOB_GPUS 64
 
 static double seconds(void)
 {
@@ -49,85 +48,6 @@ static void put(struct simulation *simulation, json_t *object)
         fprintf(stderr, "bench-controller: %s\n", object ? err.message : "bad object");
         exit(2);
     }
-}
-
-static json_t *node(int index)
-{
-    bool is_a100 = index % 2;
-    char gpus[8];
-    snprintf(gpus, sizeof gpus, "%d", GPUS_A_NODE);
-    auto_free char *name = xasprintf("node-%04d", index);
-    return json_pack(
-        "{s:s, s:s, s:{s:s, s:{s:s, s:s}}, s:{}, s:{s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s, "
-        "s:s, s:s}, s:[{s:s, s:s}]}}",
-        "apiVersion", "v1", "kind", "Node", "metadata", "name", name, "labels",
-        "kubernetes.io/hostname", name, "nvidia.com/gpu.product",
-        is_a100 ? "NVIDIA-A100-SXM4-40GB" : "Tesla-V100-SXM2-16GB", "spec", "status",
-        "capacity", "nvidia.com/gpu", gpus, "cpu", "96", "memory", "512Gi", "pods", "110",
-        "allocatable", "nvidia.com/gpu", gpus, "cpu", "96", "memory", "512Gi", "pods",
-        "110", "conditions", "type", "Ready", "status", "True");
-}
-
-/* A pod of somebody else, without GPUs, on `node_index`. */
-static json_t *other_pod(int node_index, int index)
-{
-    auto_free char *name = xasprintf("other-%04d-%02d", node_index, index);
-    auto_free char *node_name = xasprintf("node-%04d", node_index);
-    return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s, s:s}}, s:{s:s, s:[{s:s, s:s, "
-                     "s:{s:{s:s, s:s}}}]}, s:{s:s}}",
-                     "apiVersion", "v1", "kind", "Pod", "metadata", "name", name,
-                     "namespace", "others", "labels", "app", "web", "pod-template-hash",
-                     "5d4f8b7c9", "spec", "nodeName", node_name, "containers", "name",
-                     "web", "image", "registry.example/web:1.2.3", "resources",
-                     "requests", "cpu", "100m", "memory", "128Mi", "status", "phase",
-                     "Running");
-}
-
-/* 24 equal layers; times in microseconds for tensor-parallel degrees 1, 2, 4, 8. */
-static json_t *profile(void)
-{
-    static const char *const types[] = { "A100-SXM4-40GB", "V100-SXM2-16GB" };
-    json_t *gpu_types = json_array();
-    for (int type = 0; type < 2; type++) {
-        json_t *measurements = json_array();
-        for (int tp = 1; tp <= 8; tp *= 2)
-            for (int batch = 1; batch <= 8; batch *= 2) {
-                int time = (type ? 2500 : 1000) * batch / tp + 150 * (tp > 1);
-                json_array_append_new(
-                    measurements,
-                    json_pack("{s:s, s:i, s:i, s:s, s:i, s:i, s:I}", "layerGroup",
-                              "decoder", "tensorParallel", tp, "microBatchSize", batch,
-                              "recompute", "None", "forwardMicroseconds", time,
-                              "backwardMicroseconds", 2 * time, "activationBytes",
-                              (json_int_t)batch * 400000000 / tp));
-            }
-        json_array_append_new(gpu_types, json_pack("{s:s, s:i, s:o}", "name", types[type],
-                                                   "memoryMiB", type ? 16384 : 40960,
-                                                   "measurements", measurements));
-    }
-    return json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:{s:s, s:s, s:s, s:i, s:i, s:i}, "
-                     "s:[{s:s, s:i, s:i, s:i}], s:o}}",
-                     "apiVersion", "heterotrain.io/v1alpha1", "kind", "ModelProfile",
-                     "metadata", "name", "bench", "namespace", "default", "spec", "model",
-                     "name", "bench", "precision", "BF16", "optimizer", "AdamW",
-                     "sequenceLength", 2048, "vocabSize", 50000, "hiddenSize", 2048,
-                     "layerGroups", "name", "decoder", "count", 24, "parameterBytes",
-                     100000000, "activationOutputBytes", 8388608, "gpuTypes", gpu_types);
-}
-
-static json_t *job(void)
-{
-    return json_pack(
-        "{s:s, s:s, s:{s:s, s:s}, s:{s:{s:{s:s, s:s}}, s:{s:i}, s:{s:i, s:i}, s:{s:i, "
-        "s:i}, s:{s:{s:{s:b, s:{s:s}}, s:[{s:s, s:s, s:{s:b, s:{s:[s]}}}]}}}}",
-        "apiVersion", "heterotrain.io/v1alpha1", "kind", "HeteroTrainingJob", "metadata",
-        "name", "bench", "namespace", "default", "spec", "model", "profileRef", "kind",
-        "ModelProfile", "name", "bench", "training", "globalBatchSize", 512, "resources",
-        "minGPUs", 8, "maxGPUs", JOB_GPUS, "replanPolicy", "debounceSeconds", 0,
-        "nodeFailureGraceSeconds", 0, "podTemplate", "spec", "securityContext",
-        "runAsNonRoot", 1, "seccompProfile", "type", "RuntimeDefault", "containers",
-        "name", "trainer", "image", "registry.example/train:1", "securityContext",
-        "allowPrivilegeEscalation", 0, "capabilities", "drop", "ALL");
 }
 
 struct run {
@@ -198,12 +118,12 @@ static void bench(const char *hetplan, int nodes)
         exit(2);
     }
     for (int i = 0; i < nodes; i++) {
-        put(simulation, node(i));
+        put(simulation, bench_node(i, 0));
         for (int k = 0; k < PODS_A_NODE; k++)
-            put(simulation, other_pod(i, k));
+            put(simulation, bench_other_pod(i, k));
     }
-    put(simulation, profile());
-    put(simulation, job());
+    put(simulation, bench_profile());
+    put(simulation, bench_job("bench", 8, JOB_GPUS, 0));
     struct run run = { .generation = 1 };
     long server_kib = resident_kib();
     double first_s = time_generation(simulation, &run);
