@@ -9,6 +9,7 @@
 #include "controller/quantity.h"
 #include "controller/strmap.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,10 @@ struct pod {
     struct node *node;
     struct job *job; /* NULL: foreign */
     int64_t generation;
+    /* Of one that is neither bound nor nominated: it counts as the pod of place `index`
+     * in the plan of its generation, if it is named so. */
+    char *job_name; /* that its name begins with; NULL: it is not pinned */
+    int64_t index;
     uint32_t amount_count;
     struct amount amounts[];
 };
@@ -103,6 +108,7 @@ struct plan_share {
 
 struct plan {
     struct job *job;
+    char *job_name;
     int64_t generation;
     bool is_retired; /* stopped for good: reserves nothing */
     bool is_claim;   /* on GPUs that others hold (peers.h) */
@@ -185,7 +191,16 @@ static void free_plan(struct plan *plan)
     for (size_t i = 0; i < plan->share_count; i++)
         free(plan->shares[i].type);
     free(plan->shares);
+    free(plan->job_name);
     free(plan);
+}
+
+static void free_pod(struct pod *pod)
+{
+    if (!pod)
+        return;
+    free(pod->job_name);
+    free(pod);
 }
 
 static void shape_fini(struct shape *shape)
@@ -237,7 +252,7 @@ void capacity_free(struct capacity *capacity)
     if (!capacity)
         return;
     for (size_t i = 0; i < capacity->pods.capacity; i++)
-        free(capacity->pods.slots[i].value);
+        free_pod(capacity->pods.slots[i].value);
     for (size_t i = 0; i < capacity->plans.capacity; i++)
         free_plan(capacity->plans.slots[i].value);
     for (size_t i = 0; i < capacity->jobs.capacity; i++)
@@ -376,6 +391,11 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static int64_t counted_of(const struct share *share, uint32_t resource)
 {
     for (size_t i = 0; share && i < share->counted_count; i++)
@@ -473,17 +493,78 @@ static const struct plan *newest_plan(const struct job *job)
     return newest;
 }
 
-/* By which the GPUs are asked for that a plan puts on a node. */
-static uint32_t planned_resource(const struct capacity *capacity,
-                                 const struct share *share)
+/* By which the job asks for GPUs of `type` on the node. */
+static uint32_t gpu_resource(const struct capacity *capacity, const struct share *share,
+                             const char *type)
 {
     const struct shape *shape = &share->job->shape;
     for (size_t i = 0; i < shape->rule_count; i++)
         if (shape->rules[i].resource != NO_RESOURCE &&
-            !strcmp(shape->rules[i].type, share->planned_type))
+            !strcmp(shape->rules[i].type, type))
             return shape->rules[i].resource;
     const struct node_offer *offer = node_state_default_offer(&share->node->state);
     return find_resource(capacity, offer ? offer->resource : JOB_SPEC_GPU_RESOURCE);
+}
+
+/* What a pod of the job with `gpus` GPUs takes of `resource` besides them; 0 of what it
+ * takes none of, and if that is more than the node has: then no such pod comes. */
+static int64_t need_of(const struct share *share, uint32_t resource, int64_t gpus)
+{
+    const struct shape *shape = &share->job->shape;
+    const struct stock *stock = find_stock(share->node, resource);
+    int64_t most = stock ? stock->allocatable : unreported(resource);
+    for (size_t i = 0; i < shape->need_count; i++)
+        if (shape->needs[i].resource == resource) {
+            int64_t need = pod_need_amount(&shape->needs[i].need, gpus);
+            return need <= most ? need : 0;
+        }
+    return 0;
+}
+
+/* The place of a plan that `pod`, which is not bound, is for; NULL: none, and so nobody
+ * will put it there whom we know. There is one pod of that name at most. */
+static const struct plan_share *find_place(const struct pod *pod)
+{
+    const struct job *job = pod->job;
+    for (size_t i = 0; i < job->plan_count; i++) {
+        const struct plan *plan = job->plans[i];
+        if (plan->generation == pod->generation &&
+            (size_t)pod->index < plan->share_count &&
+            plan->shares[pod->index].node == pod->node &&
+            !strcmp(plan->job_name, pod->job_name))
+            return &plan->shares[pod->index];
+    }
+    return NULL;
+}
+
+/* What counts of one of the pod's requests. Whoever may create pods can pin one to a node
+ * and ask for anything: of a pod that is not bound no more counts than the plan says, and
+ * than the job's pods ask for. */
+static int64_t counted_amount(const struct capacity *capacity, const struct share *share,
+                              const struct pod *pod, const struct plan_share *place,
+                              const struct amount *asked)
+{
+    if (!pod->job_name)
+        return asked->amount;
+    if (!place)
+        return 0;
+    bool is_gpu = asked->resource == gpu_resource(capacity, share, place->type) ||
+                  is_gpu_resource(capacity, share->node, asked->resource);
+    int64_t most = is_gpu ? place->gpus : need_of(share, asked->resource, place->gpus);
+    return smaller(asked->amount, most);
+}
+
+static void sum_pods(const struct capacity *capacity, const struct share *share,
+                     int64_t newest, struct sums *sums)
+{
+    for (const struct pod *pod = share->pods; pod; pod = pod->next) {
+        const struct plan_share *place = pod->job_name ? find_place(pod) : NULL;
+        for (uint32_t i = 0; i < pod->amount_count; i++) {
+            struct sum *sum = get_sum(sums, pod->amounts[i].resource);
+            *(pod->generation == newest ? &sum->newest : &sum->older) +=
+                counted_amount(capacity, share, pod, place, &pod->amounts[i]);
+        }
+    }
 }
 
 /* `sums` is to be freed by the caller. */
@@ -492,22 +573,22 @@ static void sum_share(const struct capacity *capacity, const struct share *share
 {
     const struct job *job = share->job;
     const struct plan *newest = newest_plan(job);
-    int64_t generation = newest ? newest->generation : -1;
-    for (const struct pod *pod = share->pods; pod; pod = pod->next)
-        for (uint32_t i = 0; i < pod->amount_count; i++) {
-            struct sum *sum = get_sum(sums, pod->amounts[i].resource);
-            *(pod->generation == generation ? &sum->newest : &sum->older) +=
-                pod->amounts[i].amount;
-        }
+    sum_pods(capacity, share, newest ? newest->generation : -1, sums);
     if (!share->planned_gpus)
         return;
-    uint32_t resource = planned_resource(capacity, share);
-    if (resource != NO_RESOURCE)
-        get_sum(sums, resource)->planned = share->planned_gpus;
-    for (size_t i = 0; i < job->shape.need_count; i++)
-        if (job->shape.needs[i].resource != NO_RESOURCE)
-            get_sum(sums, job->shape.needs[i].resource)->planned =
-                pod_need_amount(&job->shape.needs[i].need, share->planned_gpus);
+    uint32_t resource = gpu_resource(capacity, share, share->planned_type);
+    struct sum *gpus = resource != NO_RESOURCE ? get_sum(sums, resource) : NULL;
+    if (gpus)
+        gpus->planned = share->planned_gpus;
+    /* Where its pods are, they take what they ask for, whatever the spec says by now. */
+    if (gpus && gpus->newest >= gpus->planned)
+        return;
+    for (size_t i = 0; i < job->shape.need_count; i++) {
+        resource = job->shape.needs[i].resource;
+        if (resource != NO_RESOURCE)
+            get_sum(sums, resource)->planned =
+                need_of(share, resource, share->planned_gpus);
+    }
 }
 
 /* The most of one thing that a pod can take: sums of thousands of them stay in int64. */
@@ -746,12 +827,11 @@ static bool read_stocks(struct capacity *capacity, struct node *node,
     return changed;
 }
 
-/* Plans of jobs that name no resource ask for the node's own. */
+/* What is counted of jobs depends on what the node has, and on its own GPU resource. */
 static void recount_node(struct capacity *capacity, const struct node *node)
 {
     for (size_t i = 0; i < node->share_count; i++)
-        if (node->shares[i]->planned_gpus)
-            recount_share(capacity, node->shares[i]);
+        recount_share(capacity, node->shares[i]);
 }
 
 bool capacity_set_node(struct capacity *capacity, const char *name, json_t *object,
@@ -781,7 +861,7 @@ bool capacity_set_node(struct capacity *capacity, const char *name, json_t *obje
     json_t *old = node->object;
     node->object = object ? json_incref(object) : NULL;
     json_decref(old);
-    if (other_resource)
+    if (other_resource || stocks_changed)
         recount_node(capacity, node);
     return changed;
 }
@@ -843,8 +923,9 @@ static const char *pinned_node(const json_t *pod)
 }
 
 /* Where a pod is counted: bound, nominated, or pinned by us; NULL: nowhere yet. */
-static const char *place_of(const json_t *pod, bool is_ours)
+static const char *place_of(const json_t *pod, bool is_ours, bool *ret_is_pinned)
 {
+    *ret_is_pinned = false;
     const char *bound = object_text(pod, "spec.nodeName");
     if (*bound)
         return bound;
@@ -854,7 +935,22 @@ static const char *place_of(const json_t *pod, bool is_ours)
     /* A gated pod holds nothing: its plan does. */
     bool is_gated = json_array_size(object_at(pod, "spec.schedulingGates"));
     const char *pinned = is_ours && !is_gated ? pinned_node(pod) : NULL;
+    *ret_is_pinned = true;
     return pinned && *pinned ? pinned : NULL;
+}
+
+/* What the pod's name has before "-<generation>-<index>", as its labels say; NULL: it is
+ * not named like a pod of ours. To be freed. */
+static char *job_name_of(const json_t *pod)
+{
+    int64_t generation = plan_object_number(kube_label(pod, LABEL_PLAN_GENERATION));
+    int64_t index = plan_object_number(kube_label(pod, LABEL_POD_INDEX));
+    auto_free char *end = xasprintf("-%" PRId64 "-%" PRId64, generation, index);
+    const char *name = kube_name(pod);
+    size_t length = strlen(name), end_length = strlen(end);
+    if (length <= end_length || strcmp(name + length - end_length, end) != 0)
+        return NULL;
+    return xasprintf("%.*s", (int)(length - end_length), name);
 }
 
 static bool is_over(const json_t *pod)
@@ -873,6 +969,7 @@ static struct pod *read_pod(struct capacity *capacity, const json_t *object,
         xcalloc(1, sizeof *pod + (json_object_size(names) + 1) * sizeof *pod->amounts);
     pod->node = get_node(capacity, place);
     pod->generation = plan_object_number(kube_label(object, LABEL_PLAN_GENERATION));
+    pod->index = plan_object_number(kube_label(object, LABEL_POD_INDEX));
     pod->amounts[pod->amount_count++] = (struct amount){ PODS, 1 };
     const char *name;
     json_t *unused;
@@ -923,7 +1020,7 @@ static bool remove_pod(struct capacity *capacity, const char *uid)
     if (!pod)
         return false;
     bool changed = pod->job ? unlink_pod(capacity, pod) : add_foreign(capacity, pod, -1);
-    free(pod);
+    free_pod(pod);
     return changed;
 }
 
@@ -942,9 +1039,16 @@ static bool add_pod(struct capacity *capacity, const char *uid, struct pod *pod,
     return recount_share(capacity, share);
 }
 
+/* Either may be NULL. */
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
 static bool same_pod(const struct pod *held, const struct pod *pod, const char *key)
 {
     return held->node == pod->node && held->generation == pod->generation &&
+           held->index == pod->index && same_text(held->job_name, pod->job_name) &&
            !held->job == !key && (!key || !strcmp(held->job->key, key)) &&
            same_amounts(held->amounts, held->amount_count, pod->amounts,
                         pod->amount_count);
@@ -955,13 +1059,16 @@ bool capacity_set_pod(struct capacity *capacity, const char *uid, json_t *object
     if (!object || is_over(object))
         return remove_pod(capacity, uid);
     auto_free char *key = owner_key(object);
-    const char *place = place_of(object, key != NULL);
-    if (!place)
+    bool is_pinned;
+    const char *place = place_of(object, key != NULL, &is_pinned);
+    auto_free char *job_name = place && is_pinned ? job_name_of(object) : NULL;
+    if (!place || (is_pinned && !job_name))
         return remove_pod(capacity, uid);
     struct pod *pod = read_pod(capacity, object, place);
+    pod->job_name = TAKE(job_name);
     const struct pod *held = strmap_find(&capacity->pods, uid);
     if (held && same_pod(held, pod, key)) {
-        free(pod);
+        free_pod(pod);
         return false;
     }
     bool changed = remove_pod(capacity, uid);
@@ -981,6 +1088,7 @@ static struct plan *read_plan(struct capacity *capacity, const json_t *config_ma
     struct plan *result = xcalloc(1, sizeof *result);
     result->job = job;
     result->generation = plan_object_generation(config_map);
+    result->job_name = xstrdup(kube_label(config_map, LABEL_JOB_NAME));
     result->is_retired = is_retired(config_map);
     result->is_claim = *kube_annotation(config_map, ANNOTATION_PREEMPTS);
     struct het_arena *arena = het_arena_new();

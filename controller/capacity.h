@@ -14,10 +14,15 @@
  * memory, ephemeral-storage and pods that the node does not report is not limited.
  *
  * A pod is live once it is bound, nominated, or pinned by us and free of scheduling
- * gates, until it is gone or Succeeded or Failed; terminating pods count. A plan counts
+ * gates, until it is gone or Succeeded or Failed; terminating pods count. Whoever may
+ * create pods can write a pin and our ownerReference: one that is neither bound nor
+ * nominated counts only as the pod of a place in a plan of its job, by name
+ * (<job>-<generation>-<index>), labels and node, and as no more than the plan's GPUs
+ * there and what the job's pods ask for besides. A plan counts
  * from the creation of its ConfigMap until it is retired, or its job is finished or gone:
- * it is the reservation that keeps two jobs from planning the same GPU. It counts as
- * the pods that the job's present spec makes of it.
+ * it is the reservation that keeps two jobs from planning the same GPU. Where its pods
+ * are not there, it counts as those that the job's present spec makes of it; of what they
+ * would need more of than the node has at all, it takes nothing: they do not come.
  *
  * A pod event costs a look at the pods of its job on its node; if it touches no GPU, and
  * the node has some, one number a job as well. */

@@ -1,3 +1,4 @@
+#include "controller/object.h"
 #include "tests/controller/world.h"
 
 #include <check.h>
@@ -77,19 +78,27 @@ static bool set_pod(json_t *pod)
     return changed;
 }
 
-/* A pod of job `uid` of namespace ns, not bound yet, pinned to `node`. */
-static json_t *our_pod(const char *uid, const char *job_uid, int generation,
+/* Pod `index` of a generation of job "j", whose uid is `job_uid`: not bound yet, and
+ * pinned to `node`. */
+static json_t *our_pod(const char *uid, const char *job_uid, int generation, int index,
                        const char *node, int gpus)
 {
     return quoted(
-        "{'metadata': {'name': '%s', 'namespace': 'ns', 'uid': '%s', 'labels': "
-        "{'heterotrain.io/plan-generation': '%d'}, 'ownerReferences': [{'kind': "
-        "'HeteroTrainingJob', 'controller': true, 'uid': '%s'}]}, 'spec': {'affinity': "
-        "{'nodeAffinity': {'requiredDuringSchedulingIgnoredDuringExecution': "
-        "{'nodeSelectorTerms': [{'matchFields': [{'key': 'metadata.name', 'operator': "
-        "'In', 'values': ['%s']}]}]}}}, 'containers': [{'resources': {'limits': "
-        "{'nvidia.com/gpu': '%d'}}}]}, 'status': {'phase': 'Pending'}}",
-        uid, uid, generation, job_uid, node, gpus);
+        "{'metadata': {'name': 'j-%d-%d', 'namespace': 'ns', 'uid': '%s', 'labels': "
+        "{'heterotrain.io/plan-generation': '%d', 'heterotrain.io/pod-index': '%d'}, "
+        "'ownerReferences': [{'kind': 'HeteroTrainingJob', 'controller': true, 'uid': "
+        "'%s'}]}, 'spec': {'affinity': {'nodeAffinity': "
+        "{'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': "
+        "[{'matchFields': [{'key': 'metadata.name', 'operator': 'In', 'values': "
+        "['%s']}]}]}}}, 'containers': [{'resources': {'limits': {'nvidia.com/gpu': "
+        "'%d'}}}]}, 'status': {'phase': 'Pending'}}",
+        generation, index, uid, generation, index, job_uid, node, gpus);
+}
+
+static json_t *bind(json_t *pod, const char *node)
+{
+    json_object_set_new(json_object_get(pod, "spec"), "nodeName", json_string(node));
+    return pod;
 }
 
 static json_t *plan_map_of(const char *uid, const char *job_uid, int generation,
@@ -116,6 +125,17 @@ static json_t *plan_map(const char *uid, const char *job_uid, int generation,
 {
     return plan_map_of(uid, job_uid, generation, nodes, "Tesla-T4");
 }
+
+/* Puts the node with `change` merged over what world_node makes. */
+static void change_node(const char *name, const char *change)
+{
+    json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", name));
+    json_auto_t *more = quoted("%s", change);
+    json_object_update_recursive(node, more);
+    world_put(world, &kube_node, node);
+}
+
+#define ALLOCATABLE(text) "{'status': {'allocatable': {" text "}}}"
 
 START_TEST(what_is_not_written_like_a_plan_reserves_nothing)
 {
@@ -193,7 +213,7 @@ START_TEST(plan_reserves_its_gpus_for_its_own_job_only)
     ck_assert_int_eq(see("other/j1", "a").free,
                      2); /* same uid, other namespace: not it */
     /* Its pods take what was reserved, not more. */
-    ck_assert(!set_pod(our_pod("p1", "j1", 1, "a", 6)));
+    ck_assert(!set_pod(our_pod("p1", "j1", 1, 0, "a", 6)));
     ck_assert_int_eq(see("ns/j2", "a").free, 2);
     /* Retired: the plan holds nothing, its pods still do. */
     json_auto_t *retired = json_deep_copy(map);
@@ -212,7 +232,7 @@ START_TEST(pods_of_older_generations_count_beside_the_newest_plan)
     json_auto_t *first = plan_map("m1", "j1", 1, "a:2");
     json_auto_t *second = plan_map("m2", "j1", 2, "a:3");
     capacity_set_plan(world->capacity, "m1", first);
-    set_pod(our_pod("p1", "j1", 1, "a", 2));
+    set_pod(our_pod("p1", "j1", 1, 0, "a", 2));
     capacity_set_plan(world->capacity, "m2", second);
     /* 8 - 2 (old pod) - 3 (new plan) */
     ck_assert_int_eq(see("ns/j2", "a").free, 3);
@@ -220,6 +240,105 @@ START_TEST(pods_of_older_generations_count_beside_the_newest_plan)
     ck_assert_int_eq(see("ns/j2", "a").free, 5);
     ck_assert(capacity_set_job(world->capacity, "ns/j1", NULL)); /* finished */
     ck_assert_int_eq(see("ns/j2", "a").free, 8);
+}
+END_TEST
+
+/* What somebody can write who may create jobs and pods: as many pods as he likes, with a
+ * pin to a node, the ownerReference, and without the admission policy the labels. */
+START_TEST(pods_that_are_not_bound_hold_no_more_than_a_plan_says)
+{
+    static const struct {
+        const char *what, *change;
+        int64_t gpus, cpu; /* that are taken */
+    } cases[] = {
+        { "as it is, but greedy", "{}", 2, 20 },
+        { "another name", "{'metadata': {'name': 'phantom'}}", 0, 0 },
+        { "another job's name", "{'metadata': {'name': 'k-1-0'}}", 0, 0 },
+        { "no labels",
+          "{'metadata': {'labels': {'heterotrain.io/plan-generation': '', "
+          "'heterotrain.io/pod-index': ''}}}",
+          0, 0 },
+        { "a place that the plan lacks",
+          "{'metadata': {'name': 'j-1-1', 'labels': {'heterotrain.io/pod-index': '1'}}}",
+          0, 0 },
+        { "a generation without a plan",
+          "{'metadata': {'name': 'j-9-0', 'labels': {'heterotrain.io/plan-generation': "
+          "'9'}}}",
+          0, 0 },
+        { "a second name of the place",
+          "{'metadata': {'name': 'j-01-00', 'labels': {'heterotrain.io/plan-generation': "
+          "'01', 'heterotrain.io/pod-index': '00'}}}",
+          0, 0 },
+        { "another node",
+          "{'spec': {'affinity': {'nodeAffinity': "
+          "{'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': "
+          "[{'matchFields': [{'key': 'metadata.name', 'operator': 'In', 'values': "
+          "['b']}]}]}}}}}",
+          0, 0 },
+        { "bound: Kubernetes gave it what it asks for",
+          "{'spec': {'nodeName': 'a', 'containers': [{'resources': {'requests': "
+          "{'nvidia.com/gpu': '3', 'cpu': '40'}}}]}}",
+          3, 40 },
+    };
+    set_job("ns/j1", "{'perGPUResources': {'cpu': '10'}}");
+    world_node(world, "a", "Tesla-T4", 8);
+    world_node(world, "b", "Tesla-T4", 8);
+    change_node("a", ALLOCATABLE("'cpu': '96'"));
+    change_node("b", ALLOCATABLE("'cpu': '96'"));
+    json_auto_t *map = plan_map("m1", "j1", 1, "a:2");
+    json_object_set_new(object_at(map, "metadata.annotations"), "heterotrain.io/retired",
+                        json_string("JobSuspended"));
+    capacity_set_plan(world->capacity, "m1", map);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *pod = our_pod("p1", "j1", 1, 0, "a", 1000);
+        json_auto_t *greed = quoted("{'nvidia.com/gpu': '1000', 'cpu': '100000', "
+                                    "'memory': '1Pi', 'invented.io/x': '1'}");
+        object_set(json_array_get(object_at(pod, "spec.containers"), 0),
+                   "resources.requests", json_incref(greed));
+        json_auto_t *change = quoted("%s", cases[i].change);
+        json_object_update_recursive(pod, change);
+        set_pod(pod);
+        ck_assert_msg(see("ns/other", "a").free == 8 - cases[i].gpus, "%s: %d",
+                      cases[i].what, (int)see("ns/other", "a").free);
+        auto_free char *spec = xasprintf(
+            "{'podTemplate': {'spec': {'containers': [{'name': 'c', 'resources': {'requests': {'cpu': '%d'}}}]}}}",
+            (int)(96 - cases[i].cpu));
+        ck_assert_msg(see_as("ns/other", "a", spec).free > 0, "%s", cases[i].what);
+        ck_assert_int_eq(see("ns/other", "b").free, 8);
+        capacity_set_pod(world->capacity, "p1", NULL);
+        ck_assert_int_eq(see("ns/other", "a").free, 8);
+    }
+}
+END_TEST
+
+/* The pods run; their user makes the spec ask for more than there is. */
+START_TEST(spec_that_outgrows_its_running_pods_reserves_what_they_have)
+{
+    static const char want_8[] = "{'perGPUResources': {'cpu': '8'}}";
+    world_node(world, "a", "Tesla-T4", 8);
+    change_node("a", ALLOCATABLE("'cpu': '64'"));
+    set_job("ns/j1", "{'perGPUResources': {'cpu': '8'}}");
+    json_auto_t *map = plan_map("m1", "j1", 1, "a:1");
+    capacity_set_plan(world->capacity, "m1", map);
+    json_t *pod = our_pod("p1", "j1", 1, 0, "a", 1);
+    object_set(json_array_get(object_at(pod, "spec.containers"), 0), "resources.requests",
+               quoted("{'cpu': '8'}"));
+    set_pod(bind(pod, "a"));
+    ck_assert_int_eq(see_as("ns/j2", "a", want_8).free, 7);
+    set_job("ns/j1", "{'perGPUResources': {'cpu': '60'}}");
+    ck_assert_int_eq(see_as("ns/j2", "a", want_8).free, 7);
+    set_job("ns/j1", "{'perGPUResources': {'cpu': '100000'}}");
+    ck_assert_int_eq(see_as("ns/j2", "a", want_8).free, 7);
+    /* Nor without its pods what the node does not have at all; what it has, yes. */
+    capacity_set_pod(world->capacity, "p1", NULL);
+    ck_assert_int_eq(see_as("ns/j2", "a", want_8).free, 7);
+    set_job("ns/j1", "{'perGPUResources': {'cpu': '60'}}");
+    ck_assert_int_eq(see_as("ns/j2", "a", want_8).free, 0);
+    /* The node is larger than was thought. */
+    set_job("ns/j1", "{'perGPUResources': {'cpu': '100'}}");
+    ck_assert_int_eq(see_as("ns/j2", "a", want_8).free, 7);
+    change_node("a", ALLOCATABLE("'cpu': '104'"));
+    ck_assert_int_eq(see_as("ns/j2", "a", want_8).free, 0);
 }
 END_TEST
 
@@ -318,17 +437,6 @@ START_TEST(incremental_sums_equal_a_recount)
     }
 }
 END_TEST
-
-/* Puts node "a" with `change` merged over what world_node makes. */
-static void change_node(const char *name, const char *change)
-{
-    json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", name));
-    json_auto_t *more = quoted("%s", change);
-    json_object_update_recursive(node, more);
-    world_put(world, &kube_node, node);
-}
-
-#define ALLOCATABLE(text) "{'status': {'allocatable': {" text "}}}"
 
 START_TEST(gpus_are_limited_by_what_is_left_of_all_else)
 {
@@ -624,6 +732,7 @@ START_TEST(shares_of_jobs_equal_a_recount)
     }
     struct {
         int gpus, place, generation;
+        bool is_bound;
     } pods[2][6] = { 0 };
     int planned[2] = { 0 }, generation[2] = { 0 };
     for (int step = 0; step < 200; step++) {
@@ -638,8 +747,11 @@ START_TEST(shares_of_jobs_equal_a_recount)
             pods[job][pod].gpus = 1 + rand_r(&seed) % 3;
             pods[job][pod].place = rand_r(&seed) % 2;
             pods[job][pod].generation = 1 + rand_r(&seed) % 2;
-            set_pod(our_pod(uid, jobs[job], pods[job][pod].generation,
-                            places[pods[job][pod].place], pods[job][pod].gpus));
+            pods[job][pod].is_bound = rand_r(&seed) % 2;
+            const char *place = places[pods[job][pod].place];
+            json_t *object = our_pod(uid, jobs[job], pods[job][pod].generation, pod,
+                                     place, pods[job][pod].gpus);
+            set_pod(pods[job][pod].is_bound ? bind(object, place) : object);
         } else {
             capacity_set_plan(world->capacity, map_uid, NULL);
             planned[job] = rand_r(&seed) % 5;
@@ -653,12 +765,18 @@ START_TEST(shares_of_jobs_equal_a_recount)
         int64_t reserved[2][2] = { 0 };
         for (int j = 0; j < 2; j++)
             for (int n = 0; n < 2; n++) {
-                int64_t older = 0, newest = 0;
-                for (int p = 0; p < 6; p++)
-                    if (pods[j][p].gpus && pods[j][p].place == n)
-                        *(pods[j][p].generation == generation[j] ? &newest : &older) +=
-                            pods[j][p].gpus;
-                int64_t plan = n == 0 ? planned[j] : 0;
+                int64_t older = 0, newest = 0, plan = n == 0 ? planned[j] : 0;
+                for (int p = 0; p < 6; p++) {
+                    if (!pods[j][p].gpus || pods[j][p].place != n)
+                        continue;
+                    /* Unbound, only the pod of the plan's one place counts. */
+                    bool is_newest = pods[j][p].generation == generation[j];
+                    int64_t most = is_newest && p == 0 ? plan : 0;
+                    int64_t gpus = pods[j][p].gpus;
+                    if (!pods[j][p].is_bound && gpus > most)
+                        gpus = most;
+                    *(is_newest ? &newest : &older) += gpus;
+                }
                 reserved[j][n] = older + (newest > plan ? newest : plan);
             }
         for (int n = 0; n < 2; n++) {
@@ -682,6 +800,8 @@ Suite *test_capacity_suite(void)
     tcase_add_test(cases, pod_bound_before_its_node_is_seen_counts_when_the_node_comes);
     tcase_add_test(cases, plan_reserves_its_gpus_for_its_own_job_only);
     tcase_add_test(cases, pods_of_older_generations_count_beside_the_newest_plan);
+    tcase_add_test(cases, pods_that_are_not_bound_hold_no_more_than_a_plan_says);
+    tcase_add_test(cases, spec_that_outgrows_its_running_pods_reserves_what_they_have);
     tcase_add_test(cases, heartbeats_and_timestamps_change_nothing);
     tcase_add_test(cases,
                    unready_cordoned_tainted_and_unselected_nodes_have_nothing_free);
