@@ -319,14 +319,15 @@ double het_bound_floor(const struct het_problem *problem)
 /* What rounding may have added. */
 #define ROUNDING 1e-9
 
-/* The most that an uplink can carry, whatever goes through it. */
+/* The most that an uplink can carry, whatever goes through it: curves do not fall with
+ * the message. */
 static double uplink_limit(const struct het_cluster *cluster, uint32_t node)
 {
     if (!cluster->network)
         return cluster->nodes[node].uplink_bytes_per_s;
     double most = 0;
     for (uint32_t gpus = 1; gpus <= cluster->nodes[node].gpu_count; gpus++)
-        most = fmax(most, het_cluster_uplink(cluster, node, gpus, 1e18));
+        most = fmax(most, het_cluster_uplink(cluster, node, gpus, HET_LARGEST_MESSAGE));
     return most;
 }
 

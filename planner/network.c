@@ -28,6 +28,8 @@ double het_curve_bandwidth(const struct het_curve *curve, double message_bytes)
     if (curve->a != 0) {
         double vertex = -curve->b / (2 * curve->a);
         x = curve->a < 0 ? fmin(x, vertex) : fmax(x, vertex);
+    } else if (curve->b < 0) {
+        x = 0;
     }
     x = fmax(x, 0);
     double bandwidth = (curve->a * x + curve->b) * x + curve->c;

@@ -8,7 +8,10 @@
  *
  * fitted to messages of about 1 MB and more. Its branch on which bandwidth grows with the
  * message is used: below 1 MB, and on the wrong side of the vertex, the value at that
- * edge holds; never more than the most that was measured, nor less than 1/1000 of it.
+ * edge holds; never more than the most that was measured, nor less than 1/1000 of it. A
+ * falling line (a = 0, b < 0) has no such branch but its edge: what it is at 1 MB holds
+ * everywhere, as with a parabola whose vertex lies below. So no curve ever falls with the
+ * message, and what it is at HET_LARGEST_MESSAGE no message exceeds.
  *
  * What was not measured in a zone is taken from the same types without one. GPU counts
  * that were not measured: between two measured ones the slower of
@@ -18,12 +21,16 @@
 
 #include "planner/error.h"
 
+#include <float.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define HET_MAX_PLACES 1024u
 #define HET_MAX_CURVES 65536u
 #define HET_NO_PLACE   UINT32_MAX
+
+/* Bytes; no message is larger. */
+#define HET_LARGEST_MESSAGE DBL_MAX
 
 /* What a curve is measured between: GPUs of a type, in a zone. */
 struct het_place {
@@ -49,7 +56,7 @@ struct het_network {
 
 /* Order of curves in a network. */
 int het_curve_compare(const struct het_curve *a, const struct het_curve *b);
-/* Bytes a second of one curve; `message_bytes` > 0. */
+/* Bytes a second of one curve; `message_bytes` > 0. Does not fall as that grows. */
 double het_curve_bandwidth(const struct het_curve *curve, double message_bytes);
 
 /* The place of GPU type `type` in `zone` (NULL: unknown): of both names; else of the type

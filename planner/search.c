@@ -737,14 +737,17 @@ static const struct het_plan *finish(struct het_arena *arena,
     assert(priced == 0);
     assert(simulated == 0);
 
-    double bound_s = search->is_optimal ? cost.iteration_s : bound_of_all(problem);
+    double bound_s = bound_of_all(problem);
+    assert(bound_s <= cost.iteration_s);
+    if (search->is_optimal)
+        bound_s = cost.iteration_s;
     if (search->options->algorithm && find_algorithm(search->options->algorithm))
         plan->algorithm = find_algorithm(search->options->algorithm)->name;
     plan->predicted = (struct het_prediction){
         .iteration_s = cost.iteration_s,
         .closed_form_s = closed_form.iteration_s,
         .samples_per_s = plan->global_batch / cost.iteration_s,
-        .lower_bound_s = fmin(bound_s, cost.iteration_s),
+        .lower_bound_s = bound_s,
         .pipeline_s = cost.pipeline_s,
         .gradient_sync_s = cost.sync_s,
         .optimizer_s = cost.step_s,

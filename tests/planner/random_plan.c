@@ -58,8 +58,10 @@ static bool draw_stage(struct draw *draw, uint32_t samples, struct het_stage *st
         samples -= replica->microbatch_size;
         stage->replica_count++;
     }
-    if (below(draw, 5) == 0)
-        stage->recompute = HET_RECOMPUTE_FULL;
+    static const enum het_recompute choices[] = { HET_RECOMPUTE_FULL,
+                                                  HET_RECOMPUTE_SELECTIVE };
+    if (below(draw, 3) == 0 && !draw->problem->workload->no_recompute)
+        stage->recompute = choices[below(draw, 2)];
     return !samples;
 }
 

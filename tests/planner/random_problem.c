@@ -3,6 +3,7 @@
 #include "planner/random.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -79,6 +80,96 @@ static struct het_cluster *random_cluster(struct het_arena *arena, uint64_t *sta
     return cluster;
 }
 
+/* ---- what joins the nodes ---- */
+
+/* Zones, and racks that need not lie inside them. */
+static void add_levels(struct het_arena *arena, uint64_t *state,
+                       struct het_cluster *cluster, struct het_node *nodes)
+{
+    enum { DOMAINS = 2 };
+    cluster->level_count = 1 + below(state, 2);
+    struct het_domain *domains =
+        HET_ARENA_ARRAY(arena, struct het_domain, DOMAINS * cluster->level_count);
+    for (uint32_t level = 0; level < cluster->level_count; level++)
+        for (uint32_t i = 0; i < DOMAINS; i++)
+            domains[cluster->domain_count++] = (struct het_domain){
+                .name = het_arena_printf(arena, "domain-%u-%u", level, i),
+                .level = level,
+                .uplink_bytes_per_s = between(state, 1e8, 20e9),
+            };
+    cluster->domains = domains;
+    for (size_t n = 0; n < cluster->node_count; n++)
+        for (uint32_t level = 0; level < cluster->level_count; level++) {
+            uint32_t at = below(state, DOMAINS + 1);
+            nodes[n].domain[level] = at ? level * DOMAINS + at : 0;
+        }
+}
+
+/* Any shape that a file may hold: flat, a line or a parabola, rising or falling, wholly
+ * above what was measured or below nothing. In some networks all are falling lines, in
+ * which the largest messages get least. */
+static struct het_curve random_curve(uint64_t *state, double most, bool falls)
+{
+    double bent = falls || one_in(state, 2) ? 0 : between(state, -0.05, 0.05);
+    double steep = one_in(state, 4) ? 0 : between(state, -0.3, 0.3);
+    return (struct het_curve){ .a = bent * most,
+                               .b = (falls ? -fabs(steep) : steep) * most,
+                               .c = between(state, falls ? 0.5 : -0.2, 1.2) * most,
+                               .most_bytes_per_s = most };
+}
+
+/* Curves of one pair of places for some numbers of GPUs, appended in their order. */
+static void add_curves(uint64_t *state, struct het_network *network,
+                       struct het_curve *curves, struct het_curve ends, bool inside,
+                       bool falls)
+{
+    static const uint32_t counts[] = { 1, 2, 4, 8 };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        if (one_in(state, 2))
+            continue;
+        struct het_curve *curve = &curves[network->curve_count++];
+        *curve = random_curve(
+            state, inside ? between(state, 5e9, 300e9) : between(state, 1e8, 20e9),
+            falls);
+        curve->from = ends.from;
+        curve->to = ends.to;
+        curve->from_gpus = counts[i];
+        curve->to_gpus = inside ? 0 : counts[i];
+    }
+}
+
+/* Measured curves between some of the places: a place a type, and one in a zone. */
+static void add_network(struct het_arena *arena, uint64_t *state,
+                        struct het_cluster *cluster, struct het_node *nodes)
+{
+    enum { PLACES = TYPES + 1, COUNTS = 4 };
+    struct het_network *network = het_arena_alloc(arena, sizeof *network);
+    struct het_place *places = HET_ARENA_ARRAY(arena, struct het_place, PLACES);
+    struct het_curve *curves =
+        HET_ARENA_ARRAY(arena, struct het_curve, (PLACES + 1) * PLACES * COUNTS);
+    for (uint32_t i = 0; i < TYPES; i++)
+        places[i].type = type_names[i];
+    places[TYPES] = (struct het_place){ .zone = "zone", .type = type_names[0] };
+    *network =
+        (struct het_network){ .places = places, .place_count = PLACES, .curves = curves };
+    bool falls = one_in(state, 3);
+    for (uint32_t from = 0; from < PLACES; from++)
+        for (uint32_t to = 0; to < PLACES; to++) {
+            const struct het_curve ends = { .from = from, .to = to };
+            if (from == to && one_in(state, 2))
+                add_curves(state, network, curves, ends, true, falls);
+            if (!one_in(state, 4))
+                add_curves(state, network, curves, ends, false, falls);
+        }
+    cluster->network = network;
+    for (size_t n = 0; n < cluster->node_count; n++)
+        if (!one_in(state, 8))
+            nodes[n].place =
+                1 + (nodes[n].type || one_in(state, 2) ? nodes[n].type : (uint32_t)TYPES);
+}
+
+/* ---- the profile ---- */
+
 static double *prefix_sums(struct het_arena *arena, const double *values, uint32_t count,
                            double factor)
 {
@@ -98,6 +189,33 @@ static double *random_layers(struct het_arena *arena, uint64_t *state, uint32_t 
         values[l] = l && l + 1 < count && !one_in(state, 4) ? middle
                                                             : between(state, low, high);
     return values;
+}
+
+/* What selective recomputation takes and keeps, for all points and degrees or some. */
+static void add_selective(struct het_arena *arena, uint64_t *state,
+                          const struct het_profile *profile,
+                          struct het_measurement *measurements,
+                          struct het_layer_bytes *bytes)
+{
+    uint32_t layers = profile->layer_count;
+    bool has_gaps = one_in(state, 3);
+    for (size_t i = 0; i < profile->bytes_count; i++) {
+        double share = between(state, 0.3, 1);
+        double *kept = HET_ARENA_ARRAY(arena, double, (size_t)layers + 1);
+        for (uint32_t l = 0; l <= layers; l++)
+            kept[l] = bytes[i].activations[l] * share;
+        if (!has_gaps || !one_in(state, 4))
+            bytes[i].selective_activations = kept;
+    }
+    for (size_t i = 0; i < profile->measurement_count; i++) {
+        /* Now and then it was measured to be faster than without. */
+        double factor = between(state, 0.9, 1.5);
+        double *backward = HET_ARENA_ARRAY(arena, double, (size_t)layers + 1);
+        for (uint32_t l = 0; l <= layers; l++)
+            backward[l] = measurements[i].backward_s[l] * factor;
+        if (!has_gaps || !one_in(state, 4))
+            measurements[i].selective_backward_s = backward;
+    }
 }
 
 static void add_measurements(struct het_arena *arena, uint64_t *state,
@@ -221,6 +339,32 @@ static struct het_workload *random_workload(struct het_arena *arena, uint64_t *s
     return workload;
 }
 
+/* What makes a problem unlike the plain ones, each in some of them: curves, levels,
+ * larger micro-batches than were measured, selective recomputation, gradients sent
+ * meanwhile. Drawn apart, so that the rest of the problem is the same with and without.
+ */
+static void add_extras(struct het_arena *arena, uint64_t seed,
+                       struct het_cluster *cluster, struct het_profile *profile,
+                       struct het_workload *workload)
+{
+    uint64_t state = ~seed;
+    struct het_node *nodes = (struct het_node *)(uintptr_t)cluster->nodes;
+    if (one_in(&state, 4))
+        add_levels(arena, &state, cluster, nodes);
+    if (one_in(&state, 3))
+        add_network(arena, &state, cluster, nodes);
+    if (one_in(&state, 4))
+        profile->extrapolation = 2 + below(&state, 3);
+    if (one_in(&state, 4))
+        add_selective(arena, &state, profile,
+                      (struct het_measurement *)(uintptr_t)profile->measurements,
+                      (struct het_layer_bytes *)(uintptr_t)profile->bytes);
+    if (one_in(&state, 4))
+        workload->gradient_overlap = one_in(&state, 4) ? 1 : between(&state, 0, 1);
+    if (one_in(&state, 8))
+        workload->no_recompute = true;
+}
+
 static struct het_problem *make_problem(struct het_arena *arena, uint64_t seed,
                                         const struct size *size)
 {
@@ -230,6 +374,7 @@ static struct het_problem *make_problem(struct het_arena *arena, uint64_t seed,
     struct het_profile *profile = random_profile(arena, &state, size->layers);
     struct het_workload *workload = random_workload(arena, &state, size->batch);
     struct het_error err = { 0 };
+    add_extras(arena, seed, cluster, profile, workload);
     if (het_problem_init(arena, cluster, profile, workload, problem, &err) < 0) {
         fprintf(stderr, "random_problem: seed %" PRIu64 ": %s\n", seed, err.message);
         abort(); /* not by Check: the bench uses this as well */

@@ -1,5 +1,6 @@
 #include "planner/bound.h"
 
+#include "planner/search.h"
 #include "planner/simulate.h"
 #include "tests/planner/random_plan.h"
 #include "tests/planner/random_problem.h"
@@ -75,6 +76,50 @@ START_TEST(bound_of_unlike_types_solves_the_linear_program)
 }
 END_TEST
 
+/* The best plan that a search finds. */
+static double planned_s(const struct toy *toy)
+{
+    const struct het_search_options options = { .effort = 2000 };
+    const struct het_plan *plan;
+    struct het_error err = { 0 };
+    ck_assert_msg(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, NULL, &err) == 0, "%s",
+        err.message);
+    return plan->predicted.iteration_s;
+}
+
+START_TEST(bound_holds_where_measured_bandwidth_falls)
+{
+    struct toy *toy = toy_new();
+    struct het_error err = { 0 };
+    /* 10 - 0.5 x GB/s between nodes: all messages of a plan are of a few MB, and get
+     * nearly 10 GB/s. */
+    const struct het_place places[] = { { .type = "fast" }, { .type = "slow" } };
+    const struct het_curve line = {
+        .b = -0.5e9, .c = 10e9, .most_bytes_per_s = 10e9, .from_gpus = 1, .to_gpus = 1
+    };
+    struct het_curve curves[4] = { line, line, line, line };
+    for (uint32_t i = 0; i < 4; i++) {
+        curves[i].from = i / 2;
+        curves[i].to = i % 2;
+    }
+    const struct het_network network = {
+        .places = places, .place_count = 2, .curves = curves, .curve_count = 4
+    };
+    for (size_t n = 0; n < 3; n++)
+        toy->nodes[n].place = toy->nodes[n].type + 1;
+    toy->cluster.network = &network;
+    toy->types[0].memory_bytes = toy->types[1].memory_bytes = (uint64_t)80 << 30;
+    toy->workload.global_batch = 64;
+    toy->workload.gradient_overlap = 0.999;
+    ck_assert_int_eq(het_problem_init(toy->arena, &toy->cluster, &toy->profile,
+                                      &toy->workload, &toy->problem, &err),
+                     0);
+    ck_assert_double_le(het_bound_iteration(&toy->problem), planned_s(toy));
+    toy_free(toy);
+}
+END_TEST
+
 #define PROBLEMS SCALED(600u)
 #define PLANS    6u
 
@@ -120,6 +165,7 @@ Suite *test_bound_suite(void)
     tcase_add_test(cases, bound_of_one_type_is_its_compute_floor);
     tcase_add_test(cases, bound_of_two_alike_types_adds_their_speeds);
     tcase_add_loop_test(cases, bound_of_unlike_types_solves_the_linear_program, 0, 20);
+    tcase_add_test(cases, bound_holds_where_measured_bandwidth_falls);
     tcase_add_test(cases, no_random_plan_is_below_the_bound);
     suite_add_tcase(suite, cases);
     return suite;

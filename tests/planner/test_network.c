@@ -60,6 +60,42 @@ START_TEST(bandwidth_stays_within_what_was_measured)
 }
 END_TEST
 
+START_TEST(falling_line_counts_as_what_it_is_at_its_edge)
+{
+    /* 8 - x GB/s: 8 at 1 MB, less at larger messages, where nothing is known of it. */
+    const struct het_curve line = { .b = -1e9, .c = 8e9, .most_bytes_per_s = 20e9 };
+    ck_near(het_curve_bandwidth(&line, 1e3), 8e9);
+    ck_near(het_curve_bandwidth(&line, 1e6), 8e9);
+    ck_near(het_curve_bandwidth(&line, 64e6), 8e9);
+    ck_near(het_curve_bandwidth(&line, HET_LARGEST_MESSAGE), 8e9);
+    /* The same of a parabola that falls everywhere, however little it is bent. */
+    const struct het_curve bent = {
+        .a = -1e-6, .b = -1e9, .c = 8e9, .most_bytes_per_s = 20e9
+    };
+    ck_near(het_curve_bandwidth(&bent, 64e6), 8e9);
+}
+END_TEST
+
+START_TEST(no_curve_falls_with_the_message)
+{
+    static const double coefficients[] = { -1e9, -1e3, -1e-9, 0, 1e-9, 1e3, 1e9 };
+    const double most = 5e9;
+    for (int i = 0; i < 7 * 7 * 7; i++) {
+        const struct het_curve curve = { .a = coefficients[i % 7],
+                                         .b = coefficients[i / 7 % 7],
+                                         .c = coefficients[i / 49] * 3,
+                                         .most_bytes_per_s = most };
+        double before = most / 1000;
+        for (double bytes = 1; bytes < 1e300; bytes *= 7) {
+            double now = het_curve_bandwidth(&curve, bytes);
+            ck_assert_msg(now >= before && now <= most, "curve %d at %g bytes", i, bytes);
+            before = now;
+        }
+        ck_assert_double_ge(het_curve_bandwidth(&curve, HET_LARGEST_MESSAGE), before);
+    }
+}
+END_TEST
+
 START_TEST(bandwidth_of_measured_curves_never_falls_with_the_message)
 {
     struct het_arena *arena = het_arena_new();
@@ -390,6 +426,8 @@ Suite *test_network_suite(void)
     TCase *cases = tcase_create("network");
     tcase_add_test(cases, curve_is_a_parabola_over_the_logarithm_of_the_message);
     tcase_add_test(cases, bandwidth_stays_within_what_was_measured);
+    tcase_add_test(cases, falling_line_counts_as_what_it_is_at_its_edge);
+    tcase_add_test(cases, no_curve_falls_with_the_message);
     tcase_add_test(cases, bandwidth_of_measured_curves_never_falls_with_the_message);
     tcase_add_test(cases, curves_are_found_by_type_and_number_of_gpus);
     tcase_add_test(cases, all_forms_go_together);
