@@ -131,9 +131,9 @@ class Forked:
     def signal(self, rank, number):
         os.kill(self.children[rank], number)
 
-    def wait(self):
+    def wait(self, all_at_once=True):
         """The Outcome; what has not ended after TIMEOUT_S is killed (status -9), and so are
-        all once one has failed."""
+        all once one has failed, if they end `all_at_once`."""
         outcome, end = Outcome(), time.monotonic() + TIMEOUT_S
         statuses = {}
         while len(statuses) < len(self.children):
@@ -143,7 +143,7 @@ class Forked:
                     if ended:
                         statuses[child] = os.waitstatus_to_exitcode(status)
             failed = any(status not in (0, train.STOPPED) for status in statuses.values())
-            if time.monotonic() > end or failed:
+            if time.monotonic() > end or (failed and all_at_once):
                 self._kill(statuses)
             time.sleep(0.01)
         outcome.statuses = [statuses[child] for child in self.children]

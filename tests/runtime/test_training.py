@@ -4,14 +4,16 @@ process."""
 import json
 import os
 import signal
+import socket
 import tempfile
 import unittest
 import urllib.error
 import urllib.request
+from unittest import mock
 
 import cluster
 import models
-from heterotrain import hook
+from heterotrain import hook, watchdog
 from random_plan import finish, random_plan, random_plan_of_batch
 
 TOLERANCE = 1e-10
@@ -211,8 +213,8 @@ class Checkpoints(RunTest):
         self.assertIn("layer-000.tp-0-of-2.weights.safetensors: No such", outcome.text())
 
 
-class Stops(RunTest):
-    """A run of many slow steps is stopped somewhere, and goes on under another plan."""
+class SlowRun(RunTest):
+    """A run of many slow steps, in which something happens."""
 
     STEP_S = 0.05
 
@@ -226,6 +228,10 @@ class Stops(RunTest):
         )
         self.run = cluster.Forked(plan, [*arguments, *more], self.folder)
         cluster.wait_for_steps(self.path("plan.report"), 2)
+
+
+class Stops(SlowRun):
+    """It is stopped somewhere, and goes on under another plan."""
 
     def go_on_and_compare(self, plan, other):
         """Two steps more under `other`; the same by one process."""
@@ -267,6 +273,38 @@ class Stops(RunTest):
             self.run.signal(rank, signal.SIGTERM)
         self.assertEqual(self.run.wait().statuses, [143] * 6)
         self.go_on_and_compare(plan, plan)
+
+
+class Silence(SlowRun):
+    """A rank that is stopped, without an end: the others say which one."""
+
+    def check(self, rank, *messages):
+        self.start(six_gpus(), "--silence-limit", "3")
+        self.run.signal(rank, signal.SIGSTOP)
+        outcome = self.run.wait()
+        others = outcome.statuses[:rank] + outcome.statuses[rank + 1 :]
+        self.assertIn(watchdog.SILENT, others)
+        self.assertLessEqual(set(others), {watchdog.SILENT, -signal.SIGKILL})
+        for message in messages:
+            self.assertIn(message, outcome.text())
+
+    def test_a_stopped_rank_is_named_by_the_others(self):
+        self.check(4, "error: rank 4 (pod 1, GPU 1 there, B) has said nothing for 3 s")
+
+    def test_the_rank_with_the_rendezvous_is_named_too(self):
+        self.check(
+            0,
+            "error: rank 0 (pod 0, GPU 0 there, A) has said nothing for 3 s",
+            "the store of the rendezvous",
+        )
+
+    def test_a_rank_that_never_comes_is_named(self):
+        plan = six_gpus()
+        arguments = self.arguments(models.LLAMA, 1, "plan", *FP64, "--timeout", "4")
+        self.run = cluster.Forked(plan, [*arguments, "--silence-limit", "2"], self.folder)
+        self.run.signal(5, signal.SIGKILL)
+        text = self.run.wait(all_at_once=False).text()
+        self.assertIn("rank 5 (pod 2, GPU 0 there, C) has not started within 4 s", text)
 
 
 class DistributedOptimizer(RunTest):
@@ -363,6 +401,23 @@ class Refuses(RunTest):
 
     def test_samples_beyond_the_models_positions(self):
         self.check("sequence length 17", six_gpus(), "--sequence-length", "17")
+
+    def test_a_hook_port_that_another_program_has(self):
+        with socket.socket() as other:
+            other.bind((hook.pod_address(), 0))
+            other.listen()
+            port = other.getsockname()[1]
+            message = f"error: --hook-port: {port} of {hook.pod_address()}: Address already"
+            self.check(message, six_gpus(), "--hook-port", str(port))
+
+    def test_a_rendezvous_port_that_another_program_has(self):
+        with socket.socket() as other:
+            other.bind(("0.0.0.0", 0))
+            other.listen()
+            port = other.getsockname()[1]
+            with mock.patch("cluster.free_port", return_value=port):
+                message = f"error: MASTER_ADDR, MASTER_PORT: 127.0.0.1:{port}: "
+                self.check(message, six_gpus(), "--timeout", "20")
 
     def test_speeds_that_are_missing(self):
         speeds = cluster.write_json(self.folder, "speeds.json", {})

@@ -7,6 +7,7 @@ everybody the loss and who wants to stop, and the optimizer's step.
 
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -28,6 +29,7 @@ class Options:
     sequence_length: int
     dtype: torch.dtype
     device: torch.device
+    timeout: timedelta  # of a collective, after which it fails
 
 
 @dataclass(frozen=True)
@@ -46,16 +48,18 @@ class Groups:
     gradients: dict  # ranks -> process group
 
     @classmethod
-    def make(cls, plan, pieces, rank):
-        control = dist.new_group(backend="gloo")
+    def make(cls, plan, pieces, rank, timeout):
+        control = dist.new_group(backend="gloo", timeout=timeout)
         tp = TensorParallel()
         for _, _, replica in plan.replicas():
-            group = dist.new_group(list(replica.ranks)) if replica.tp > 1 else None
+            group = None
+            if replica.tp > 1:
+                group = dist.new_group(list(replica.ranks), timeout=timeout)
             if rank in replica.ranks:
                 tp = TensorParallel(replica.ranks.index(rank), replica.tp, group)
         gradients = {}
         for ranks in groups(pieces):
-            group = dist.new_group(list(ranks))
+            group = dist.new_group(list(ranks), timeout=timeout)
             if rank in ranks:
                 gradients[ranks] = group
         return cls(control, tp, gradients)
@@ -70,7 +74,7 @@ class Engine:
         self.stage = self.pipeline.stages[place.stage]
         self.replica = self.stage.replicas[place.replica]
         pieces = list(shared_pieces(plan, config))
-        self.groups = Groups.make(plan, pieces, rank)
+        self.groups = Groups.make(plan, pieces, rank, options.timeout)
         self.tp = self.groups.tp
         self.layers = self._build_layers()
         self.specs = {spec.key: spec for layer in self.layers for spec in layer.specs}

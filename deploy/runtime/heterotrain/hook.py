@@ -9,6 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 MAX_REQUEST_BYTES = 64 << 10
 
 
+class HookError(ValueError):
+    """The hook cannot listen; names its port."""
+
+
 def pod_address():
     """The address of this host's own name, which is the pod's; "" (all) if it has none."""
     try:
@@ -25,7 +29,13 @@ class CheckpointHook:
         self._written = threading.Event()
         self.path = path
         host = pod_address() if host is None else host
-        self._server = ThreadingHTTPServer((host, port), _handler_of(self))
+        try:
+            self._server = ThreadingHTTPServer((host, port), _handler_of(self))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise HookError(
+                f"--hook-port: {port} of {host or 'all addresses'}: {reason}"
+            ) from None
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 

@@ -92,6 +92,17 @@ class Plan:
                 )
         raise PlanError(f"rank {rank}: the plan has {self.world_size} ranks")
 
+    def describe(self, rank):
+        """A rank in words, for people who look for its pod."""
+        place = self.place_of(rank)
+        stage = self.pipelines[place.pipeline].stages[place.stage]
+        pod, local = 0, rank
+        while local >= self.gpus_of_nodes[pod]:
+            local -= self.gpus_of_nodes[pod]
+            pod += 1
+        gpu_type = stage.replicas[place.replica].gpu_type
+        return f"rank {rank} (pod {pod}, GPU {local} there, {gpu_type})"
+
     def holders(self, layer):
         """The replicas that hold a layer, in the order of the plan."""
         return [replica for _, stage, replica in self.replicas() if layer in stage.layers]

@@ -2,28 +2,41 @@
 `torchrun -m heterotrain.train ARGUMENTS` in every pod. docs/training.md has the arguments.
 
 The environment has the plan (HETPLAN_*) and the rank (torchrun's). Exit status 0: all
-steps are done; 143: stopped by SIGTERM, after a checkpoint; 2: a wrong input, named.
+steps are done; 143: stopped by SIGTERM, after a checkpoint; 2: a wrong input, named; 75: a
+rank fell silent, which is named.
 """
 
+import argparse
 import json
 import os
 import signal
 import sys
 import time
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+from torch.distributed.rendezvous import rendezvous
 
 from . import arguments, checkpoint, plan as plans
 from .config import ConfigError
 from .data import DataError
 from .emulate import EmulationError, speed_of
 from .engine import Engine, Options
-from .hook import CheckpointHook
+from .hook import CheckpointHook, HookError
 from .safetensors import FormatError
+from .watchdog import Watchdog
+
+
+
+class RendezvousError(ValueError):
+    """The ranks do not find each other; names address and port."""
+
 
 WRONG_INPUT = (
     plans.PlanError,
+    RendezvousError,
+    HookError,
     ConfigError,
     DataError,
     EmulationError,
@@ -176,7 +189,28 @@ def _parse():
         default="auto",
         help="auto: GPU if there",
     )
+    add(
+        "--silence-limit",
+        type=_seconds,
+        default=60,
+        metavar="S",
+        help="seconds without a sign of life, after which a rank is given up",
+    )
+    add(
+        "--timeout",
+        type=_seconds,
+        default=600,
+        metavar="S",
+        help="seconds that ranks wait for each other to start, and in a collective",
+    )
     return options.parse_args()
+
+
+def _seconds(text):
+    seconds = float(text)
+    if not 1 <= seconds <= 86400:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 86400 seconds")
+    return seconds
 
 
 def _make_engine(options, plan, config, device):
@@ -192,11 +226,39 @@ def _make_engine(options, plan, config, device):
             arguments.sequence_length(options, config),
             arguments.dtype(options, plan),
             device,
+            timedelta(seconds=options.timeout),
         ),
         arguments.open_data(options, config),
         speed,
         rank,
     )
+
+
+def _meet(options, plan, backend):
+    """Finds the other ranks; returns the watchdog over them, started."""
+    timeout = timedelta(seconds=options.timeout)
+    address, port = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
+    try:
+        store, rank, world_size = next(rendezvous("env://", timeout=timeout))
+        own = dist.TCPStore(
+            address, int(port), None, False, timeout, wait_for_workers=False
+        )
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise RendezvousError(
+            f"MASTER_ADDR, MASTER_PORT: {address}:{port}: {reason}"
+        ) from None
+    watchdog = Watchdog(
+        own, rank, world_size, options.silence_limit, options.timeout, plan.describe
+    ).start()
+    # The watchdog, which can name who is missing, comes first.
+    late = timeout + timedelta(seconds=2 * watchdog.interval_s + 10)
+    store.set_timeout(late)
+    dist.init_process_group(
+        backend, store=store, rank=rank, world_size=world_size, timeout=late
+    )
+    dist.barrier()  # NCCL: all ranks make the communicator that sends between stages use
+    return watchdog
 
 
 def train(options):
@@ -205,8 +267,17 @@ def train(options):
     plans.check_against_environment(plan, os.environ)
     config = arguments.read_model(options, plan)
     device, backend = _device(options)
-    dist.init_process_group(backend)
-    dist.barrier()  # NCCL: all ranks make the communicator that sends between stages use
+    watchdog = _meet(options, plan, backend)
+    try:
+        return _run(options, plan, config, device)
+    except RuntimeError:
+        watchdog.wait_for_verdict()
+        raise
+    finally:
+        watchdog.stop()
+
+
+def _run(options, plan, config, device):
     rank = dist.get_rank()
     report = Report(rank, options.report, plan.global_batch_size)
     if config.dropout_fields:
