@@ -18,7 +18,7 @@ PLANNER_CORE := error arena random hardware network cluster workload profile est
                 algo/optimal algo/repair search explain render/writer render/torchrun render/table render/explanation render/timeline \
                 render/lanes render/rendering render/megatron render/flagscale render/hetu render/sailor \
                 render/deepspeed render/torchtitan
-PLANNER_EDGE := yaml json yaml_text node_list network_file megatron_log profile_sailor profile_metis profile_config profile_model profile_timers profile_object codec input answer render_json
+PLANNER_EDGE := yaml json yaml_text node_list network_file megatron_log profile_sailor profile_metis profile_config profile_model profile_timers profile_object codec input answer render_json confine
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options document convert main
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp digest quantity strmap object pod_security settings hardware_map tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue measurement snapshot desired status decision record \
@@ -49,6 +49,8 @@ OPT      := $(if $(SAN),-O1 -fno-omit-frame-pointer -fsanitize=address$(comma)un
 CFLAGS   ?= -g
 ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(HARDEN) $(shell pkg-config --cflags $(PKGS)) -I. $(CFLAGS)
 LDFLAGS_ALL = $(if $(SAN),-fsanitize=address$(comma)undefined) -pie -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed $(LDFLAGS)
+# Programs without shared libraries; sanitizers want theirs.
+LDFLAGS_STATIC = $(if $(SAN),$(LDFLAGS_ALL),-static-pie $(filter-out -pie,$(LDFLAGS_ALL)))
 PLANNER_LIBS    = $(shell pkg-config --libs jansson libcrypto yaml-0.1) -lm
 CONTROLLER_LIBS = $(PLANNER_LIBS) $(shell pkg-config --libs libcurl libwebsockets libssl) -lpthread
 Q        := $(if $(V),,@)
@@ -77,16 +79,17 @@ $(B)/libhetplan.a: $(call obj,$(PLANNER_SRC))
 	@rm -f $@; $(AR) rcD $@ $^
 $(B)/libcontroller.a: $(call obj,$(CONTROLLER_SRC))
 	@rm -f $@; $(AR) rcD $@ $^
+# Static: the planner is started where it can open no library (planner/confine.h).
 $(B)/hetplan: $(call obj,$(HETPLAN_SRC)) $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PLANNER_LIBS)
+	$(Q)$(CC) $(LDFLAGS_STATIC) -o $@ $^ $(PLANNER_LIBS)
 $(B)/heterotrain-controller: $(call obj,controller/main.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
-# One file that runs anywhere; sanitizers want it dynamic.
+# One file that runs anywhere.
 $(B)/kubectl-htj: $(call obj,controller/kubectl_htj.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
-	$(Q)$(CC) $(if $(SAN),$(LDFLAGS_ALL),$(filter-out -pie,$(LDFLAGS_ALL)) -static) -o $@ $^ $(PLANNER_LIBS)
+	$(Q)$(CC) $(LDFLAGS_STATIC) -o $@ $^ $(PLANNER_LIBS)
 $(B)/kubectl_complete-htj: $(B)/kubectl-htj
 	@ln -sf kubectl-htj $@
 
@@ -112,10 +115,16 @@ $(B)/run-tests: $(call obj,tests/main.c $(TEST_SRC) $(TEST_HELP_SRC)) $(B)/libco
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check libssl) $(CONTROLLER_LIBS)
 
+# What a planner could do that a question has taken over (test_planner_child.c).
+$(B)/hostile-planner: $(call obj,tests/hostile_planner.c)
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_STATIC) -o $@ $^
+
 # Every suite runs here; `make unit T="cost memory"` runs those named.
 # Simulations run the plain planner, if it is built: it has its own suites under sanitizers.
-unit: all $(B)/run-tests ## unit tests and simulation, once (T=suite)
+unit: all $(B)/run-tests $(B)/hostile-planner ## unit tests and simulation, once (T=suite)
 	@HETPLAN=$(abspath $(B)/hetplan) CONTROLLER=$(abspath $(B)/heterotrain-controller) \
+	    HOSTILE_PLANNER=$(abspath $(B)/hostile-planner) \
 	    SIMULATION_HETPLAN=$(abspath $(firstword $(wildcard build/hetplan) $(B)/hetplan)) \
 	    $(B)/run-tests -j $(shell nproc) $(T)
 

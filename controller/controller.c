@@ -1114,7 +1114,7 @@ static bool decide(struct controller *controller, const char *key)
         const struct job *blocker = find_blocker(controller, job, &blocked_until_ms);
         snapshot.blocked_by = blocker ? blocker->key : NULL;
         job->was_blocked = blocker != NULL;
-        job->planner_limit_ms = snapshot.spec.planner_timeout_ms + PLANNER_KILL_MS;
+        job->planner_limit_ms = snapshot.spec.planner_timeout_ms + CONTROLLER_SLACK_MS;
         int64_t rivals_until_ms = find_rivals(controller, job, &snapshot);
         struct decision decision;
         reconcile(arena, &snapshot, &decision);
@@ -1184,6 +1184,18 @@ static void make_hardware_watch(struct controller *controller,
                                            on_hardware_map, controller);
 }
 
+static void confine_planner(struct controller *controller)
+{
+    enum planner_confinement confinement = controller->settings->planner.confinement;
+    planner_set_confinement(controller->planner, confinement);
+    if (confinement == PLANNER_UNCONFINED || !het_confine_is_possible())
+        log_event(LOG_WARNING, "planner", "not confined",
+                  LOG_STR("reason", confinement == PLANNER_UNCONFINED
+                                        ? "planner.confinement is Off"
+                                        : "this system, or this build, has no filters of "
+                                          "system calls (seccomp)"));
+}
+
 struct controller *controller_new(struct transport *transport,
                                   const struct controller_config *config,
                                   struct het_error *err)
@@ -1221,6 +1233,7 @@ struct controller *controller_new(struct transport *transport,
                                          .context = controller };
     controller->apply = apply_new(controller->kube, &callbacks);
     controller->planner = planner_new(config->planner, on_answer, controller);
+    confine_planner(controller);
     if (config->inside)
         planner_answer_inside(controller->planner, config->inside,
                               config->inside_context);

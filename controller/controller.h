@@ -30,6 +30,7 @@ enum {
     CONTROLLER_KEYS_A_STEP = 8,     /* jobs decided between two looks at the network */
     CONTROLLER_RESYNC_MS = 600000,  /* every job is looked at again after 10 min + 10 % */
     CONTROLLER_MAX_POLL_MS = 30000, /* one wait */
+    CONTROLLER_SLACK_MS = 2000,     /* others wait for a search: its CPU time, and this */
     CONTROLLER_DOUBT_MS = 10000,    /* a plan whose writing failed may yet appear */
     CONTROLLER_MEASURE_MS = 5000,   /* metrics of what is there are no older */
 };

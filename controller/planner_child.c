@@ -19,7 +19,7 @@ struct child {
     pid_t pid; /* 0: free */
     char *key;
     uint64_t digest;
-    int64_t started_ms, kill_ms;
+    int64_t started_ms, kill_ms, timeout_ms;
     int in, out, err; /* our ends; -1: closed */
     int process;      /* pidfd: readable when the child has ended; -1: there is none */
     char *question;
@@ -45,6 +45,10 @@ struct planner {
     void *inside_context;
     struct promise promises[PLANNER_MAX_CHILDREN];
     char *program;
+    enum planner_confinement confinement;
+    bool can_confine;
+    struct sock_filter filter[HET_CONFINE_MAX];
+    size_t filter_length;
     planner_callback *callback;
     void *context;
     struct child children[PLANNER_MAX_CHILDREN];
@@ -57,7 +61,20 @@ struct planner *planner_new(const char *program, planner_callback *callback,
     planner->program = xstrdup(program);
     planner->callback = callback;
     planner->context = context;
+    planner->can_confine = het_confine_is_possible();
+    planner->filter_length = het_confine_filter(true, planner->filter);
+    planner_set_confinement(planner, PLANNER_CONFINED);
     return planner;
+}
+
+void planner_set_confinement(struct planner *planner,
+                             enum planner_confinement confinement)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    if (confinement == PLANNER_CONFINED)
+        confinement = PLANNER_CONFINED_IF_POSSIBLE;
+#endif
+    planner->confinement = confinement;
 }
 
 void planner_answer_inside(struct planner *planner, planner_inside *inside, void *context)
@@ -167,10 +184,17 @@ static void limit(enum __rlimit_resource resource, rlim_t soft, rlim_t hard)
     setrlimit(resource, &limits);
 }
 
-/* In the child: pipes on 0, 1, 2, nothing else open, limits set; then hetplan. Between
- * vfork and exec only calls that are safe there. */
-static _Noreturn void become_planner(const char *program, int in, int out, int err,
-                                     rlim_t cpu_s)
+/* The child is gone before its program is there: says why, and ends. */
+static _Noreturn void give_up(const char *why)
+{
+    (void)!write(STDERR_FILENO, why, strlen(why));
+    _exit(126);
+}
+
+/* In the child: pipes on 0, 1, 2, nothing else open, limits set, confined; then hetplan.
+ * Between vfork and exec only calls that are safe there. */
+static _Noreturn void become_planner(const struct planner *planner, int in, int out,
+                                     int err, rlim_t cpu_s)
 {
     /* The ends may have low numbers themselves: move them up before they are placed. */
     int ends[3] = { fcntl(in, F_DUPFD, 3), fcntl(out, F_DUPFD, 3),
@@ -193,8 +217,16 @@ static _Noreturn void become_planner(const char *program, int in, int out, int e
     char *const arguments[] = { (char *)(uintptr_t) "hetplan", (char *)(uintptr_t) "plan",
                                 (char *)(uintptr_t) "-", NULL };
     char *const environment[] = { NULL };
-    execve(program, arguments, environment);
-    _exit(127);
+    if (planner->confinement != PLANNER_UNCONFINED && planner->can_confine &&
+        !het_confine_enter(planner->filter, planner->filter_length))
+        give_up("it could not be confined");
+    execve(planner->program, arguments, environment);
+    give_up("it could not be started");
+}
+
+int64_t planner_wall_ms(int64_t timeout_ms)
+{
+    return timeout_ms + PLANNER_WALL_MS;
 }
 
 /* Our ends do not block and are not inherited by later children. */
@@ -235,11 +267,17 @@ static void write_question(struct child *child)
     }
 }
 
-static int start_child(const char *program, struct child *child, const char *key,
-                       uint64_t digest, const json_t *question, int64_t timeout_ms,
-                       int64_t now_ms, struct het_error *err)
+static int start_child(const struct planner *planner, struct child *child,
+                       const char *key, uint64_t digest, const json_t *question,
+                       int64_t timeout_ms, int64_t now_ms, struct het_error *err)
 {
     int pipes[3][2]; /* standard input, output, error of the child */
+    if (planner->confinement == PLANNER_CONFINED && !planner->can_confine)
+        return het_fail(
+            err, HET_IO,
+            "the planner cannot be confined, as this system has no filters of "
+            "system calls (seccomp); the setting planner.confinement says "
+            "whether it may run all the same");
     if (open_pipes(pipes, err) < 0)
         return -1;
     char *text = json_dumps(question, JSON_COMPACT | JSON_SORT_KEYS);
@@ -248,7 +286,7 @@ static int start_child(const char *program, struct child *child, const char *key
      * search. The child only makes system calls. */
     pid_t pid = vfork();
     if (pid == 0)
-        become_planner(program, pipes[0][0], pipes[1][1], pipes[2][1], cpu_s);
+        become_planner(planner, pipes[0][0], pipes[1][1], pipes[2][1], cpu_s);
     int error = errno;
     close(pipes[0][0]);
     close(pipes[1][1]);
@@ -265,7 +303,8 @@ static int start_child(const char *program, struct child *child, const char *key
         .key = xstrdup(key),
         .digest = digest,
         .started_ms = now_ms,
-        .kill_ms = now_ms + timeout_ms + PLANNER_KILL_MS,
+        .kill_ms = now_ms + planner_wall_ms(timeout_ms),
+        .timeout_ms = timeout_ms,
         .process = (int)syscall(SYS_pidfd_open, pid, 0),
         .in = pipes[0][1],
         .out = pipes[1][0],
@@ -291,8 +330,8 @@ int planner_start(struct planner *planner, const char *key, uint64_t digest,
         return het_fail(err, HET_IO, "%d planner children run already",
                         PLANNER_MAX_CHILDREN);
     if (!planner->inside)
-        return start_child(planner->program, find_room(planner), key, digest, question,
-                           timeout_ms, now_ms, err);
+        return start_child(planner, find_room(planner), key, digest, question, timeout_ms,
+                           now_ms, err);
     start_inside(planner, key, digest, question, timeout_ms, now_ms);
     return 0;
 }
@@ -389,22 +428,48 @@ static const char *reason_given(struct het_arena *arena, const struct child *chi
     return tail;
 }
 
+static double seconds(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec * 1e-6;
+}
+
+/* Of a child that is over: its status, and what it has used. */
+struct end {
+    int status;
+    struct rusage used;
+};
+
+static const char *say_signal(struct het_arena *arena, const struct child *child,
+                              int number)
+{
+    const char *last = reason_given(arena, child);
+    return het_arena_printf(arena, "the planner was ended by signal %d (%s)%s%s", number,
+                            strsignal(number), *last ? ": " : "", last);
+}
+
 static struct planner_reply judge(struct het_arena *arena, struct child *child,
-                                  int status, int64_t now_ms)
+                                  const struct end *end, int64_t now_ms)
 {
     struct planner_reply reply = { .outcome = PLANNER_BROKE,
                                    .output = "",
                                    .message = "",
                                    .took_ms = now_ms - child->started_ms };
+    int status = end->status;
+    double timeout_s = (double)child->timeout_ms / 1000;
     if (child->is_late) {
         reply.message = het_arena_printf(
-            arena, "the planner did not answer within %" PRId64 " ms and was ended",
-            child->kill_ms - child->started_ms);
+            arena,
+            "the planner was ended after %.4g s of wall time, of which it got %.4g s of "
+            "CPU time (planner.timeoutSeconds gives it %.4g); if that is little, the "
+            "controller has too little CPU",
+            (double)(child->kill_ms - child->started_ms) / 1000,
+            seconds(end->used.ru_utime) + seconds(end->used.ru_stime), timeout_s);
     } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
-        reply.message = "the planner used up its CPU time (planner.timeoutSeconds)";
+        reply.message = het_arena_printf(
+            arena, "the planner used up its %.4g s of CPU time (planner.timeoutSeconds)",
+            timeout_s);
     } else if (WIFSIGNALED(status)) {
-        reply.message = het_arena_printf(arena, "the planner was ended by signal %d (%s)",
-                                         WTERMSIG(status), strsignal(WTERMSIG(status)));
+        reply.message = say_signal(arena, child, WTERMSIG(status));
     } else if (child->is_too_long) {
         reply.message = het_arena_printf(arena, "the planner's answer passes %zu bytes",
                                          PLANNER_OUTPUT_BYTES);
@@ -437,15 +502,15 @@ static void finish_if_over(struct planner *planner, struct child *child, int64_t
 {
     if (child->out >= 0)
         return;
-    int status;
-    pid_t ended = waitpid(child->pid, &status, WNOHANG);
+    struct end end = { 0 };
+    pid_t ended = wait4(child->pid, &end.status, WNOHANG, &end.used);
     if (ended == 0 || (ended < 0 && errno == EINTR))
         return;
     if (ended < 0)
-        status = 127 << 8; /* somebody else reaped it; there is no answer to trust */
+        end.status = 127 << 8; /* somebody else reaped it; there is no answer to trust */
     read_complaint(child);
     struct het_arena *arena = het_arena_new();
-    struct planner_reply reply = judge(arena, child, status, now_ms);
+    struct planner_reply reply = judge(arena, child, &end, now_ms);
     auto_free char *key = TAKE(child->key);
     auto_free char *output = TAKE(child->output);
     uint64_t digest = child->digest;

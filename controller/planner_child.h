@@ -3,11 +3,13 @@
  * its standard output. A crash or a time bomb in planning costs one job a condition,
  * never the operator. Nothing blocks: pipes are polled with the transport's.
  *
- * The child gets no environment, no open file but its three pipes, and no rights that the
- * controller has by files or variables. */
+ * The child gets no environment and no open file but its three pipes. Before the program
+ * starts it is confined (planner/confine.h): it can open no file and no socket, start or
+ * signal no process, so that whoever takes it over by a question finds nothing there. */
 #ifndef CONTROLLER_PLANNER_CHILD_H
 #define CONTROLLER_PLANNER_CHILD_H
 
+#include "controller/settings.h"
 #include "planner/hetplan.h"
 
 #include <jansson.h>
@@ -17,7 +19,7 @@
 #define PLANNER_MEMORY_BYTES ((uint64_t)1 << 30) /* RLIMIT_AS */
 #define PLANNER_OPEN_FILES   16                  /* RLIMIT_NOFILE */
 #define PLANNER_OUTPUT_BYTES ((size_t)4 << 20)   /* a longer answer is none */
-#define PLANNER_KILL_MS      ((int64_t)2000)     /* wall time past the CPU limit */
+#define PLANNER_WALL_MS      ((int64_t)2000)     /* wall time past the CPU limit */
 #define PLANNER_MAX_CHILDREN 4
 
 enum planner_outcome {
@@ -45,6 +47,10 @@ struct planner *planner_new(const char *program, planner_callback *callback,
                             void *context);
 /* Kills what still runs. */
 void planner_free(struct planner *planner);
+/* PLANNER_CONFINED without a call; a build with sanitizers takes that for
+ * PLANNER_CONFINED_IF_POSSIBLE, which it is not (planner/confine.h). */
+void planner_set_confinement(struct planner *planner,
+                             enum planner_confinement confinement);
 
 /* Plans a question inside this process: fills `ret`, whose strings are borrowed until the
  * next call; the answer arrives `took_ms` after the question, by the now_ms that are
@@ -58,8 +64,11 @@ void planner_answer_inside(struct planner *planner, planner_inside *inside,
 
 /* Whether another child may be started now. */
 bool planner_has_room(const struct planner *planner);
+/* Wall time after which a child with that much CPU time is ended. It is far more: one
+ * that has to share its processors is slow, and not broken. */
+int64_t planner_wall_ms(int64_t timeout_ms);
 /* Starts a child for `key`; the question is serialised here. `timeout_ms` bounds its CPU
- * time, and its wall time with PLANNER_KILL_MS on top. Errors: HET_IO. */
+ * time, and its wall time by planner_wall_ms. Errors: HET_IO. */
 int planner_start(struct planner *planner, const char *key, uint64_t digest,
                   const json_t *question, int64_t timeout_ms, int64_t now_ms,
                   struct het_error *err);

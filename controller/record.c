@@ -286,6 +286,14 @@ static const struct table profiler_table =
     TABLE("struct settings_profiler", profiler_fields);
 #undef STRUCT
 
+#define STRUCT struct settings_planner
+static const struct field settings_planner_fields[] = {
+    FIELD(CHOICE, confinement, .last = PLANNER_UNCONFINED),
+};
+static const struct table settings_planner_table =
+    TABLE("struct settings_planner", settings_planner_fields);
+#undef STRUCT
+
 #define STRUCT struct settings
 static const struct field settings_fields[] = {
     FIELD(LIST, unhealthy_conditions, .table = &condition_table,
@@ -310,6 +318,7 @@ static const struct field settings_fields[] = {
     FIELD(TEXTS, runtime_classes, COUNTED(runtime_class_count)),
     FIELD(LENGTH, runtime_class_count),
     FIELD(MEMBER, profiler, .table = &profiler_table),
+    FIELD(MEMBER, planner, .table = &settings_planner_table),
 };
 static const struct table settings_table = TABLE("struct settings", settings_fields);
 #undef STRUCT

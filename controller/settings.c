@@ -260,6 +260,38 @@ static int read_profiler(struct het_arena *arena, const struct het_view *root,
     return 0;
 }
 
+static int read_confinement(struct het_arena *arena, const struct het_view *field,
+                            enum planner_confinement *ret, struct het_error *err)
+{
+    static const struct {
+        const char *name;
+        enum planner_confinement value;
+    } choices[] = { { "Required", PLANNER_CONFINED },
+                    { "IfPossible", PLANNER_CONFINED_IF_POSSIBLE },
+                    { "Off", PLANNER_UNCONFINED } };
+    const char *name = NULL;
+    if (het_view_name(field, arena, &name, err) < 0)
+        return -1;
+    for (size_t i = 0; name && i < COUNT(choices); i++) {
+        if (!strcmp(name, choices[i].name)) {
+            *ret = choices[i].value;
+            return 0;
+        }
+    }
+    return name ? het_view_fail(field, err, "must be Required, IfPossible or Off") : 0;
+}
+
+static int read_planner(struct het_arena *arena, const struct het_view *root,
+                        struct settings_planner *planner, struct het_error *err)
+{
+    static const char *const names[] = { "confinement", NULL };
+    struct het_view field = het_view_get(root, "planner");
+    struct het_view confinement = het_view_get(&field, "confinement");
+    if (het_view_object(&field, err) < 0 || het_view_members(&field, names, err) < 0)
+        return -1;
+    return read_confinement(arena, &confinement, &planner->confinement, err);
+}
+
 static const char *const fields[] = {
     "unhealthyNodeConditions",
     "leavingTaints",
@@ -271,6 +303,7 @@ static const char *const fields[] = {
     "serviceAccounts",
     "runtimeClasses",
     "profiler",
+    "planner",
     NULL,
 };
 
@@ -296,7 +329,8 @@ int settings_parse(struct het_arena *arena, const json_t *json, struct settings 
                    &settings.runtime_class_count, err) < 0 ||
         read_pod_security(arena, &root, &settings, err) < 0 ||
         read_accounts(arena, &root, &settings, err) < 0 ||
-        read_profiler(arena, &root, &settings.profiler, err) < 0)
+        read_profiler(arena, &root, &settings.profiler, err) < 0 ||
+        read_planner(arena, &root, &settings.planner, err) < 0)
         return -1;
     *ret = settings;
     return 0;

@@ -42,6 +42,18 @@ struct settings_profiler {
     int64_t largest_microbatch; /* that is tried */
 };
 
+/* Whether the planner's process is kept from all but its question (planner_child.h). */
+enum planner_confinement {
+    PLANNER_CONFINED,             /* or it is not started */
+    PLANNER_CONFINED_IF_POSSIBLE, /* where the system can do it */
+    PLANNER_UNCONFINED,
+};
+
+/* How the planner is run for all jobs. */
+struct settings_planner {
+    enum planner_confinement confinement;
+};
+
 struct settings {
     /* unhealthyNodeConditions: of nodes on which no GPU is trusted. */
     const struct het_node_condition *unhealthy_conditions;
@@ -75,6 +87,7 @@ struct settings {
     size_t runtime_class_count;
     /* profiler: what jobs with profilePolicy OnDemand have types of GPUs measured by. */
     struct settings_profiler profiler;
+    struct settings_planner planner;
 };
 
 /* What holds without a file. */

@@ -6,6 +6,7 @@
 #include "planner/arena.h"
 #include "planner/bound.h"
 #include "planner/codec.h"
+#include "planner/confine.h"
 #include "planner/error.h"
 #include "planner/hardware.h"
 #include "planner/input.h"

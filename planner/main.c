@@ -1,5 +1,6 @@
 /* hetplan - searches, prices and checks parallelism plans on clusters of unequal GPUs.
  * Files in, JSON or text out; the only reader of files, terminal and clock here. */
+#include "planner/confine.h"
 #include "planner/convert.h"
 #include "planner/document.h"
 #include "planner/hetplan.h"
@@ -151,6 +152,15 @@ static int answer(struct het_arena *arena, const json_t *document,
     return result;
 }
 
+/* From now on this process can read, write and compute (confine.h). Where it cannot be
+ * held to that it goes on: whether that is good enough is for who started it. */
+static void confine(void)
+{
+    struct sock_filter filter[HET_CONFINE_MAX];
+    if (het_confine_is_possible())
+        het_confine_enter(filter, het_confine_filter(false, filter));
+}
+
 /* `hetplan plan -`: a document in, JSON out whatever happens. */
 static int plan_document(const struct command *command)
 {
@@ -162,6 +172,7 @@ static int plan_document(const struct command *command)
     struct het_question question;
     const struct het_plan *plan;
     int code = EXIT_DONE;
+    confine();
     if (het_input_read_stream(stdin, "standard input", &text, &length, &err) < 0 ||
         het_json_decode(text, length, "standard input", &document, &err) < 0 ||
         answer(arena, document, &question, NULL, &plan, &err) < 0) {

@@ -36,7 +36,7 @@ static void go_wrong(struct inside_planner *planner, int64_t timeout_ms,
             ret);
         return;
     case 1:
-        ret->took_ms = timeout_ms + PLANNER_KILL_MS;
+        ret->took_ms = planner_wall_ms(timeout_ms);
         say(planner, PLANNER_BROKE, NULL, xstrdup("the planner did not answer"), ret);
         return;
     case 2:

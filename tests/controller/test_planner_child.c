@@ -1,6 +1,7 @@
 #include "controller/planner_child.h"
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A script stands in for hetplan. */
+/* A script stands in for hetplan; not confined, as it opens libraries and starts
+ * programs.
+ */
 static char script[] = "/tmp/heterotrain-planner-XXXXXX";
 static struct planner *planner;
 static int answers;
@@ -37,6 +40,7 @@ static void setup(void)
     answers = 0;
     text[0] = '\0';
     planner = planner_new(script, on_answer, &answers);
+    planner_set_confinement(planner, PLANNER_UNCONFINED);
 }
 
 static void teardown(void)
@@ -105,6 +109,8 @@ START_TEST(exit_codes_say_what_the_answer_is)
         { "echo oops >&2; exit 70", PLANNER_BROKE, "the planner exited with 70: oops " },
         { "kill -SEGV $$", PLANNER_BROKE,
           "the planner was ended by signal 11 (Segmentation fault)" },
+        { "echo why >&2; kill -SEGV $$", PLANNER_BROKE,
+          "the planner was ended by signal 11 (Segmentation fault): why " },
         { "exit 0", PLANNER_BROKE, "the planner printed nothing" },
         { "head -c 5000000 /dev/zero", PLANNER_BROKE,
           "the planner's answer passes 4194304 bytes" },
@@ -124,16 +130,17 @@ START_TEST(missing_program_is_a_broken_planner)
 }
 END_TEST
 
-START_TEST(hanging_planner_is_killed_when_its_time_is_over)
+START_TEST(hanging_planner_is_killed_when_its_wall_time_is_over)
 {
     write_script("sleep 100 >/dev/null 2>&1 <&1; sleep 100");
     start("ns/job", json_object());
-    ck_assert_int_eq(planner_next_ms(planner), 1000 + PLANNER_KILL_MS);
-    planner_step(planner, 2999);
+    ck_assert_int_eq(planner_next_ms(planner), planner_wall_ms(1000));
+    planner_step(planner, planner_wall_ms(1000) - 1);
     ck_assert_int_eq(answers, 0);
-    wait_for(1, 3000);
+    wait_for(1, planner_wall_ms(1000));
     ck_assert_int_eq(outcome, PLANNER_BROKE);
-    ck_assert_ptr_nonnull(strstr(text, "within 3000 ms"));
+    ck_assert_ptr_nonnull(strstr(text, "ended after 3 s of wall time"));
+    ck_assert_ptr_nonnull(strstr(text, "the controller has too little CPU"));
 }
 END_TEST
 
@@ -141,7 +148,8 @@ START_TEST(busy_planner_runs_out_of_cpu_time)
 {
     ask("while :; do :; done");
     ck_assert_int_eq(outcome, PLANNER_BROKE);
-    ck_assert_ptr_nonnull(strstr(text, "CPU time"));
+    ck_assert_str_eq(text,
+                     "the planner used up its 1 s of CPU time (planner.timeoutSeconds)");
 }
 END_TEST
 
@@ -183,6 +191,90 @@ START_TEST(several_children_answer_for_their_own_job)
 }
 END_TEST
 
+#if !defined(__SANITIZE_ADDRESS__)
+/* The program that tries, with a folder that has a secret; its report is in `text`. */
+static void ask_hostile(const char *folder, enum planner_confinement confinement)
+{
+    const char *program = getenv("HOSTILE_PLANNER");
+    char secret[128];
+    snprintf(secret, sizeof secret, "%s/secret", folder);
+    int fd = open(secret, O_WRONLY | O_CREAT, 0600);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    planner_free(planner);
+    planner =
+        planner_new(program ? program : "build/hostile-planner", on_answer, &answers);
+    planner_set_confinement(planner, confinement);
+    start("ns/job", json_pack("{s:s}", "folder", folder));
+    wait_for(1, 5);
+    ck_assert_msg(outcome == PLANNER_PLAN, "%s", text);
+}
+
+START_TEST(planner_that_was_taken_over_finds_nothing_to_take)
+{
+    static const char refused[] = "Operation not permitted";
+    static const char *const attempts[] = {
+        "read a secret",   "write a file",        "delete a file",
+        "open a socket",   "open a local socket", "read another's environment",
+        "start a process", "trace a process",     "signal a process",
+        "make code",       "raise a limit",       "become root",
+    };
+    char folder[] = "/tmp/heterotrain-hostile-XXXXXX", path[128], line[128];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ask_hostile(folder, PLANNER_CONFINED);
+    for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++) {
+        snprintf(line, sizeof line, "%s: %s", attempts[i], refused);
+        ck_assert_msg(strstr(text, line) != NULL, "not \"%s\" in:\n%s", line, text);
+    }
+    snprintf(path, sizeof path, "%s/spoil", folder);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    snprintf(path, sizeof path, "%s/secret", folder);
+    ck_assert_int_eq(unlink(path), 0);
+    rmdir(folder);
+}
+END_TEST
+
+/* Else the test above would show nothing. */
+START_TEST(unconfined_planner_could_take_what_it_likes)
+{
+    char folder[] = "/tmp/heterotrain-hostile-XXXXXX", path[128];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ask_hostile(folder, PLANNER_UNCONFINED);
+    ck_assert_ptr_nonnull(strstr(text, "read a secret: done"));
+    ck_assert_ptr_nonnull(strstr(text, "write a file: done"));
+    ck_assert_ptr_nonnull(strstr(text, "open a socket: done"));
+    ck_assert_ptr_nonnull(strstr(text, "start a process: done"));
+    snprintf(path, sizeof path, "%s/spoil", folder);
+    unlink(path);
+    rmdir(folder);
+}
+END_TEST
+
+START_TEST(confined_planner_gets_no_library_and_says_so)
+{
+    write_script("echo never");
+    planner_set_confinement(planner, PLANNER_CONFINED);
+    start("ns/job", json_object());
+    wait_for(1, 5);
+    ck_assert_int_eq(outcome, PLANNER_BROKE);
+    ck_assert_msg(strstr(text, "exited with") != NULL, "%s", text);
+}
+END_TEST
+
+/* In the test's own process, as the program of `hetplan plan -` does it. */
+START_TEST(program_confines_itself_to_reading_writing_and_memory)
+{
+    struct sock_filter filter[HET_CONFINE_MAX];
+    ck_assert(het_confine_enter(filter, het_confine_filter(false, filter)));
+    errno = 0;
+    ck_assert_int_eq(execl("/bin/true", "true", NULL), -1);
+    ck_assert_int_eq(errno, EPERM);
+    free(xcalloc(1, 1 << 20));
+    _exit(0);
+}
+END_TEST
+#endif
+
 static void plan_inside(void *context, const json_t *question, int64_t timeout_ms,
                         struct planner_reply *ret)
 {
@@ -223,14 +315,20 @@ Suite *test_planner_child_suite(void)
     tcase_set_timeout(cases, 30);
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, question_goes_in_and_the_plan_comes_out);
-    tcase_add_loop_test(cases, exit_codes_say_what_the_answer_is, 0, 7);
+    tcase_add_loop_test(cases, exit_codes_say_what_the_answer_is, 0, 8);
     tcase_add_test(cases, missing_program_is_a_broken_planner);
-    tcase_add_test(cases, hanging_planner_is_killed_when_its_time_is_over);
+    tcase_add_test(cases, hanging_planner_is_killed_when_its_wall_time_is_over);
     tcase_add_test(cases, busy_planner_runs_out_of_cpu_time);
     tcase_add_test(cases, large_question_to_a_deaf_child_ends_well);
     tcase_add_test(cases, child_has_no_environment_and_no_other_files);
     tcase_add_test(cases, several_children_answer_for_their_own_job);
     tcase_add_test(cases, answer_from_inside_arrives_in_its_time_unless_it_is_cancelled);
+#if !defined(__SANITIZE_ADDRESS__)
+    tcase_add_test(cases, planner_that_was_taken_over_finds_nothing_to_take);
+    tcase_add_test(cases, unconfined_planner_could_take_what_it_likes);
+    tcase_add_test(cases, confined_planner_gets_no_library_and_says_so);
+    tcase_add_exit_test(cases, program_confines_itself_to_reading_writing_and_memory, 0);
+#endif
     suite_add_tcase(suite, cases);
     return suite;
 }

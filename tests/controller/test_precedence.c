@@ -118,7 +118,12 @@ static void setup_planners(void)
     ck_assert_int_eq(chmod(script, 0700), 0);
 
     server = embedded_new(1);
-    struct controller_config config = { .planner = script, .seed = 1 };
+    static struct settings settings; /* a script is no program that can be confined */
+    settings = *settings_default();
+    settings.planner.confinement = PLANNER_UNCONFINED;
+    struct controller_config config = { .planner = script,
+                                        .settings = &settings,
+                                        .seed = 1 };
     struct het_error err = { 0 };
     controller = controller_new(embedded_transport(server), &config, &err);
     ck_assert_msg(controller != NULL, "%s", err.message);

@@ -94,6 +94,8 @@ START_TEST(mistakes_name_their_field)
         { "{'serviceAccounts': ['a']}", "serviceAccounts" },
         { "{'serviceAccounts': {'a': 'b'}}", "serviceAccounts.a" },
         { "{'runtimeClasses': [1]}", "runtimeClasses[0]" },
+        { "{'planner': {'confined': true}}", "planner" },
+        { "{'planner': {'confinement': 'Maybe'}}", "planner.confinement" },
         { "{'profiler': {'img': 'x'}}", "profiler" },
         { "{'profiler': {'image': ''}}", "profiler.image" },
         { "{'profiler': {'image': 'x', 'resources': {'cpu': 'x'}}}",
