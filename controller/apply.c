@@ -27,6 +27,7 @@ struct run {
     bool has_failed;
     struct het_error err;
     const struct kube_resource *failed;
+    const json_t *taken;
     int64_t retry_after_ms;
     struct run *next;
 };
@@ -111,6 +112,15 @@ static const char *owner_of(const json_t *object)
     return kube_controller_uid(object);
 }
 
+static void fail_taken(const struct step *step)
+{
+    if (!step->run->has_failed)
+        step->run->taken = step->object;
+    fail(step->run, step, HET_DENIED,
+         "exists and belongs to somebody else; delete it, or give the job another name",
+         -1);
+}
+
 /* What stands under the name of an object that we meant to create. */
 static void on_read_back(void *context, const struct kube_result *result)
 {
@@ -121,7 +131,7 @@ static void on_read_back(void *context, const struct kube_result *result)
     if (is_ours)
         hand_on(step, result->object);
     else if (result->outcome == KUBE_OK)
-        fail(step->run, step, HET_DENIED, "exists and belongs to somebody else", -1);
+        fail_taken(step);
     else
         fail(step->run, step, HET_IO, result->message, result->retry_after_ms);
     end_step(step, is_ours);
@@ -330,6 +340,7 @@ static void finish(struct run *run)
     *link = run->next;
     struct apply_outcome outcome = { .err = run->has_failed ? &run->err : NULL,
                                      .failed = run->failed,
+                                     .taken = run->taken,
                                      .retry_after_ms = run->retry_after_ms };
     apply->callbacks.on_done(apply->callbacks.context, run->key, &outcome);
     free_run(run);

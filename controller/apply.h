@@ -18,7 +18,8 @@ struct apply_outcome {
      * created, whoever asks again. */
     const struct het_error *err;
     const struct kube_resource *failed; /* what the write that failed was to */
-    int64_t retry_after_ms;             /* what the server asked for, -1 if nothing */
+    const json_t *taken;    /* what was to be created, if somebody else's has its name */
+    int64_t retry_after_ms; /* what the server asked for, -1 if nothing */
 };
 
 struct apply_callbacks {

@@ -939,18 +939,16 @@ static const char *place_of(const json_t *pod, bool is_ours, bool *ret_is_pinned
     return pinned && *pinned ? pinned : NULL;
 }
 
-/* What the pod's name has before "-<generation>-<index>", as its labels say; NULL: it is
- * not named like a pod of ours. To be freed. */
+/* The job whose pod it is by its name and by the labels, which the admission policy keeps
+ * for us; NULL: of none. To be freed. */
 static char *job_name_of(const json_t *pod)
 {
-    int64_t generation = plan_object_number(kube_label(pod, LABEL_PLAN_GENERATION));
-    int64_t index = plan_object_number(kube_label(pod, LABEL_POD_INDEX));
-    auto_free char *end = xasprintf("-%" PRId64 "-%" PRId64, generation, index);
-    const char *name = kube_name(pod);
-    size_t length = strlen(name), end_length = strlen(end);
-    if (length <= end_length || strcmp(name + length - end_length, end) != 0)
+    int64_t generation, index;
+    if (!plan_object_place(pod, &generation, &index) ||
+        plan_object_number(kube_label(pod, LABEL_PLAN_GENERATION)) != generation ||
+        plan_object_number(kube_label(pod, LABEL_POD_INDEX)) != index)
         return NULL;
-    return xasprintf("%.*s", (int)(length - end_length), name);
+    return xstrdup(object_text(job_spec_find_owner(pod), "name"));
 }
 
 static bool is_over(const json_t *pod)
@@ -968,8 +966,7 @@ static struct pod *read_pod(struct capacity *capacity, const json_t *object,
     struct pod *pod =
         xcalloc(1, sizeof *pod + (json_object_size(names) + 1) * sizeof *pod->amounts);
     pod->node = get_node(capacity, place);
-    pod->generation = plan_object_number(kube_label(object, LABEL_PLAN_GENERATION));
-    pod->index = plan_object_number(kube_label(object, LABEL_POD_INDEX));
+    plan_object_place(object, &pod->generation, &pod->index);
     pod->amounts[pod->amount_count++] = (struct amount){ PODS, 1 };
     const char *name;
     json_t *unused;

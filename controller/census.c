@@ -1,6 +1,7 @@
 #include "controller/census.h"
 
 #include "controller/object.h"
+#include "controller/plan_object.h"
 #include "controller/status.h"
 
 #include <math.h>
@@ -36,6 +37,10 @@ static double reported_seconds(const struct store *store, struct het_arena *aren
     size_t count = store_find_owned(store, &kube_pod, kube_uid(job), arena, &pods);
     double slowest = 0;
     for (size_t i = 0; i < count; i++) {
+        int64_t generation, index;
+        if (!plan_object_is_of(pods[i], job) ||
+            !plan_object_place(pods[i], &generation, &index))
+            continue;
         const char *text = kube_annotation(pods[i], ANNOTATION_STEP_SECONDS);
         char *end;
         double seconds = strtod(text, &end);

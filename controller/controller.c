@@ -7,9 +7,11 @@
 #include "controller/hook.h"
 #include "controller/log.h"
 #include "controller/object.h"
+#include "controller/plan_object.h"
 #include "controller/planner_child.h"
 #include "controller/precedence.h"
 #include "controller/queues.h"
+#include "controller/reconcile/generation.h"
 #include "controller/strmap.h"
 #include "controller/timestamp.h"
 #include "controller/trim.h"
@@ -64,7 +66,9 @@ struct event {
 struct outcome {
     char *key;
     bool has_failed, is_refused;
-    bool is_profiling; /* what failed is about measurements, and not about pods */
+    bool is_profiling;        /* what failed is about measurements, and not about pods */
+    int64_t taken_generation; /* somebody else's object has the name of one of it */
+    bool taken_is_plan;       /* ... that of its plan; nothing was made of it yet */
     char *message;
     int64_t retry_after_ms;
 };
@@ -658,6 +662,13 @@ static bool is_profiling(const struct kube_resource *resource)
     return resource == &kube_batch_job || resource == &kube_model_profile;
 }
 
+/* Of the plan, or of the pod; 0: it is neither. */
+static int64_t generation_of(const json_t *object)
+{
+    int64_t generation = plan_object_generation(object), index;
+    return generation || plan_object_place(object, &generation, &index) ? generation : 0;
+}
+
 static void on_done(void *context, const char *key, const struct apply_outcome *outcome)
 {
     struct controller *controller = context;
@@ -669,9 +680,22 @@ static void on_done(void *context, const char *key, const struct apply_outcome *
         .has_failed = err != NULL,
         .is_refused = err && err->code == HET_DENIED,
         .is_profiling = is_profiling(outcome->failed),
+        .taken_generation = outcome->taken ? generation_of(outcome->taken) : 0,
+        .taken_is_plan = outcome->taken && outcome->failed == &kube_config_map,
         .message = xstrdup(err ? err->message : ""),
         .retry_after_ms = outcome->retry_after_ms,
     };
+}
+
+/* Remembers that the next generation is to be another one (reconcile/generation.h). */
+static void note_taken(const struct controller *controller, struct job_memory *memory,
+                       int64_t generation)
+{
+    if (controller->now_ms - memory->taken_ms >= GENERATION_TAKEN_MS)
+        memory->taken = 0;
+    memory->taken++;
+    memory->taken_ms = controller->now_ms;
+    memory->taken_generation = generation;
 }
 
 /* Remembers that the API server refuses what the job wants created, until pods of it were
@@ -690,9 +714,11 @@ static void note_refusal(struct controller *controller, struct job *job,
         job->memory.profiling_refused_ms = controller->now_ms;
         return;
     }
+    if (outcome->taken_generation)
+        note_taken(controller, &job->memory, outcome->taken_generation);
     if (!outcome->has_failed && job->run_creates_pods) {
-        job->memory.refusals = 0;
-    } else if (outcome->is_refused) {
+        job->memory.refusals = job->memory.taken = 0;
+    } else if (outcome->is_refused && !outcome->taken_is_plan) {
         free(job->refusal);
         job->refusal = xstrdup(outcome->message);
         job->memory.refusal = job->refusal;

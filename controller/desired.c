@@ -2,6 +2,7 @@
 
 #include "controller/node_selector.h"
 #include "controller/object.h"
+#include "controller/plan_object.h"
 #include "controller/quantity.h"
 #include "controller/tenancy.h"
 #include "controller/timestamp.h"
@@ -167,19 +168,7 @@ json_t *desired_question(const struct snapshot *snapshot)
     return question;
 }
 
-/* ---- names and what all children share ---- */
-
-const char *desired_plan_name(struct het_arena *arena, const char *job,
-                              int64_t generation)
-{
-    return het_arena_printf(arena, "%s-plan-%" PRId64, job, generation);
-}
-
-const char *desired_pod_name(struct het_arena *arena, const char *job, int64_t generation,
-                             int64_t index)
-{
-    return het_arena_printf(arena, "%s-%" PRId64 "-%" PRId64, job, generation, index);
-}
+/* ---- what all children share ---- */
 
 /* Labels of all children; `generation` 0: of none. */
 static void set_labels(json_t *labels, const struct job_spec *spec, int64_t generation)
@@ -304,7 +293,7 @@ static json_t *plan_metadata(const struct snapshot *snapshot, struct het_arena *
     const struct job_spec *spec = &snapshot->spec;
     char computed_at[TIMESTAMP_SIZE];
     timestamp_format(snapshot->wall_ms, computed_at);
-    const char *name = desired_plan_name(arena, spec->name, generation->generation);
+    const char *name = plan_object_name(arena, spec->name, generation->generation);
     json_t *metadata = child_metadata(spec, name, generation->generation);
     json_t *annotations = object_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:s*}", ANNOTATION_TRIGGER,
@@ -724,7 +713,7 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
         return -1;
     struct het_arena *arena = het_arena_new();
     const char *name =
-        desired_pod_name(arena, spec->name, plan->generation, (int64_t)index);
+        plan_object_pod_name(arena, spec->name, plan->generation, (int64_t)index);
 
     json_t *pod_spec = json_deep_copy(template_spec(spec));
     json_t *container = json_array_get(json_object_get(pod_spec, "containers"),

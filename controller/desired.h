@@ -27,12 +27,6 @@ bool desired_can_ask(const struct snapshot *snapshot);
  * hardware, job. A new reference; NULL if nothing can be asked. */
 json_t *desired_question(const struct snapshot *snapshot);
 
-/* <job>-plan-<generation>; in `arena`. */
-const char *desired_plan_name(struct het_arena *arena, const char *job,
-                              int64_t generation);
-const char *desired_pod_name(struct het_arena *arena, const char *job, int64_t generation,
-                             int64_t index);
-
 /* Whether the job's runtime runs `plan` as it is, ranks in this order; else `*ret_why`
  * (may be NULL; in `arena`) says why not. */
 bool desired_runs(struct het_arena *arena, const struct job_spec *spec,

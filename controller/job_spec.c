@@ -268,9 +268,12 @@ static void read_microbatch_sizes(struct reader *reader, struct job_spec *spec)
 
 const json_t *job_spec_find_owner(const json_t *object)
 {
+    static const char group[] = "heterotrain.io/"; /* in any version */
     const json_t *owner = kube_controller(object);
+    const char *version = text_or_empty(json_object_get(owner, "apiVersion"));
     const char *kind = text_or_empty(json_object_get(owner, "kind"));
-    return strcmp(kind, kube_job.kind) ? NULL : owner;
+    bool is_job = !strncmp(version, group, strlen(group)) && !strcmp(kind, kube_job.kind);
+    return is_job ? owner : NULL;
 }
 
 json_t *job_spec_owner_references(const struct job_spec *spec)

@@ -284,9 +284,10 @@ static size_t find_generations(struct building *building, const json_t *job,
                                     kube_uid(job), building->arena, &maps),
            found = 0;
     struct generation *list = HET_ARENA_ARRAY(building->arena, struct generation, count);
+    int64_t horizon = plan_object_horizon(job);
     for (size_t i = 0; i < count; i++) {
         int64_t number = plan_object_generation(maps[i]);
-        if (number > 0)
+        if (number > 0 && number <= horizon && plan_object_is_of(maps[i], job))
             list[found++] =
                 (struct generation){ .config_map = maps[i], .number = number };
     }

@@ -17,17 +17,18 @@
 
 /* ---- claims ---- */
 
-/* The newest plan of the job with `uid`; NULL: it has none. */
+/* The newest plan of the job; NULL: it has none. */
 static const json_t *newest_plan(struct het_arena *arena, const struct store *store,
-                                 const char *uid)
+                                 const json_t *job)
 {
     json_t **maps;
-    size_t count = store_find_owned(store, &kube_config_map, uid, arena, &maps);
+    size_t count = store_find_owned(store, &kube_config_map, kube_uid(job), arena, &maps);
     const json_t *newest = NULL;
-    int64_t highest = 0;
+    int64_t highest = 0, horizon = plan_object_horizon(job);
     for (size_t i = 0; i < count; i++) {
         int64_t generation = plan_object_generation(maps[i]);
-        if (generation > highest) {
+        if (generation > highest && generation <= horizon &&
+            plan_object_is_of(maps[i], job)) {
             highest = generation;
             newest = maps[i];
         }
@@ -72,9 +73,8 @@ static bool read_claim(struct het_arena *arena, const struct store *store,
         *kube_annotation(config_map, ANNOTATION_RETIRED))
         return false;
     const json_t *job = store_find(store, &kube_job, kube_namespace(config_map),
-                                   kube_label(config_map, LABEL_JOB_NAME));
-    if (!job || strcmp(kube_uid(job), kube_controller_uid(config_map)) ||
-        newest_plan(arena, store, kube_uid(job)) != config_map)
+                                   object_text(job_spec_find_owner(config_map), "name"));
+    if (!job || newest_plan(arena, store, job) != config_map)
         return false;
     *ret = (struct claim){
         .key = het_arena_printf(arena, "%s/%s", kube_namespace(job), kube_name(job)),
@@ -202,7 +202,7 @@ size_t peers_take(struct het_arena *arena, const struct store *store,
         };
         for (size_t k = 0; k < share_count; k++)
             peer->gpus += shares[k].gpus;
-        read_rules(arena, job, newest_plan(arena, store, peer->uid), wall_ms, peer);
+        read_rules(arena, job, newest_plan(arena, store, job), wall_ms, peer);
     }
     qsort(peers, count, sizeof *peers, compare_peers);
     *ret = peers;

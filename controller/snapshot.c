@@ -62,7 +62,8 @@ static void read_gates(const json_t *object, struct snapshot_pod *pod)
     }
 }
 
-static void read_pod(const json_t *object, const struct capacity *capacity,
+/* False if it is none of a plan. */
+static bool read_pod(const json_t *object, const struct capacity *capacity,
                      const char *container, struct snapshot_pod *ret)
 {
     const char *phase = object_text(object, "status.phase");
@@ -72,8 +73,6 @@ static void read_pod(const json_t *object, const struct capacity *capacity,
         .name = kube_name(object),
         .uid = kube_uid(object),
         .node = node,
-        .generation = plan_object_number(kube_label(object, LABEL_PLAN_GENERATION)),
-        .index = plan_object_number(kube_label(object, LABEL_POD_INDEX)),
         .phase = POD_PENDING,
         .is_ready = object_condition_is_true(object, "Ready"),
         .is_scheduled = *node != '\0',
@@ -99,6 +98,7 @@ static void read_pod(const json_t *object, const struct capacity *capacity,
     ret->is_disrupted = object_condition_is_true(object, "DisruptionTarget") ||
                         ret->is_on_lost_node ||
                         has_infrastructure_reason(object_text(object, "status.reason"));
+    return plan_object_place(object, &ret->generation, &ret->index);
 }
 
 static int compare_pods(const void *a, const void *b)
@@ -111,17 +111,16 @@ static int compare_pods(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-/* Owned objects of `resource` in the job's own namespace: an ownerReference from another
- * namespace makes nothing ours. */
+/* Owned objects of `resource`. */
 static size_t find_children(struct het_arena *arena, const struct store *store,
-                            const struct kube_resource *resource,
-                            const struct job_spec *job, json_t ***ret)
+                            const struct kube_resource *resource, const json_t *job,
+                            json_t ***ret)
 {
     json_t **objects;
-    size_t count = store_find_owned(store, resource, job->uid, arena, &objects);
+    size_t count = store_find_owned(store, resource, kube_uid(job), arena, &objects);
     size_t kept = 0;
     for (size_t i = 0; i < count; i++)
-        if (!strcmp(kube_namespace(objects[i]), job->ns))
+        if (plan_object_is_of(objects[i], job))
             objects[kept++] = objects[i];
     *ret = objects;
     return kept;
@@ -132,13 +131,15 @@ static void take_pods(struct het_arena *arena, const struct snapshot_sources *so
 {
     json_t **objects;
     size_t count =
-        find_children(arena, sources->store, &kube_pod, &snapshot->spec, &objects);
+        find_children(arena, sources->store, &kube_pod, snapshot->job, &objects);
     struct snapshot_pod *pods = HET_ARENA_ARRAY(arena, struct snapshot_pod, count);
+    size_t kept = 0;
     for (size_t i = 0; i < count; i++)
-        read_pod(objects[i], sources->capacity, snapshot->spec.container_name, &pods[i]);
-    qsort(pods, count, sizeof *pods, compare_pods);
+        kept += read_pod(objects[i], sources->capacity, snapshot->spec.container_name,
+                         &pods[kept]);
+    qsort(pods, kept, sizeof *pods, compare_pods);
     snapshot->pods = pods;
-    snapshot->pod_count = count;
+    snapshot->pod_count = kept;
 }
 
 /* ---- plans ---- */
@@ -210,7 +211,8 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
 {
     json_t **objects;
     size_t count =
-        find_children(arena, sources->store, &kube_config_map, &snapshot->spec, &objects);
+        find_children(arena, sources->store, &kube_config_map, snapshot->job, &objects);
+    int64_t horizon = plan_object_horizon(snapshot->job);
     struct snapshot_plan *plans = HET_ARENA_ARRAY(arena, struct snapshot_plan, count);
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -243,7 +245,8 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
                         &plan->released_wall_ms);
         plan->pod_count = count_pods(objects[i]);
         read_checkpoint(plan);
-        if (plan->generation > 0 && !kube_is_deleting(objects[i]))
+        if (plan->generation > 0 && plan->generation <= horizon &&
+            !kube_is_deleting(objects[i]))
             kept++;
     }
     qsort(plans, kept, sizeof *plans, compare_plans);

@@ -77,6 +77,10 @@ struct job_memory {
     int refusals;
     int64_t refused_ms, refused_generation;
     const char *refusal;
+    /* The generation whose objects could not be created last, as somebody else's have
+     * their names; how often in a row, and when (reconcile/generation.h). 0: none. */
+    int64_t taken_generation, taken_ms;
+    int taken;
     /* The same of what has GPU types measured (reconcile/profiling.h), whatever failed.
      */
     int profiling_refusals;

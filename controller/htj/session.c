@@ -108,7 +108,7 @@ static int get_candidate(struct session *session, const json_t *job,
 static int get_generation(struct session *session, const json_t *job, int64_t generation,
                           struct shown_plan *ret, struct het_error *err)
 {
-    const char *name = desired_plan_name(session->arena, kube_name(job), generation);
+    const char *name = plan_object_name(session->arena, kube_name(job), generation);
     json_auto_t *map = NULL;
     if (client_get(session->client, &kube_config_map, kube_namespace(job), name, &map,
                    err) != KUBE_OK)
@@ -120,7 +120,7 @@ static int get_generation(struct session *session, const json_t *job, int64_t ge
                    : -1;
     ret->plan = plan_object_read(session->arena, map);
     if (!ret->plan || plan_object_generation(map) != generation ||
-        strcmp(kube_controller_uid(map), kube_uid(job)) != 0)
+        !plan_object_is_of(map, job))
         return het_fail(err, HET_BAD_INPUT,
                         "ConfigMap %s/%s is no plan as the controller writes them",
                         kube_namespace(job), name);

@@ -1,6 +1,7 @@
 #include "controller/reconcile/generation.h"
 
 #include "controller/object.h"
+#include "controller/plan_object.h"
 #include "controller/reconcile/drain.h"
 #include "controller/reconcile/places.h"
 #include "controller/replan_rule.h"
@@ -9,18 +10,65 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Never used before: above every plan, every pod, and what the status says. */
-static int64_t next_generation(const struct pass *pass)
+/* The highest that was used: of every plan, every pod, and what the status says. */
+static int64_t newest_generation(const struct snapshot *snapshot)
 {
-    const struct snapshot *snapshot = pass->snapshot;
-    int64_t newest = object_integer(snapshot->job, "status.plan.generation", 0);
+    int64_t horizon = plan_object_horizon(snapshot->job);
+    int64_t newest = plan_object_known(snapshot->job);
     for (size_t i = 0; i < snapshot->plan_count; i++)
         if (snapshot->plans[i].generation > newest)
             newest = snapshot->plans[i].generation;
     for (size_t i = 0; i < snapshot->pod_count; i++)
-        if (snapshot->pods[i].generation > newest)
+        if (snapshot->pods[i].generation > newest &&
+            snapshot->pods[i].generation <= horizon)
             newest = snapshot->pods[i].generation;
-    return newest + 1;
+    return newest;
+}
+
+/* Beyond those whose names somebody else's objects have: twice as far each time, so that
+ * however many there are, few are tried. */
+static int64_t skip_taken(const struct pass *pass, int64_t next)
+{
+    const struct job_memory *memory = &pass->snapshot->memory;
+    int64_t since_ms = pass->snapshot->now_ms - memory->taken_ms;
+    if (!memory->taken || since_ms >= GENERATION_TAKEN_MS)
+        return next;
+    int shift = memory->taken < 32 ? memory->taken - 1 : 31;
+    int64_t beyond = memory->taken_generation + (INT64_C(1) << shift);
+    return beyond > next ? beyond : next;
+}
+
+static void refuse(struct pass *pass, const char *reason, const char *message)
+{
+    pass_set(pass, "PlanFeasible", "False", reason, message);
+    pass->decision->summary = message;
+}
+
+/* Never used before; 0, and the job says why, if there is none. */
+static int64_t next_generation(struct pass *pass)
+{
+    const struct snapshot *snapshot = pass->snapshot;
+    int64_t newest = newest_generation(snapshot);
+    int64_t next = skip_taken(pass, newest + 1);
+    if (next - newest > GENERATION_MOST_TAKEN) {
+        refuse(
+            pass, "NamesTaken",
+            pass_text(pass,
+                      "ConfigMaps or pods that are not the job's have the names of its "
+                      "next plans and their pods, %s-plan-%" PRId64 " among them; "
+                      "delete them, or give the job another name",
+                      snapshot->spec.name, snapshot->memory.taken_generation));
+        pass_requeue_at(pass, snapshot->memory.taken_ms + GENERATION_TAKEN_MS);
+        return 0;
+    }
+    if (next <= PLAN_OBJECT_LAST)
+        return next;
+    refuse(pass, "GenerationsUsedUp",
+           pass_text(pass,
+                     "generation %" PRId64 " was the last: a job has no more plans; "
+                     "delete it and create it anew",
+                     PLAN_OBJECT_LAST));
+    return 0;
 }
 
 /* What the input of `digest` was: that of the answer, or that of the plan that goes on.
@@ -73,10 +121,10 @@ bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t 
     json_t *config_map;
     struct het_error err;
     const char *reason;
+    if (!generation.generation)
+        return false;
     if (desired_config_map(snapshot, &generation, &config_map, &reason, &err) < 0) {
-        pass_set(pass, "PlanFeasible", "False", reason,
-                 pass_text(pass, "%s", err.message));
-        pass->decision->summary = pass_text(pass, "%s", err.message);
+        refuse(pass, reason, pass_text(pass, "%s", err.message));
         return false;
     }
     pass_create(pass, PHASE_PLAN_OBJECT, &kube_config_map, config_map);

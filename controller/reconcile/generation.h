@@ -4,6 +4,11 @@
 
 #include "controller/reconcile/pass.h"
 
+/* Names that somebody else's objects have are skipped, up to so many beyond the newest
+ * generation, and for so long: then they may be gone. */
+#define GENERATION_MOST_TAKEN ((int64_t)1024)
+#define GENERATION_TAKEN_MS   ((int64_t)300000)
+
 /* Decides a new generation: its ConfigMap is the decision, and the reservation of its
  * GPUs. What follows from it, the next pass does. `digest` is of the input that the plan
  * was made for. False if the plan cannot be written. */

@@ -86,8 +86,9 @@ static json_t *our_pod(const char *uid, const char *job_uid, int generation, int
     return quoted(
         "{'metadata': {'name': 'j-%d-%d', 'namespace': 'ns', 'uid': '%s', 'labels': "
         "{'heterotrain.io/plan-generation': '%d', 'heterotrain.io/pod-index': '%d'}, "
-        "'ownerReferences': [{'kind': 'HeteroTrainingJob', 'controller': true, 'uid': "
-        "'%s'}]}, 'spec': {'affinity': {'nodeAffinity': "
+        "'ownerReferences': [{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': "
+        "'HeteroTrainingJob', 'name': 'j', 'controller': true, 'uid': '%s'}]}, "
+        "'spec': {'affinity': {'nodeAffinity': "
         "{'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': "
         "[{'matchFields': [{'key': 'metadata.name', 'operator': 'In', 'values': "
         "['%s']}]}]}}}, 'containers': [{'resources': {'limits': {'nvidia.com/gpu': "
@@ -113,8 +114,8 @@ static json_t *plan_map_of(const char *uid, const char *job_uid, int generation,
         "{'metadata': {'name': 'j-plan-%d', 'namespace': 'ns', 'uid': '%s', 'labels': "
         "{'heterotrain.io/job-name': 'j', 'heterotrain.io/plan-generation': '%d'}, "
         "'annotations': {'heterotrain.io/plan-hash': '%s'}, 'ownerReferences': "
-        "[{'kind': 'HeteroTrainingJob', 'controller': true, 'uid': '%s'}]}, 'immutable': "
-        "true, 'data': {}}",
+        "[{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', 'name': "
+        "'j', 'controller': true, 'uid': '%s'}]}, 'immutable': true, 'data': {}}",
         generation, uid, generation, het_codec_plan_hash(world->arena, read), job_uid);
     json_object_set_new(json_object_get(map, "data"), "plan.json", json_string(plan));
     return map;

@@ -1,8 +1,10 @@
 #include "controller/desired.h"
 #include "controller/object.h"
+#include "controller/plan_object.h"
 #include "tests/controller/world.h"
 
 #include <check.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -709,6 +711,89 @@ START_TEST(forged_generation_is_no_generation)
 }
 END_TEST
 
+/* A copy of an object of generation 1, called `name`, as of generation `generation`. */
+static json_t *forge(const struct kube_resource *resource, const char *from,
+                     const char *name, int64_t generation)
+{
+    json_t *forged = world_copy(world, resource, "ns", from);
+    json_t *metadata = json_object_get(forged, "metadata");
+    json_object_set_new(metadata, "name", json_string(name));
+    json_object_set_new(metadata, "uid", json_string(name));
+    json_object_set_new(json_object_get(metadata, "labels"), LABEL_PLAN_GENERATION,
+                        json_sprintf("%" PRId64, generation));
+    return forged;
+}
+
+START_TEST(forged_generation_far_ahead_neither_counts_nor_lifts_the_next)
+{
+    world_run_job(world, "{}");
+    int64_t last = PLAN_OBJECT_LAST;
+    json_t *pod = forge(&kube_pod, "job-1-0", "job-2147483647-0", last);
+    object_set(pod, "status.phase", json_string("Failed"));
+    world_put(world, &kube_pod, pod);
+    world_put(world, &kube_config_map,
+              forge(&kube_config_map, "job-plan-1", "job-plan-2147483647", last));
+    json_t *far = forge(&kube_pod, "job-1-0", "job-9000-0", 9000);
+    world_put(world, &kube_pod, far);
+    world_settle(world);
+    ck_assert_int_eq(world_generation(world), 1);
+    ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
+    /* What can run is ended all the same. */
+    ck_assert_ptr_null(store_find(world->store, &kube_pod, "ns", "job-9000-0"));
+    world_remove(world, &kube_node, "", "a");
+    world_settle(world);
+    world->now_ms += 5000;
+    world_settle(world);
+    world_answer_nodes(world, "b:4", 4.0);
+    world_settle(world);
+    ck_assert_int_eq(world_generation(world), 2);
+}
+END_TEST
+
+START_TEST(pod_is_what_its_name_says_whatever_its_labels)
+{
+    world_run_job(world, "{}");
+    json_t *pod = world_copy(world, &kube_pod, "ns", "job-1-0");
+    json_t *labels = object_at(pod, "metadata.labels");
+    json_object_set_new(labels, LABEL_PLAN_GENERATION, json_string("7"));
+    json_object_set_new(labels, LABEL_POD_INDEX, json_string("1"));
+    world_put(world, &kube_pod, pod);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Running"), "AllPodsReady");
+    ck_assert_int_eq(world_generation(world), 1);
+}
+END_TEST
+
+static const char *const other_owners[][2] = { { "name", "other" },
+                                               { "apiVersion", "example.com/v1" },
+                                               { "kind", "Job" } };
+
+START_TEST(plan_that_changes_owner_is_nobodys)
+{
+    world_run_job(world, "{}");
+    json_t *forged = forge(&kube_config_map, "job-plan-1", "job-plan-2", 2);
+    json_t *owner = json_array_get(object_at(forged, "metadata.ownerReferences"), 0);
+    json_object_set_new(owner, other_owners[_i][0], json_string(other_owners[_i][1]));
+    world_put(world, &kube_config_map, forged);
+    world_settle(world);
+    ck_assert_int_eq(world_generation(world), 1);
+}
+END_TEST
+
+START_TEST(job_whose_generations_are_used_up_says_so)
+{
+    world_job(world, "{}");
+    json_t *job = json_deep_copy(world_get_job(world));
+    object_set(job, "status.lastStart.generation", json_integer(PLAN_OBJECT_LAST));
+    world_put(world, &kube_job, job);
+    world_settle(world);
+    world_answer_nodes(world, "a:4 b:2", 4.0);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "GenerationsUsedUp");
+    ck_assert_str_eq(world_pods(world), "");
+}
+END_TEST
+
 Suite *test_reconcile_suite(void)
 {
     Suite *suite = suite_create("reconcile");
@@ -743,6 +828,11 @@ Suite *test_reconcile_suite(void)
     tcase_add_test(cases, plan_on_a_type_that_the_spec_no_longer_names_is_replaced);
     tcase_add_test(cases, type_may_be_named_by_an_alias);
     tcase_add_test(cases, forged_generation_is_no_generation);
+    tcase_add_test(cases, forged_generation_far_ahead_neither_counts_nor_lifts_the_next);
+    tcase_add_test(cases, pod_is_what_its_name_says_whatever_its_labels);
+    tcase_add_loop_test(cases, plan_that_changes_owner_is_nobodys, 0,
+                        sizeof other_owners / sizeof *other_owners);
+    tcase_add_test(cases, job_whose_generations_are_used_up_says_so);
     tcase_add_test(cases, rejected_change_leaves_the_running_job_as_it_was);
     suite_add_tcase(suite, cases);
     return suite;

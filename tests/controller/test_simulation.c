@@ -4,6 +4,7 @@
 
 #include "controller/decision.h"
 #include "controller/embedded/object.h"
+#include "controller/reconcile/generation.h"
 #include "controller/snapshot.h"
 #include "controller/timestamp.h"
 #include "tests/controller/happening.h"
@@ -1096,6 +1097,52 @@ START_TEST(forged_result_changes_nothing)
 }
 END_TEST
 
+/* Somebody's ConfigMap with the name of a plan of job "j"; without a label of ours, so
+ * that no watch shows it. */
+static void take_plan_name(int generation)
+{
+    put(quoted("{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': "
+               "'j-plan-%d'}}",
+               generation));
+}
+
+START_TEST(names_that_somebody_took_are_skipped)
+{
+    for (int i = 1; i <= 12; i++)
+        take_plan_name(i);
+    run_job(8);
+    ck_assert_int_eq(generation_now("j"), 16); /* after 1, 2, 4 and 8 */
+    ck_assert_uint_eq(embedded_statistics(server).refused, 4);
+    /* So is that of a pod. */
+    put(quoted("{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'j-17-0'}, "
+               "'spec': {'containers': [{'name': 'c', 'image': 'i'}]}}"));
+    do_event("delete node/a-1");
+    run_s(60);
+    ck_assert(runs("j"));
+    ck_assert_int_eq(generation_now("j"), 18);
+    check_quiet();
+}
+END_TEST
+
+START_TEST(names_that_are_all_taken_are_told_and_may_come_free)
+{
+    for (int i = 1; i <= GENERATION_MOST_TAKEN; i *= 2)
+        take_plan_name(i);
+    put_job("j", 8);
+    run_s(30);
+    check_condition("j", "PlanFeasible", "False", "NamesTaken");
+    ck_assert_uint_eq(embedded_statistics(server).refused, 11);
+    for (int i = 1; i <= GENERATION_MOST_TAKEN; i *= 2) {
+        auto_free char *name = xasprintf("j-plan-%d", i);
+        embedded_drop(server, "configmaps", "default", name);
+    }
+    run_ms(GENERATION_TAKEN_MS);
+    ck_assert(runs("j"));
+    ck_assert_int_eq(generation_now("j"), 1);
+    check_quiet();
+}
+END_TEST
+
 START_TEST(suspended_job_has_nothing_measured)
 {
     embedded_drop(server, "modelprofiles", "default", "small");
@@ -1712,6 +1759,8 @@ Suite *test_simulation_suite(void)
                    elastic_job_makes_room_for_one_of_its_priority_after_its_cool_down);
     tcase_add_loop_test(scenarios, free_gpus_go_where_they_buy_the_most, 0, 2);
     tcase_add_test(scenarios, jobs_do_not_preempt_each_other_in_turns);
+    tcase_add_test(scenarios, names_that_somebody_took_are_skipped);
+    tcase_add_test(scenarios, names_that_are_all_taken_are_told_and_may_come_free);
     tcase_add_test(scenarios, deleted_job_leaves_nothing);
     tcase_add_test(scenarios, failed_pod_restarts_all_until_the_limit);
     tcase_add_test(scenarios, job_is_complete_when_all_its_pods_succeed);
