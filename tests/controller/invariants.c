@@ -78,6 +78,14 @@ static const char *owner_of(const json_t *object)
     return "";
 }
 
+/* The same of a pod that the controller made: a tenant can write an ownerReference, and
+ * not our labels (the admission policy). */
+static const char *owner_of_pod(const json_t *pod)
+{
+    const char *uid = owner_of(pod);
+    return strcmp(kube_label(pod, LABEL_JOB_UID), uid) ? "" : uid;
+}
+
 static bool is_finished_pod(const json_t *pod)
 {
     const char *phase = object_text(pod, "status.phase");
@@ -135,7 +143,7 @@ static bool is_gone(const struct invariants *invariants, const json_t *pod)
 
 static bool is_our_pod_of(const json_t *pod, const char *uid)
 {
-    return !strcmp(owner_of(pod), uid);
+    return !strcmp(owner_of_pod(pod), uid);
 }
 
 static json_t *find_job(const struct invariants *invariants, const char *uid)
@@ -282,8 +290,8 @@ static void check_new_pod(struct invariants *invariants, const json_t *pod)
 static bool is_known(const struct invariants *invariants, const json_t *pod)
 {
     json_t *at_ms = json_object_get(invariants->bound_ms, kube_uid(pod));
-    return *owner_of(pod) || (at_ms && json_integer_value(at_ms) + KNOWN_AFTER_MS <=
-                                           simulation_now_ms(invariants->simulation));
+    return *owner_of_pod(pod) || (at_ms && json_integer_value(at_ms) + KNOWN_AFTER_MS <=
+                                               simulation_now_ms(invariants->simulation));
 }
 
 static void check_fit(struct invariants *invariants, const json_t *pod)
@@ -297,7 +305,7 @@ static void check_fit(struct invariants *invariants, const json_t *pod)
         const json_t *other = embedded_at(invariants->server, "pods", i);
         if (!strcmp(node_of(other), name) && !is_gated(other) &&
             !is_gone(invariants, other) && is_known(invariants, other) &&
-            (is_bound(other) || *owner_of(other)))
+            (is_bound(other) || *owner_of_pod(other)))
             taken += gpus_of_pod(other);
     }
     if (node)
@@ -759,10 +767,10 @@ static void check_pods_at_rest(struct invariants *invariants)
 {
     for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
         const json_t *pod = embedded_at(invariants->server, "pods", i);
-        const json_t *job = find_job(invariants, owner_of(pod));
+        const json_t *job = find_job(invariants, owner_of_pod(pod));
         if (!job || is_finished_pod(pod))
             continue;
-        const json_t *map = newest_plan(invariants, owner_of(pod));
+        const json_t *map = newest_plan(invariants, owner_of_pod(pod));
         hold(map && generation_of(map) == generation_of(pod) && !is_retired(map) &&
                  !snapshot_job_is_finished(job),
              "I10: %s is left over", kube_name(pod));

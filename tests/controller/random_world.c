@@ -465,6 +465,34 @@ static char *remove_foreign_pods(struct random_world *world)
     return xstrdup("foreign pods end");
 }
 
+/* A pod that its tenant pins to a node and says a job is the controller of; the node may
+ * be invented, too. It asks for more than there is, and stays as long as the job does. */
+static char *add_phantom(struct random_world *world)
+{
+    struct dice *dice = &world->dice;
+    size_t count = embedded_count(world->server, "heterotrainingjobs");
+    if (!count)
+        return xstrdup("");
+    const json_t *owner =
+        embedded_at(world->server, "heterotrainingjobs", dice_throw(dice, count));
+    auto_free char *name = xasprintf("phantom-%d", (int)++world->foreign_made);
+    auto_free char *node = xasprintf("n%d", (int)dice_throw(dice, RANDOM_WORLD_NODES));
+    put(world,
+        quoted("{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': '%s', "
+               "'namespace': '%s', 'ownerReferences': [{'apiVersion': "
+               "'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', 'name': '%s', "
+               "'uid': '%s', 'controller': true}]}, 'spec': {'affinity': "
+               "{'nodeAffinity': {'requiredDuringSchedulingIgnoredDuringExecution': "
+               "{'nodeSelectorTerms': [{'matchFields': [{'key': 'metadata.name', "
+               "'operator': 'In', 'values': ['%s']}]}]}}}, 'containers': [{'name': 'c', "
+               "'image': 'i', 'resources': {'limits': {'nvidia.com/gpu': '1000', 'cpu': "
+               "'100000', 'invented.io/r%d': '1'}}}]}}",
+               name, kube_namespace(owner), kube_name(owner), kube_uid(owner), node,
+               (int)dice_throw(dice, 100)));
+    return xasprintf("create pod %s/%s of job %s, pinned to %s", kube_namespace(owner),
+                     name, kube_name(owner), node);
+}
+
 static char *shake_job(struct random_world *world)
 {
     static const char *const verbs[] = { "succeed job/%s", "suspend job/%s",
@@ -544,7 +572,8 @@ char *random_world_shake(struct random_world *world)
     if (face < 84)
         return shake_job(world);
     if (face < 91)
-        return add_foreign_pod(world);
+        return dice_chance(&world->dice, 600) ? add_phantom(world)
+                                              : add_foreign_pod(world);
     if (face < 94)
         return remove_foreign_pods(world);
     if (face < 96)

@@ -276,6 +276,10 @@ START_TEST(pods_that_are_not_bound_hold_no_more_than_a_plan_says)
           "[{'matchFields': [{'key': 'metadata.name', 'operator': 'In', 'values': "
           "['b']}]}]}}}}}",
           0, 0 },
+        { "the job's uid under another kind",
+          "{'metadata': {'ownerReferences': [{'apiVersion': 'x.io/v1', 'kind': "
+          "'HeteroTrainingJob', 'name': 'j', 'controller': true, 'uid': 'j1'}]}}",
+          0, 0 },
         { "bound: Kubernetes gave it what it asks for",
           "{'spec': {'nodeName': 'a', 'containers': [{'resources': {'requests': "
           "{'nvidia.com/gpu': '3', 'cpu': '40'}}}]}}",

@@ -947,6 +947,42 @@ START_TEST(gpus_that_somebody_else_takes_are_counted)
 }
 END_TEST
 
+/* What a tenant can write who may create pods: one that can never be placed, with a pin
+ * to `node` and job `owner` as its controller. */
+static void put_phantom(const char *name, const char *owner, const char *node)
+{
+    put(quoted("{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': '%s', "
+               "'ownerReferences': [{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': "
+               "'HeteroTrainingJob', 'name': '%s', 'uid': '%s', 'controller': true}]}, "
+               "'spec': {'affinity': {'nodeAffinity': "
+               "{'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': "
+               "[{'matchFields': [{'key': 'metadata.name', 'operator': 'In', 'values': "
+               "['%s']}]}]}}}, 'containers': [{'name': 'c', 'image': 'i', 'resources': "
+               "{'limits': {'nvidia.com/gpu': '1000', 'cpu': '100000'}}}]}}",
+               name, owner, object_text(job(owner), "metadata.uid"), node));
+}
+
+START_TEST(pods_that_nobody_planned_hold_no_node)
+{
+    put_job("hog", 2);
+    do_event("suspend job/hog");
+    put_phantom("x-0", "hog", "a-0");
+    put_phantom("x-1", "hog", "a-1");
+    put_phantom("x-2", "hog", "v-0");
+    put_phantom("x-3", "hog", "v-1");
+    run_job(8);
+    auto_free char *nodes = nodes_of("j");
+    ck_assert_str_eq(nodes, "a-0 a-1 ");
+    /* Nor do they make a job that runs leave its nodes. */
+    put_phantom("y-0", "j", "a-0");
+    put_phantom("y-1", "hog", "a-1");
+    run_s(300);
+    ck_assert_int_eq(generation_now("j"), 1);
+    ck_assert(runs("j"));
+    ck_assert_ptr_null(controller_find_overcommit(simulation_controller(simulation)));
+}
+END_TEST
+
 START_TEST(job_waits_for_its_profile)
 {
     embedded_drop(server, "modelprofiles", "default", "small");
@@ -1773,6 +1809,7 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, program_that_refuses_is_stopped_at_once);
     tcase_add_test(scenarios, lost_gpu_leads_to_a_new_plan);
     tcase_add_test(scenarios, gpus_that_somebody_else_takes_are_counted);
+    tcase_add_test(scenarios, pods_that_nobody_planned_hold_no_node);
     tcase_add_test(scenarios, job_waits_for_its_profile);
     tcase_add_test(scenarios, model_without_a_profile_is_estimated);
     tcase_add_test(scenarios, job_made_again_under_its_name_is_another);
