@@ -16,6 +16,7 @@ struct step {
     char *ns, *name, *uid, *query;
     int64_t grace_s;
     json_t *object;
+    uint64_t reading; /* of on_reading */
 };
 
 struct run {
@@ -98,6 +99,25 @@ static void hand_on(const struct step *step, json_t *object)
                          object);
 }
 
+static void hand_on_read(const struct step *step, json_t *object)
+{
+    const struct apply_callbacks *callbacks = &step->run->apply->callbacks;
+    callbacks->on_read(callbacks->context, step->resource, object, step->reading);
+}
+
+static void start_reading(struct step *step)
+{
+    const struct apply_callbacks *callbacks = &step->run->apply->callbacks;
+    step->reading = callbacks->on_reading(callbacks->context);
+}
+
+static void read_back(struct step *step, kube_callback *callback)
+{
+    start_reading(step);
+    kube_get(step->run->apply->kube, step->resource, step->ns, step->name, callback,
+             step);
+}
+
 static void end_step(struct step *step, bool succeeded)
 {
     struct run *run = step->run;
@@ -129,7 +149,7 @@ static void on_read_back(void *context, const struct kube_result *result)
                    *owner_of(step->object) &&
                    !strcmp(owner_of(result->object), owner_of(step->object));
     if (is_ours)
-        hand_on(step, result->object);
+        hand_on_read(step, result->object);
     else if (result->outcome == KUBE_OK)
         fail_taken(step);
     else
@@ -146,8 +166,7 @@ static void on_created(void *context, const struct kube_result *result)
         hand_on(step, result->object);
         end_step(step, true);
     } else if (result->outcome == KUBE_EXISTS || result->outcome == KUBE_UNKNOWN) {
-        kube_get(step->run->apply->kube, step->resource, step->ns, step->name,
-                 on_read_back, step);
+        read_back(step, on_read_back);
     } else {
         bool is_refused = result->outcome == KUBE_INVALID ||
                           result->outcome == KUBE_DENIED;
@@ -164,7 +183,14 @@ static const char *uid_of(const struct step *step)
     return *uid ? uid : NULL;
 }
 
-/* The object as it is after a write of unknown outcome: the next pass decides on it. */
+/* Whether there is no such object: not one of a kind that is not served now. */
+static bool is_absent(const struct kube_result *result)
+{
+    return result->outcome == KUBE_NOT_FOUND && !strcmp(result->reason, "NotFound");
+}
+
+/* The object as it is after a write that was not done, or nobody knows: the next pass
+ * decides on it. */
 static void on_state_read_back(void *context, const struct kube_result *result)
 {
     struct step *step = context;
@@ -172,36 +198,38 @@ static void on_state_read_back(void *context, const struct kube_result *result)
     const char *uid = uid_of(step);
     bool is_another = result->outcome == KUBE_OK && uid &&
                       strcmp(kube_uid(result->object), uid) != 0;
-    if (uid && (is_another || result->outcome == KUBE_NOT_FOUND))
+    bool is_gone = is_another || is_absent(result);
+    if (uid && is_gone)
         callbacks->on_object(callbacks->context, step->resource, step->ns, step->name,
                              uid, NULL);
-    else if (result->outcome == KUBE_OK)
-        hand_on(step, result->object);
-    bool is_gone = is_another || result->outcome == KUBE_NOT_FOUND;
+    if (result->outcome == KUBE_OK)
+        hand_on_read(step, result->object);
     if (step->kind == ACTION_DELETE && is_gone) {
         end_step(step, true);
         return;
     }
-    fail(step->run, step, HET_IO, "whether the write was done is not known", -1);
+    fail(step->run, step, HET_IO,
+         is_gone ? "it is gone" : "it was not what we took it for, and was read anew",
+         -1);
     end_step(step, false);
 }
 
-/* Whether `result` leaves it open what became of the write; then it is read back. */
+/* Whether `result` leaves it open what became of the write, or says that we know the
+ * object wrongly; then it is read back. */
 static bool must_read_back(struct step *step, const struct kube_result *result)
 {
-    /* The uid of a deletion does not hold any more, or the server says so for once. */
-    bool is_doubtful = step->kind == ACTION_DELETE && result->outcome == KUBE_CONFLICT;
-    if (result->outcome != KUBE_UNKNOWN && !is_doubtful)
+    /* What is deleted or patched and not there is as it should be. */
+    bool is_applied = step->kind == ACTION_STATUS || step->kind == ACTION_APPLY;
+    if (result->outcome != KUBE_UNKNOWN && result->outcome != KUBE_CONFLICT &&
+        !(is_applied && result->outcome == KUBE_NOT_FOUND))
         return false;
-    kube_get(step->run->apply->kube, step->resource, step->ns, step->name,
-             on_state_read_back, step);
+    read_back(step, on_state_read_back);
     return true;
 }
 
 static void on_applied(void *context, const struct kube_result *result)
 {
     struct step *step = context;
-    bool is_gone = step->kind == ACTION_STATUS && result->outcome == KUBE_NOT_FOUND;
     if (must_read_back(step, result))
         return;
     if (result->outcome == KUBE_OK) {
@@ -209,7 +237,7 @@ static void on_applied(void *context, const struct kube_result *result)
                   LOG_STR("kind", step->resource->kind), LOG_STR("namespace", step->ns),
                   LOG_STR("name", step->name));
         hand_on(step, result->object);
-    } else if (!is_gone) {
+    } else {
         fail(step->run, step, HET_IO, result->message, result->retry_after_ms);
     }
     end_step(step, result->outcome == KUBE_OK);
@@ -260,13 +288,10 @@ static void on_patched(void *context, const struct kube_result *result)
 /* One object of a fresh list. */
 static void on_fresh_item(void *context, const char *text, size_t length)
 {
-    struct step *step = context;
-    const struct apply_callbacks *callbacks = &step->run->apply->callbacks;
     struct het_error err;
     json_auto_t *object = kube_decode(text, length, &err);
     if (object) /* items of a list do not say what they are */
-        callbacks->on_object(callbacks->context, step->resource, kube_namespace(object),
-                             kube_name(object), kube_uid(object), object);
+        hand_on_read(context, object);
 }
 
 static void on_listed(void *context, const struct kube_result *result)
@@ -323,6 +348,7 @@ static void start_step(struct run *run, struct step *step)
                    on_patched, step);
         break;
     case ACTION_REFRESH:
+        start_reading(step);
         kube_list(kube, step->resource, step->ns, step->query, on_listed, step);
         break;
     case ACTION_PLAN:

@@ -4,8 +4,9 @@
  * failure ends the run: the next pass starts again from what is there. Nothing blocks.
  *
  * Every object that comes back is handed on at once, so that the next decision sees our
- * own writes before the watch does. After an unknown outcome the object is read back
- * before anything else. */
+ * own writes before the watch does. After an outcome that is not known, and after one
+ * that says that we know the object wrongly (it exists, it is another, it is gone), it is
+ * read back before anything else. */
 #ifndef CONTROLLER_APPLY_H
 #define CONTROLLER_APPLY_H
 
@@ -23,7 +24,12 @@ struct apply_outcome {
 };
 
 struct apply_callbacks {
-    /* An object as the server has it now; NULL for one that is gone. */
+    /* An object is about to be read; what this returns goes to on_read. */
+    uint64_t (*on_reading)(void *context);
+    /* An object as it was read after that. */
+    void (*on_read)(void *context, const struct kube_resource *resource, json_t *object,
+                    uint64_t reading);
+    /* An object as a write of ours left it; NULL: the one with `uid` is gone. */
     void (*on_object)(void *context, const struct kube_resource *resource, const char *ns,
                       const char *name, const char *uid, json_t *object);
     /* The run of `key` is over. */

@@ -35,7 +35,11 @@ struct job {
      * most as long as its planner may take. */
     bool is_unanswered;
     int64_t planner_limit_ms;
-    bool is_failing;          /* its writes fail: it does not hold up others */
+    bool is_failing;         /* its writes fail: it does not hold up others */
+    int64_t hold_until_ms;   /* so it is not decided on before, */
+    int64_t hold_generation; /* as long as this is its metadata.generation */
+    double spent_runs;       /* of CONTROLLER_RUNS, when that was counted last */
+    int64_t spent_ms;
     bool was_blocked;         /* by another job, when it was looked at last */
     int64_t blocked_since_ms; /* it waits for its turn since then; 0: it does not */
     bool is_called;           /* its turn to ask the planner has come */
@@ -634,7 +638,81 @@ static void take_events(struct controller *controller)
     controller->event_count = 0;
 }
 
+/* ---- pauses ---- */
+
+/* Runs of writes that the job has had, less those that time has given back. */
+static double spent_runs(const struct controller *controller, const struct job *job)
+{
+    double earned = (double)(controller->now_ms - job->spent_ms) / CONTROLLER_RUN_MS;
+    return fmax(0, job->spent_runs - earned);
+}
+
+static void spend_run(struct controller *controller, struct job *job)
+{
+    job->spent_runs = spent_runs(controller, job) + 1;
+    job->spent_ms = controller->now_ms;
+    if (job->spent_runs + 1 <= CONTROLLER_RUNS)
+        return;
+    job->hold_until_ms = controller->now_ms + CONTROLLER_RUN_MS;
+    job->hold_generation = job->generation;
+    controller->statistics.held++;
+    log_event(LOG_WARNING, "controller", "job held back", LOG_STR("job", job->key),
+              LOG_STR("why", "more writes than anything that happens to a job leads to"),
+              LOG_INT("for_ms", CONTROLLER_RUN_MS));
+}
+
+/* Its writes failed: nothing is decided for so long. */
+static void hold_failed(struct controller *controller, struct job *job,
+                        int64_t backoff_ms)
+{
+    job->hold_until_ms = controller->now_ms + least(backoff_ms, CONTROLLER_HOLD_MS);
+    job->hold_generation = job->generation;
+}
+
+/* Whether the key of a job must wait; then it comes back when it need not. */
+static bool is_held(struct controller *controller, const char *key)
+{
+    struct job *job = find_job(controller, key);
+    if (!job || controller->now_ms >= job->hold_until_ms ||
+        job->generation != job->hold_generation)
+        return false;
+    /* Others may ask the planner meanwhile. */
+    controller->called -= job->is_called;
+    job->is_called = false;
+    workqueue_done(controller->queue, key);
+    workqueue_add_at(controller->queue, key, job->hold_until_ms);
+    return true;
+}
+
 /* ---- our own writes ---- */
+
+static uint64_t on_reading(void *context)
+{
+    const struct controller *controller = context;
+    return store_removals(controller->store);
+}
+
+/* Tells what store_put or store_put_read of `after` changed. */
+static void add_put(struct controller *controller, const struct kube_resource *resource,
+                    json_t *before, json_t *after)
+{
+    bool is_another = before && strcmp(kube_uid(before), kube_uid(after)) != 0;
+    if (is_another)
+        add_event(controller, resource, before, NULL);
+    add_event(controller, resource, is_another ? NULL : before, after);
+}
+
+/* An object was read, as what we knew of it did not hold. */
+static void on_read(void *context, const struct kube_resource *resource, json_t *object,
+                    uint64_t reading)
+{
+    struct controller *controller = context;
+    json_auto_t *before = json_incref(store_find(
+        controller->store, resource, kube_namespace(object), kube_name(object)));
+    json_auto_t *trimmed = trim(resource, object);
+    if (trimmed && store_put_read(controller->store, resource, trimmed, reading))
+        add_put(controller, resource, before, trimmed);
+}
 
 /* An object came back from one of our writes: the store has it before the watch does. */
 static void on_object(void *context, const struct kube_resource *resource, const char *ns,
@@ -648,12 +726,8 @@ static void on_object(void *context, const struct kube_resource *resource, const
         return;
     }
     json_auto_t *trimmed = trim(resource, object);
-    if (!trimmed || !store_put(controller->store, resource, trimmed))
-        return;
-    bool is_another = before && strcmp(kube_uid(before), kube_uid(trimmed)) != 0;
-    if (is_another)
-        add_event(controller, resource, before, NULL);
-    add_event(controller, resource, is_another ? NULL : before, trimmed);
+    if (trimmed && store_put(controller->store, resource, trimmed))
+        add_put(controller, resource, before, trimmed);
 }
 
 /* Whether writes to it are those of reconcile/profiling.h. */
@@ -751,7 +825,9 @@ static void take_outcome(struct controller *controller, const struct outcome *ou
     controller->statistics.failures++;
     log_event(LOG_WARNING, "controller", "pass failed", LOG_STR("job", outcome->key),
               LOG_STR("error", outcome->message));
-    workqueue_add_failed(controller->queue, outcome->key, controller->now_ms);
+    hold_failed(
+        controller, job,
+        workqueue_add_failed(controller->queue, outcome->key, controller->now_ms));
     if (outcome->retry_after_ms > 0)
         workqueue_add_at(controller->queue, outcome->key,
                          controller->now_ms + outcome->retry_after_ms);
@@ -1067,6 +1143,26 @@ static bool profiles(const struct decision *decision)
     return false;
 }
 
+/* Whether anything is written but events, which only tell. */
+static bool writes(const struct decision *decision)
+{
+    for (size_t i = 0; i < decision->action_count; i++)
+        switch (decision->actions[i].kind) {
+        case ACTION_CREATE:
+        case ACTION_APPLY:
+        case ACTION_PATCH:
+        case ACTION_DELETE:
+        case ACTION_STATUS:
+            return true;
+        case ACTION_EVENT:
+        case ACTION_REFRESH:
+        case ACTION_PLAN:
+        case ACTION_HOOK:
+            break;
+        }
+    return false;
+}
+
 static int64_t resync_ms(const struct controller *controller, const struct job *job)
 {
     uint64_t digest = digest_bytes(controller->seed, job->uid, strlen(job->uid));
@@ -1084,6 +1180,8 @@ static void carry_out(struct controller *controller, struct job *job,
     job->memory.what_if = what_if;
     keep_question(controller, job, decision);
     keep_hook(controller, job, decision);
+    if (writes(decision))
+        spend_run(controller, job);
     job->run_creates_pods = creates(decision, &kube_pod);
     job->run_profiles = profiles(decision);
     if (creates(decision, &kube_config_map)) /* it takes GPUs */
@@ -1166,6 +1264,8 @@ static void decide_due(struct controller *controller)
         if (!taken)
             return;
         auto_free char *key = xstrdup(taken);
+        if (is_held(controller, key))
+            continue;
         if (!decide(controller, key))
             workqueue_done(controller->queue, key);
         /* Runs without a write are over at once: their keys must not look taken. */
@@ -1254,7 +1354,9 @@ struct controller *controller_new(struct transport *transport,
     controller->decision_context = config->decision_context;
     controller->capacity = capacity_new();
     capacity_set_settings(controller->capacity, controller->settings, 0);
-    struct apply_callbacks callbacks = { .on_object = on_object,
+    struct apply_callbacks callbacks = { .on_reading = on_reading,
+                                         .on_read = on_read,
+                                         .on_object = on_object,
                                          .on_done = on_done,
                                          .context = controller };
     controller->apply = apply_new(controller->kube, &callbacks);
@@ -1372,6 +1474,7 @@ static void measure_progress(const struct controller *controller)
         { METRIC_DECISIONS, (double)counts->passes },
         { METRIC_ACTIONS, (double)counts->actions },
         { METRIC_WRITE_FAILURES, (double)counts->failures },
+        { METRIC_JOBS_HELD, (double)counts->held },
         { METRIC_REQUESTS_WAITING, (double)kube_in_flight(controller->kube) },
         { METRIC_PLANNERS, (double)planner_running(controller->planner) },
     };

@@ -33,6 +33,13 @@ enum {
     CONTROLLER_SLACK_MS = 2000,     /* others wait for a search: its CPU time, and this */
     CONTROLLER_DOUBT_MS = 10000,    /* a plan whose writing failed may yet appear */
     CONTROLLER_MEASURE_MS = 5000,   /* metrics of what is there are no older */
+    /* A job whose writes failed is not decided on before its pause is over, whatever
+     * happens, unless its spec changes; a longer pause is for what nobody disturbs. */
+    CONTROLLER_HOLD_MS = 30000,
+    /* Runs of writes for one job: so many at once, and then one in so many ms. What ever
+     * goes round in circles goes round slowly, and its neighbours do not feel it. */
+    CONTROLLER_RUNS = 60,
+    CONTROLLER_RUN_MS = 6000,
 };
 
 struct controller_config {
@@ -100,6 +107,7 @@ struct controller_statistics {
     uint64_t passes;   /* jobs decided */
     uint64_t actions;  /* of those decisions, writes and questions */
     uint64_t failures; /* runs of writes that failed */
+    uint64_t held;     /* runs that ended with the job held back (CONTROLLER_RUNS) */
     uint64_t plans;    /* questions to the planner */
     uint64_t events;   /* objects that came, changed or went */
 };

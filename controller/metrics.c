@@ -77,6 +77,9 @@ static const struct description table[METRIC_COUNT] = {
     [METRIC_WRITE_FAILURES] = TALLY("heterotrain_write_failures_total",
                                     "Runs of writes that failed and are tried again.", 1,
                                     NULL),
+    [METRIC_JOBS_HELD] =
+        TALLY("heterotrain_jobs_held_back_total",
+              "Times that a job was held back as it led to writes without end.", 1, NULL),
     [METRIC_QUEUE_DEPTH] =
         LEVEL("workqueue_depth", "Keys that wait, ready or not.", 4, "name"),
     [METRIC_QUEUE_ADDS] = TALLY("workqueue_adds_total", "Keys added.", 4, "name"),

@@ -32,8 +32,10 @@ struct graveyard {
     struct {
         char *uid;
         char *version; /* NULL: no version of it is ever taken again */
+        uint64_t ordinal;
     } dead[DEAD_UIDS];
     size_t next;
+    uint64_t burials;
 };
 
 struct store {
@@ -109,6 +111,7 @@ static void bury(struct graveyard *graveyard, const char *uid, const char *versi
     graveyard->hashes[index] = digest_bytes(0, uid, strlen(uid));
     graveyard->dead[index].uid = uid_copy;
     graveyard->dead[index].version = version_copy;
+    graveyard->dead[index].ordinal = ++graveyard->burials;
 }
 
 static bool is_dead(const struct graveyard *graveyard, const struct entry *entry)
@@ -257,6 +260,20 @@ bool store_put(struct store *store, const struct kube_resource *resource, json_t
     }
     put_in(store, collection, &described, held);
     return true;
+}
+
+uint64_t store_removals(const struct store *store)
+{
+    return store->graveyard.burials;
+}
+
+bool store_put_read(struct store *store, const struct kube_resource *resource,
+                    json_t *object, uint64_t sent_at)
+{
+    size_t dead = find_dead(&store->graveyard, kube_uid(object));
+    if (dead != DEAD_UIDS && store->graveyard.dead[dead].ordinal <= sent_at)
+        dig_up(&store->graveyard, dead);
+    return store_put(store, resource, object);
 }
 
 bool store_replace(struct store *store, const struct kube_resource *resource,

@@ -19,6 +19,13 @@ bool store_put(struct store *store, const struct kube_resource *resource, json_t
  * list known to be the truth after the server's history went back (etcd restored). */
 bool store_replace(struct store *store, const struct kube_resource *resource,
                    json_t *object);
+/* Counts what was removed so far. */
+uint64_t store_removals(const struct store *store);
+/* Like store_put, for the reply to a GET that was sent when store_removals was `sent_at`:
+ * a uid that had been removed by then was removed in error (a list that lied), and is
+ * taken again; one that was removed since may really be gone, and is not. */
+bool store_put_read(struct store *store, const struct kube_resource *resource,
+                    json_t *object, uint64_t sent_at);
 /* Removes the object if its uid is `uid` (or `uid` is NULL). A later store_put of a
  * removed uid is ignored: a late reply must not raise the dead (the last 4096 removed
  * uids are remembered). Returns true if the store changed. */

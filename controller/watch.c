@@ -68,7 +68,8 @@ struct watch {
 
     /* Lists. */
     char *last_version; /* "" before the first list */
-    bool must_read_quorum, may_go_back, is_confirming;
+    bool must_read_quorum, may_go_back;
+    json_t *doubted;    /* uids that the list in doubt lacks, as keys; NULL: none is */
     bool must_be_fresh; /* until a list from quorum is believed */
     bool asks_for_seen; /* the next list: whether the server knows what we have seen */
     struct listing listing;
@@ -132,6 +133,7 @@ void watch_free(struct watch *watch)
     kube_cancel(watch->kube, watch->list_id);
     close_stream(watch);
     listing_clear(&watch->listing);
+    json_decref(watch->doubted);
     free(watch->last_version);
     free(watch);
 }
@@ -466,20 +468,42 @@ static bool is_mass_delete(size_t missing_count, size_t held_count, size_t item_
 {
     if (!item_count)
         return missing_count > 0;
-    return missing_count >= WATCH_MASS_DELETE_LEAST &&
-           missing_count * 100 > held_count * WATCH_MASS_DELETE_PERCENT;
+    return missing_count * 2 > held_count ||
+           (missing_count >= WATCH_MASS_DELETE_LEAST &&
+            missing_count * 100 > held_count * WATCH_MASS_DELETE_PERCENT);
+}
+
+static void end_doubt(struct watch *watch)
+{
+    json_decref(watch->doubted);
+    watch->doubted = NULL;
+}
+
+/* Of what is missing, what was not missing in the list that is in doubt. */
+static size_t count_contradictions(const struct watch *watch, json_t **missing,
+                                   size_t missing_count)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < missing_count; i++)
+        count += !json_object_get(watch->doubted, kube_uid(missing[i]));
+    return count;
 }
 
 /* I12: an apiserver that has lost its mind must not take the cluster with it. */
-static void doubt_list(struct watch *watch, size_t missing_count, size_t held_count)
+static void doubt_list(struct watch *watch, json_t **missing, size_t missing_count,
+                       size_t held_count)
 {
+    end_doubt(watch);
+    watch->doubted = json_object();
+    for (size_t i = 0; i < missing_count; i++)
+        json_object_set_new(watch->doubted, kube_uid(missing[i]), json_true());
     log_event(LOG_WARNING, "watch", "mass-deletion-doubted",
               LOG_STR("resource", watch->config.resource->plural),
               LOG_INT("held", (int64_t)held_count),
               LOG_INT("missing", (int64_t)missing_count),
               LOG_STR("version", watch->listing.version));
     watch->statistics.doubted++;
-    watch->is_confirming = watch->must_read_quorum = true;
+    watch->must_read_quorum = true;
     plan(watch, PHASE_LIST_DUE, DELAY_CONFIRM);
 }
 
@@ -493,7 +517,8 @@ static void believe_list(struct watch *watch, json_t **missing, size_t missing_c
     watch->is_synced = true;
     if (!*listing->requested_version)
         watch->must_be_fresh = false;
-    watch->is_confirming = watch->must_read_quorum = watch->may_go_back = false;
+    watch->must_read_quorum = watch->may_go_back = false;
+    end_doubt(watch);
     watch->has_internal_error = false;
     for (size_t i = 0; i < missing_count; i++)
         remove_object(watch, missing[i], listing->version);
@@ -514,7 +539,8 @@ static void take_list(struct watch *watch)
     if (goes_back && !watch->may_go_back) {
         /* Ask for what we have seen: if the history went back, the answer will say so. */
         log_trouble(watch, "list-is-older", listing->version);
-        watch->is_confirming = watch->must_read_quorum = false;
+        watch->must_read_quorum = false;
+        end_doubt(watch);
         watch->asks_for_seen = true;
         plan_after_failure(watch, PHASE_LIST_DUE);
         return;
@@ -524,9 +550,9 @@ static void take_list(struct watch *watch)
     auto_free json_t **missing = NULL;
     size_t held_count;
     size_t missing_count = find_missing(watch, goes_back, &missing, &held_count);
-    if (!watch->is_confirming &&
-        is_mass_delete(missing_count, held_count, listing->item_count))
-        doubt_list(watch, missing_count, held_count);
+    size_t doubtful = count_contradictions(watch, missing, missing_count);
+    if (is_mass_delete(doubtful, held_count, listing->item_count))
+        doubt_list(watch, missing, missing_count, held_count);
     else
         believe_list(watch, missing, missing_count, goes_back);
     for (size_t i = 0; i < missing_count; i++)

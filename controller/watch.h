@@ -3,9 +3,11 @@
  * a probe after silence. Calls back with every change; knows no kind in particular.
  *
  * A list is compared with what the store holds of the kind in the namespace, so there is
- * one watch for a kind and namespace. A list that would remove more than a fifth of that,
- * or is empty, is believed only when a second one from quorum says the same 10 s later
- * (I12). */
+ * one watch for a kind and namespace. A list that would remove more than a fifth of that
+ * (and five), or more than half, is believed only when a second one from quorum says the
+ * same 10 s later (I12): what it lacks was lacking before, but for less than would be
+ * doubted by itself. If it says something else, it is the one in doubt, and the next
+ * decides. */
 #ifndef CONTROLLER_WATCH_H
 #define CONTROLLER_WATCH_H
 

@@ -322,7 +322,7 @@ void workqueue_add_at(struct workqueue *queue, const char *key, int64_t at_ms)
         make_delayed(queue, item, at_ms);
 }
 
-void workqueue_add_failed(struct workqueue *queue, const char *key, int64_t now_ms)
+int64_t workqueue_add_failed(struct workqueue *queue, const char *key, int64_t now_ms)
 {
     struct item *item = get_item(queue, key);
     int64_t backoff_ms = LAST_BACKOFF_MS;
@@ -331,6 +331,7 @@ void workqueue_add_failed(struct workqueue *queue, const char *key, int64_t now_
     item->failure_count++;
     metrics_add(queue->metrics, METRIC_QUEUE_RETRIES, 1, LABELS(queue->name));
     workqueue_add_at(queue, key, now_ms + backoff_ms);
+    return backoff_ms;
 }
 
 void workqueue_forget(struct workqueue *queue, const char *key)

@@ -26,8 +26,8 @@ void workqueue_set_metrics(struct workqueue *queue, struct metrics *metrics,
 void workqueue_add(struct workqueue *queue, const char *key);
 /* Ready at `at_ms`, or earlier if it was already due earlier. */
 void workqueue_add_at(struct workqueue *queue, const char *key, int64_t at_ms);
-/* Ready after the key's back-off; each call doubles it. */
-void workqueue_add_failed(struct workqueue *queue, const char *key, int64_t now_ms);
+/* Ready after the key's back-off, which is returned; each call doubles it. */
+int64_t workqueue_add_failed(struct workqueue *queue, const char *key, int64_t now_ms);
 /* Forgets the failures of `key`. */
 void workqueue_forget(struct workqueue *queue, const char *key);
 

@@ -22,6 +22,20 @@ static void on_object(void *context, const struct kube_resource *resource, const
     *(object ? &seen : &gone) += 1;
 }
 
+static uint64_t on_reading(void *context)
+{
+    (void)context;
+    return 7;
+}
+
+static void on_read(void *context, const struct kube_resource *resource, json_t *object,
+                    uint64_t reading)
+{
+    (void)context, (void)resource, (void)object;
+    ck_assert_uint_eq(reading, 7);
+    seen++;
+}
+
 static void on_done(void *context, const char *key, const struct apply_outcome *outcome)
 {
     const struct het_error *err = outcome->err;
@@ -38,7 +52,10 @@ static void setup(void)
     script = script_new();
     kube = kube_new(script_transport(script), "tester/1");
     kube_step(kube, 1000);
-    struct apply_callbacks callbacks = { .on_object = on_object, .on_done = on_done };
+    struct apply_callbacks callbacks = { .on_reading = on_reading,
+                                         .on_read = on_read,
+                                         .on_object = on_object,
+                                         .on_done = on_done };
     apply = apply_new(kube, &callbacks);
     seen = gone = done = 0;
     failed = false;
@@ -262,6 +279,56 @@ START_TEST(a_patch_is_sent_by_its_kind_and_what_is_gone_is_left_alone)
 }
 END_TEST
 
+/* What a write says of an object that we know wrongly, what is there when it is read, and
+ * what is told of that. */
+static const struct {
+    enum action_kind kind;
+    int status, read_status;
+    const char *reason, *uid;
+    int gone, seen;
+} surprises[] = {
+    { ACTION_STATUS, 404, 404, "NotFound", "", 1, 0 },
+    { ACTION_STATUS, 404, 200, "NotFound", "u2", 1, 1 },
+    { ACTION_STATUS, 404, 200, "NotFound", "u1", 0, 1 },
+    { ACTION_STATUS, 409, 200, "Conflict", "u2", 1, 1 },
+    { ACTION_APPLY, 404, 404, "NotFound", "", 1, 0 },
+    { ACTION_PATCH, 409, 200, "Conflict", "u1", 0, 1 },
+    { ACTION_PATCH, 409, 404, "Conflict", "", 1, 0 },
+    { ACTION_STATUS, 404, 404, "", "", 0, 0 }, /* the kind is not served now */
+    { ACTION_STATUS, 409, 500, "Conflict", "", 0, 0 },
+};
+
+static char *failure(int status, const char *reason)
+{
+    return xasprintf(
+        "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"%s\",\"code\":%d}",
+        reason, status);
+}
+
+START_TEST(object_that_is_not_what_a_write_took_it_for_is_read_anew)
+{
+    struct action action = pod_action(surprises[_i].kind, 0, "a");
+    json_object_set_new(json_object_get(action.object, "metadata"), "uid",
+                        json_string("u1"));
+    start(&action, 1);
+    auto_free char *refusal = failure(surprises[_i].status, surprises[_i].reason);
+    script_reply(script_expect(script, "PATCH", "*/pods/a*"), surprises[_i].status, -1,
+                 refusal);
+    json_auto_t *object =
+        make_object(&kube_pod, "ns", "a", surprises[_i].uid, 5, "owner");
+    auto_free char *text =
+        surprises[_i].read_status == 200
+            ? json_dumps(object, 0)
+            : failure(surprises[_i].read_status, *surprises[_i].reason ? "NotFound" : "");
+    script_reply(script_expect(script, "GET", "*/pods/a"), surprises[_i].read_status, -1,
+                 text);
+    ck_assert_int_eq(gone, surprises[_i].gone);
+    ck_assert_int_eq(seen, surprises[_i].seen);
+    ck_assert_int_eq(done, 1);
+    ck_assert(failed);
+}
+END_TEST
+
 START_TEST(a_change_of_unknown_outcome_is_read_back_and_decided_on_anew)
 {
     static const struct {
@@ -328,6 +395,8 @@ Suite *test_apply_suite(void)
     tcase_add_test(cases, what_a_finalizer_holds_is_not_gone_whatever_the_grace);
     tcase_add_test(cases, event_that_cannot_be_written_fails_nothing);
     tcase_add_test(cases, a_patch_is_sent_by_its_kind_and_what_is_gone_is_left_alone);
+    tcase_add_loop_test(cases, object_that_is_not_what_a_write_took_it_for_is_read_anew,
+                        0, sizeof surprises / sizeof *surprises);
     tcase_add_loop_test(
         cases, a_change_of_unknown_outcome_is_read_back_and_decided_on_anew, 0, 4);
     tcase_add_test(cases, a_refresh_takes_what_the_server_holds_now);

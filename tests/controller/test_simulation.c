@@ -125,6 +125,9 @@ static void do_event(const char *text)
                   err.message);
 }
 
+/* The controller hears late of what happens: that is not held against it. */
+static bool is_late;
+
 static void begin_with(const struct simulation_config *config)
 {
     struct het_error err = { 0 };
@@ -132,7 +135,8 @@ static void begin_with(const struct simulation_config *config)
     simulation = simulation_new(config, &err);
     ck_assert_msg(simulation != NULL, "%s", err.message);
     server = simulation_server(simulation);
-    invariants = invariants_new(simulation, &(struct invariants_config){ 0 });
+    invariants =
+        invariants_new(simulation, &(struct invariants_config){ .is_late = is_late });
 }
 
 /* Name of the job that was decided on first since this was made "". */
@@ -1763,6 +1767,136 @@ START_TEST(replica_that_takes_over_knows_what_its_watches_do_not)
 }
 END_TEST
 
+/* ---- what the controller does not hear of ---- */
+
+/* POSTs of kind `plural`, and all writes but those of leases and events. */
+struct tally {
+    const char *plural;
+    uint64_t posts, writes;
+};
+
+static enum embedded_fault tally_write(void *context, const struct embedded_call *call)
+{
+    struct tally *tally = context;
+    bool is_told = strstr(call->path, "/events") || strstr(call->path, "/leases");
+    tally->writes += call->write_ordinal && !is_told;
+    tally->posts += !strcmp(call->method, "POST") && strstr(call->path, tally->plural);
+    return EMBEDDED_NO_FAULT;
+}
+
+static void begin_late(struct tally *tally)
+{
+    is_late = true;
+    begin(1, false, 1);
+    is_late = false;
+    embedded_set_faults(server, tally_write, tally);
+}
+
+static void run_two_jobs(void)
+{
+    put_job("j", 4);
+    put_job("k", 4);
+    run_s(60);
+    ck_assert(runs("j"));
+    ck_assert(runs("k"));
+}
+
+/* The stream of jobs stays open and says nothing while one of them is deleted. */
+START_TEST(job_that_was_deleted_behind_a_stalled_watch_gets_no_plans)
+{
+    struct tally tally = { .plural = "/configmaps" };
+    begin_late(&tally);
+    run_two_jobs();
+    uint64_t posts = tally.posts, writes = tally.writes;
+    auto_free char *nodes = nodes_of("k");
+    embedded_hold_watches(server, "heterotrainingjobs", true);
+    do_event("delete job/j");
+    run_s(30);
+    hold(tally.posts <= posts + 1, "%d plans for a job that is gone",
+         (int)(tally.posts - posts));
+    hold(tally.writes <= writes + 12, "%d writes for a job that is gone",
+         (int)(tally.writes - writes));
+    ck_assert_int_eq(generation_now("k"), 1);
+    auto_free char *nodes_now = nodes_of("k");
+    ck_assert_str_eq(nodes_now, nodes);
+    embedded_hold_watches(server, "heterotrainingjobs", false);
+    run_s(60);
+    ck_assert_uint_eq(embedded_count(server, "configmaps"), 1);
+    check_rest();
+    teardown();
+}
+END_TEST
+
+/* The same, and another job has its name when the controller looks. */
+START_TEST(job_made_again_behind_a_stalled_watch_is_found)
+{
+    struct tally tally = { .plural = "/configmaps" };
+    begin_late(&tally);
+    run_two_jobs();
+    uint64_t writes = tally.writes;
+    embedded_hold_watches(server, "heterotrainingjobs", true);
+    do_event("delete job/j");
+    put_job("j", 4);
+    run_s(60);
+    ck_assert(runs("j"));
+    hold(tally.writes <= writes + 40, "%d writes", (int)(tally.writes - writes));
+    embedded_hold_watches(server, "heterotrainingjobs", false);
+    run_s(60);
+    check_rest();
+    teardown();
+}
+END_TEST
+
+/* Which lists lie, and how. */
+struct liar {
+    struct tally tally;
+    const char *plural;
+    bool lies, expires;
+};
+
+static enum embedded_fault lie_of(void *context, const struct embedded_call *call)
+{
+    struct liar *liar = context;
+    tally_write(&liar->tally, call);
+    bool is_list = !strcmp(call->method, "GET") && strstr(call->path, liar->plural) &&
+                   strstr(call->path, "resourceVersion=");
+    if (liar->expires && !strcmp(call->method, "WATCH") &&
+        strstr(call->path, liar->plural))
+        return EMBEDDED_ANSWER_410;
+    return liar->lies && is_list ? EMBEDDED_PARTIAL_LIST : EMBEDDED_NO_FAULT;
+}
+
+/* After 410, a list lacks every other pod, and says that it is the newest there is. */
+START_TEST(half_a_list_after_410_costs_a_few_writes)
+{
+    struct liar liar = { .tally = { .plural = "/pods" }, .plural = "/pods?" };
+    begin_late(&liar.tally);
+    embedded_set_faults(server, lie_of, &liar);
+    put_job("j", 14);
+    run_s(60);
+    ck_assert(runs("j"));
+    hold(embedded_count(server, "pods") >= 2, "the job has one pod");
+    auto_free char *nodes = nodes_of("j");
+    uint64_t posts = liar.tally.posts, writes = liar.tally.writes;
+    liar.lies = liar.expires = true;
+    json_t *told = json_deep_copy(embedded_find(server, "pods", "default", "j-1-0"));
+    object_set(told, "metadata.annotations.x", json_string("y"));
+    put(told); /* something to be told of */
+    run_s(1);
+    liar.expires = false;
+    run_s(75);
+    hold(liar.tally.posts <= posts + 4, "%d pods are made",
+         (int)(liar.tally.posts - posts));
+    hold(liar.tally.writes <= writes + 10, "%d writes",
+         (int)(liar.tally.writes - writes));
+    liar.lies = false;
+    run_s(60);
+    auto_free char *nodes_now = nodes_of("j");
+    ck_assert_str_eq(nodes_now, nodes);
+    teardown();
+}
+END_TEST
+
 Suite *test_simulation_suite(void)
 {
     Suite *suite = suite_create("simulation");
@@ -1852,6 +1986,12 @@ Suite *test_simulation_suite(void)
     tcase_add_test(writes, server_fails_at_a_write);
     tcase_add_test(writes, server_is_too_busy_for_a_write);
     suite_add_tcase(suite, writes);
+    TCase *deaf = tcase_create("deaf");
+    tcase_set_timeout(deaf, 60);
+    tcase_add_test(deaf, job_that_was_deleted_behind_a_stalled_watch_gets_no_plans);
+    tcase_add_test(deaf, job_made_again_behind_a_stalled_watch_is_found);
+    tcase_add_test(deaf, half_a_list_after_410_costs_a_few_writes);
+    suite_add_tcase(suite, deaf);
     TCase *replicas = tcase_create("replicas");
     tcase_set_timeout(replicas, 300);
     tcase_add_test(replicas, replica_takes_over_when_the_leader_dies);

@@ -117,6 +117,25 @@ START_TEST(late_reply_does_not_raise_the_dead)
 }
 END_TEST
 
+static bool put_read(const char *uid, int64_t version, uint64_t sent_at)
+{
+    json_auto_t *object = make_object(&kube_pod, "ns", "a", uid, version, NULL);
+    return store_put_read(store, &kube_pod, object, sent_at);
+}
+
+START_TEST(what_was_read_after_a_removal_is_there)
+{
+    put("ns", "a", "u1", 10);
+    uint64_t before = store_removals(store);
+    store_remove_at(store, &kube_pod, "ns", "a", "u1", "20"); /* a list lacked it */
+    ck_assert(!put("ns", "a", "u1", 10));
+    ck_assert(!put_read("u1", 10, before)); /* its reply was on the way meanwhile */
+    ck_assert(put_read("u1", 10, store_removals(store)));
+    ck_assert_str_eq(held_version("ns", "a"), "10");
+    ck_assert(!put_read("u1", 9, store_removals(store)));
+}
+END_TEST
+
 START_TEST(deletion_before_creation_is_remembered)
 {
     ck_assert(!store_remove(store, &kube_pod, "ns", "a", "u1"));
@@ -272,6 +291,7 @@ Suite *test_store_suite(void)
     tcase_add_test(cases, nameless_object_is_ignored);
     tcase_add_test(cases, remove_needs_the_uid);
     tcase_add_test(cases, late_reply_does_not_raise_the_dead);
+    tcase_add_test(cases, what_was_read_after_a_removal_is_there);
     tcase_add_test(cases, deletion_before_creation_is_remembered);
     tcase_add_test(cases, replaced_uid_is_dead);
     tcase_add_test(cases, object_that_left_a_selector_may_come_back);

@@ -1031,7 +1031,7 @@ static const struct {
     { 100, 79, true },  { 100, 100, false }, { 100, 0, true },
     { 10, 6, false }, /* more than a fifth, but less than 5 */
     { 10, 5, true },    { 25, 20, false },   { 24, 19, true },
-    { 4, 1, false },    { 1, 0, true }, /* none left */
+    { 4, 2, false },    { 4, 1, true },      { 1, 0, true }, /* more than half */
     { 4, 0, true },
 };
 
@@ -1085,6 +1085,28 @@ START_TEST(mass_deletion_is_not_confirmed_by_a_failure)
     wait_until_due();
     answer_list("/api/v1/pods?limit=500", "21", "");
     ck_assert_uint_eq(store_count(store, &kube_pod), 0);
+}
+END_TEST
+
+START_TEST(mass_deletion_is_not_confirmed_by_a_list_that_lacks_others)
+{
+    auto_free char *held = pods(0, 30), *first = pods(0, 15), *second = pods(15, 15);
+    struct script_request *stream = synchronise("10", held);
+    force_list(stream);
+    answer_list("*", "20", first);
+    pass(10000);
+    answer_list("/api/v1/pods?limit=500", "21", second);
+    assert_changes("");
+    ck_assert_uint_eq(store_count(store, &kube_pod), 30);
+    ck_assert_uint_eq(watch_statistics(watch).doubted, 2);
+    pass(10000);
+    answer_list("/api/v1/pods?limit=500", "22", first);
+    ck_assert_uint_eq(store_count(store, &kube_pod), 30);
+    pass(10000);
+    /* The same as the one before, but for three that were deleted since. */
+    auto_free char *third = pods(0, 12);
+    answer_list("/api/v1/pods?limit=500", "23", third);
+    ck_assert_uint_eq(store_count(store, &kube_pod), 12);
 }
 END_TEST
 
@@ -1438,6 +1460,7 @@ Suite *test_watch_suite(void)
     ADD_TABLE(cases, mass_deletion_is_confirmed_10_s_later, breakers);
     tcase_add_test(cases, mass_deletion_that_is_not_confirmed_was_none);
     tcase_add_test(cases, mass_deletion_is_not_confirmed_by_a_failure);
+    tcase_add_test(cases, mass_deletion_is_not_confirmed_by_a_list_that_lacks_others);
     tcase_add_test(cases, all_made_again_under_their_names_is_a_mass_deletion);
     tcase_add_test(cases, deletions_told_one_by_one_are_believed);
     ADD_TABLE(cases, poisoned_item_of_a_list_keeps_its_old_version, poisons);
