@@ -1,5 +1,10 @@
 /* One Check runner for all unit suites. `run-tests [-j N] [SUITE]...` runs those named,
- * or all, in N processes at a time. The last line is "N passed, N failed, N skipped". */
+ * or all, in N processes at a time. Every failure has a line "FAILED SUITE FILE:LINE:..."
+ * at the end; the last line is "N passed, N failed, N skipped".
+ *
+ * A test may use TEST_CPU_S seconds of CPU time (environment; CPU_S), and so may each
+ * program that it starts: what else the machine does is no failure. Only what hangs
+ * without using any is ended by the clock, after HANG_S. */
 #include "controller/log.h"
 
 #include <check.h>
@@ -7,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,10 +30,22 @@ static const struct {
 #undef SUITE
 };
 
-enum { SUITES = sizeof suites / sizeof *suites, MOST_PROCESSES = 64 };
+enum {
+    SUITES = sizeof suites / sizeof *suites,
+    MOST_PROCESSES = 64,
+    CPU_S = 300,
+    NO_SUITE = -1,
+};
 
-struct count {
-    int run, failed;
+#define HANG_S "3600" /* for CK_DEFAULT_TIMEOUT */
+
+/* What the processes share: what they have counted, the suite that each is in, and their
+ * failures as text. */
+struct state {
+    struct {
+        int run, failed, suite;
+    } processes[MOST_PROCESSES];
+    int failures; /* a file */
 };
 
 static bool is_wanted(const char *name, int count, char **wanted)
@@ -37,34 +56,91 @@ static bool is_wanted(const char *name, int count, char **wanted)
     return !count;
 }
 
+static void limit_cpu_time(void)
+{
+    const char *text = getenv("TEST_CPU_S");
+    rlim_t seconds = (rlim_t)(text ? atoi(text) : CPU_S);
+    setrlimit(RLIMIT_CPU, &(struct rlimit){ seconds, seconds + 10 });
+}
+
+/* Check's report of a suite, and from it the lines of what failed:
+ * FILE:LINE:F:CASE:TEST:0: MESSAGE, with E for errors. */
+static void report(SRunner *runner, const char *suite, int failures)
+{
+    fflush(stdout);
+    int out = dup(STDOUT_FILENO), copy = memfd_create("report", 0);
+    dup2(copy, STDOUT_FILENO);
+    srunner_print(runner, CK_NORMAL);
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    close(out);
+    FILE *lines = fdopen(copy, "r");
+    rewind(lines);
+    char *line = NULL;
+    size_t size = 0;
+    while (getline(&line, &size, lines) > 0) {
+        fputs(line, stdout);
+        if (strstr(line, ":F:") || strstr(line, ":E:"))
+            dprintf(failures, "FAILED %s %s", suite, line);
+    }
+    free(line);
+    fclose(lines);
+    fflush(stdout);
+}
+
 /* Takes the next suite from `next`, a pipe that holds one byte for each, until it is
  * empty; so a process that is done early takes more. */
-static struct count run_suites(int next, int wanted_count, char **wanted)
+static void run_suites(int next, int wanted_count, char **wanted, struct state *state,
+                       int process)
 {
-    struct count count = { 0 };
     unsigned char index;
     while (read(next, &index, 1) == 1) {
         if (!is_wanted(suites[index].name, wanted_count, wanted))
             continue;
+        state->processes[process].suite = index;
         SRunner *runner = srunner_create(suites[index].make());
         srunner_run_all(runner, CK_SILENT);
-        count.run += srunner_ntests_run(runner);
-        count.failed += srunner_ntests_failed(runner);
+        state->processes[process].run += srunner_ntests_run(runner);
+        state->processes[process].failed += srunner_ntests_failed(runner);
         if (srunner_ntests_failed(runner))
-            srunner_print(runner, CK_NORMAL);
-        fflush(stdout);
+            report(runner, suites[index].name, state->failures);
         srunner_free(runner);
+        state->processes[process].suite = NO_SUITE;
     }
-    return count;
 }
 
-static void start_process(int next, int results, int wanted_count, char **wanted)
+static void start_process(int next, int wanted_count, char **wanted, struct state *state,
+                          int process)
 {
+    state->processes[process].suite = NO_SUITE;
     fflush(stdout);
     if (fork())
         return;
-    struct count count = run_suites(next, wanted_count, wanted);
-    _exit(write(results, &count, sizeof count) != sizeof count);
+    limit_cpu_time();
+    run_suites(next, wanted_count, wanted, state, process);
+    _exit(0);
+}
+
+/* A process that died in a suite is one failure. */
+static void count_the_dead(struct state *state, int process_count)
+{
+    for (int i = 0; i < process_count; i++) {
+        if (state->processes[i].suite == NO_SUITE)
+            continue;
+        state->processes[i].run++;
+        state->processes[i].failed++;
+        dprintf(state->failures, "FAILED %s: its process died, outside a test\n",
+                suites[state->processes[i].suite].name);
+    }
+}
+
+static void print_failures(const struct state *state)
+{
+    char text[4096];
+    ssize_t length;
+    lseek(state->failures, 0, SEEK_SET);
+    while ((length = read(state->failures, text, sizeof text)) > 0)
+        fwrite(text, 1, (size_t)length, stdout);
 }
 
 int main(int argc, char **argv)
@@ -87,30 +163,29 @@ int main(int argc, char **argv)
         fprintf(stderr, "run-tests: -j takes 1 to %d\n", MOST_PROCESSES);
         return 2;
     }
-    log_set_levels("off", NULL);           /* who tests logs turns them on */
-    setenv("CK_DEFAULT_TIMEOUT", "60", 0); /* a busy machine is no failure */
-    int next[2], results[2];
-    if (pipe(next) || pipe(results))
+    log_set_levels("off", NULL); /* who tests logs turns them on */
+    setenv("CK_DEFAULT_TIMEOUT", HANG_S, 0);
+    struct state *state = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int next[2];
+    if (state == MAP_FAILED || pipe(next))
         return 2;
+    state->failures = memfd_create("failures", 0);
     for (unsigned char i = 0; i < SUITES; i++)
         if (write(next[1], &i, 1) != 1)
             return 2;
     close(next[1]);
     for (int i = 0; i < processes; i++)
-        start_process(next[0], results[1], argc - first, argv + first);
-    close(results[1]);
-
-    struct count all = { 0 }, one;
-    int answered = 0;
-    while (read(results[0], &one, sizeof one) == sizeof one) {
-        all.run += one.run;
-        all.failed += one.failed;
-        answered++;
-    }
+        start_process(next[0], argc - first, argv + first, state, i);
     while (wait(NULL) > 0)
         ;
-    all.failed += processes - answered; /* a process that died is a failure */
-    all.run += processes - answered;
-    printf("%d passed, %d failed, 0 skipped\n", all.run - all.failed, all.failed);
-    return all.failed ? 1 : 0;
+    count_the_dead(state, processes);
+    int run = 0, failed = 0;
+    for (int i = 0; i < processes; i++) {
+        run += state->processes[i].run;
+        failed += state->processes[i].failed;
+    }
+    print_failures(state);
+    printf("%d passed, %d failed, 0 skipped\n", run - failed, failed);
+    return failed ? 1 : 0;
 }

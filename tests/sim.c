@@ -47,9 +47,8 @@ static void live(uint64_t seed, const struct options *options, struct sum *sum)
     sum->events += result.events;
     sum->virtual_s += (uint64_t)result.virtual_ms / 1000;
     if (result.broken)
-        printf("seed %" PRIu64
-               ": %s\n    again, with all that happens: make sim SEED=%" PRIu64 "\n",
-               seed, result.broken, seed);
+        printf("FAILED seed %" PRIu64 " (make sim SEED=%" PRIu64 "): %s\n", seed, seed,
+               result.broken);
     if (options->is_traced)
         printf("digest %016" PRIx64 "\n", result.digest);
     fflush(stdout);
@@ -130,8 +129,11 @@ int main(int argc, char **argv)
     for (int i = 0; i < options.processes; i++) {
         struct sum sum = { 0 };
         int status;
-        if (read(ends[i], &sum, sizeof sum) != sizeof sum)
-            sum.failed = 1; /* it died */
+        if (read(ends[i], &sum, sizeof sum) != sizeof sum) {
+            sum.failed = 1;
+            printf("FAILED process %d of %d: it died in one of its seeds\n", i + 1,
+                   options.processes);
+        }
         waitpid(pids[i], &status, 0);
         add(&all, &sum);
     }

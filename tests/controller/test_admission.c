@@ -553,7 +553,6 @@ Suite *test_admission_suite(void)
     Suite *suite = suite_create("admission");
     TCase *tests = tcase_create("admission");
     suite_add_tcase(suite, tests);
-    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, an_invalid_job_is_denied_without_the_loop);
     tcase_add_test(tests, a_valid_job_is_as_allowed_as_its_user);

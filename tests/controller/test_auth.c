@@ -616,7 +616,6 @@ Suite *test_auth_suite(void)
 {
     Suite *suite = suite_create("auth");
     TCase *cases = tcase_create("auth");
-    tcase_set_timeout(cases, 60);
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, service_account_is_read);
     tcase_add_test(cases, address_of_ipv6_has_brackets);

@@ -257,7 +257,6 @@ Suite *test_census_suite(void)
     tcase_add_test(cases, work_is_counted_where_it_is_done);
     tcase_add_loop_test(cases, state_is_what_the_conditions_say, 0,
                         sizeof states / sizeof *states);
-    tcase_set_timeout(cases, 60);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -325,7 +325,6 @@ Suite *test_dashboard_suite(void)
     tcase_add_test(served, documents_are_half_a_second_apart_and_none_is_left_out);
     tcase_add_test(served, what_changes_nothing_that_is_shown_is_not_sent);
     tcase_add_test(served, more_who_wait_than_there_is_room_for_are_answered);
-    tcase_set_timeout(served, 60);
     suite_add_tcase(suite, served);
     return suite;
 }

@@ -360,7 +360,6 @@ Suite *test_hook_suite(void)
     tcase_add_test(tcase, one_namespace_cannot_take_all_hooks);
     tcase_add_test(tcase, addresses_of_version_6_stand_in_brackets);
     tcase_add_test(tcase, example_server_speaks_the_protocol);
-    tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, only_addresses_of_pods_may_be_called, 0,
                         sizeof addresses / sizeof *addresses);
     suite_add_tcase(suite, tcase);

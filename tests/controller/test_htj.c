@@ -804,7 +804,6 @@ Suite *test_htj_suite(void)
 {
     Suite *suite = suite_create("htj");
     TCase *tests = tcase_create("htj");
-    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, plan_is_shown_and_nothing_is_written);
     tcase_add_test(tests, plan_of_a_file_needs_no_job);

@@ -907,7 +907,6 @@ Suite *test_http_suite(void)
 {
     Suite *suite = suite_create("http");
     TCase *cases = tcase_create("http");
-    tcase_set_timeout(cases, 60);
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, get_has_token_and_agent_and_no_more);
     tcase_add_loop_test(cases, write_has_method_type_and_body, 0, 4);

@@ -486,7 +486,6 @@ Suite *test_kubectl_transport_suite(void)
 {
     Suite *suite = suite_create("kubectl_transport");
     TCase *tests = tcase_create("kubectl_transport");
-    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, get_is_get_raw);
     tcase_add_test(tests, patch_is_patch_of_that_object);

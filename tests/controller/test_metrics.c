@@ -254,7 +254,6 @@ Suite *test_metrics_suite(void)
     tcase_add_test(cases, same_values_are_the_same_text_in_any_order);
     tcase_add_test(cases, threads_count_together);
     tcase_add_test(cases, nobody_listens_and_nothing_is_measured);
-    tcase_set_timeout(cases, 60);
     suite_add_tcase(suite, cases);
     return suite;
 }

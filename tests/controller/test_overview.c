@@ -353,7 +353,6 @@ Suite *test_overview_suite(void)
     tcase_add_test(shown_case, same_stores_give_the_same_text);
     tcase_add_test(shown_case, pipelines_that_are_alike_share_a_lane);
     tcase_add_test(shown_case, thousand_nodes_and_hundred_jobs_stay_small_and_quick);
-    tcase_set_timeout(shown_case, 60);
     suite_add_tcase(suite, shown_case);
     return suite;
 }

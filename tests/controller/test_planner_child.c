@@ -312,7 +312,6 @@ Suite *test_planner_child_suite(void)
 {
     Suite *suite = suite_create("planner_child");
     TCase *cases = tcase_create("planner_child");
-    tcase_set_timeout(cases, 30);
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, question_goes_in_and_the_plan_comes_out);
     tcase_add_loop_test(cases, exit_codes_say_what_the_answer_is, 0, 8);

@@ -255,7 +255,6 @@ Suite *test_precedence_suite(void)
     suite_add_tcase(suite, order);
 
     TCase *planners = tcase_create("planners");
-    tcase_set_timeout(planners, 60);
     tcase_add_checked_fixture(planners, setup_planners, teardown_planners);
     tcase_add_test(planners, planner_that_hangs_delays_others_by_its_time_limit_at_most);
     tcase_add_test(planners, planner_that_dies_or_prints_rubbish_delays_nobody);

@@ -39,7 +39,6 @@ Suite *test_random_run_suite(void)
 {
     Suite *suite = suite_create("random_run");
     TCase *cases = tcase_create("all");
-    tcase_set_timeout(cases, 120);
     tcase_add_test(cases, same_seed_same_life);
     tcase_add_loop_test(cases, life_breaks_no_invariant, 1, 1 + SCALED(20));
     suite_add_tcase(suite, cases);

@@ -1096,7 +1096,6 @@ static TCase *add_case(Suite *suite, const char *name, void (*before)(void),
 {
     TCase *cases = tcase_create(name);
     tcase_add_checked_fixture(cases, before, after);
-    tcase_set_timeout(cases, 60);
     suite_add_tcase(suite, cases);
     return cases;
 }

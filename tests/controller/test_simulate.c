@@ -157,7 +157,6 @@ Suite *test_simulate_suite(void)
 {
     Suite *suite = suite_create("simulate");
     TCase *cases = tcase_create("all");
-    tcase_set_timeout(cases, 60);
     tcase_add_checked_fixture(cases, NULL, teardown);
     tcase_add_test(cases, story_tells_what_happens_and_why);
     tcase_add_test(cases, same_input_gives_the_same_output);

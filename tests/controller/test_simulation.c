@@ -1901,7 +1901,6 @@ Suite *test_simulation_suite(void)
 {
     Suite *suite = suite_create("simulation");
     TCase *scenarios = tcase_create("scenarios");
-    tcase_set_timeout(scenarios, 60);
     tcase_add_checked_fixture(scenarios, setup, teardown);
     tcase_add_test(scenarios, job_is_planned_placed_and_runs);
     tcase_add_test(scenarios, heartbeats_of_nodes_cause_nothing);
@@ -1951,7 +1950,6 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, planner_that_says_rubbish_is_asked_again);
     suite_add_tcase(suite, scenarios);
     TCase *profiles = tcase_create("profiles");
-    tcase_set_timeout(profiles, 60);
     tcase_add_checked_fixture(profiles, setup, teardown);
     tcase_add_test(profiles, new_gpu_type_is_measured_and_then_used);
     tcase_add_test(profiles, job_without_any_profile_waits_for_the_first_measurement);
@@ -1962,7 +1960,6 @@ Suite *test_simulation_suite(void)
     tcase_add_test(profiles, controller_that_dies_leaves_a_measurement_to_the_next);
     suite_add_tcase(suite, profiles);
     TCase *lives = tcase_create("lives");
-    tcase_set_timeout(lives, 60);
     tcase_add_checked_fixture(lives, setup, teardown);
     tcase_add_test(lives, suspended_job_leaves_its_gpus_to_others_and_comes_back);
     tcase_add_test(lives, job_that_is_suspended_when_it_is_made_waits_for_its_resume);
@@ -1977,7 +1974,6 @@ Suite *test_simulation_suite(void)
     tcase_add_test(lives, job_of_another_manager_is_left_alone);
     suite_add_tcase(suite, lives);
     TCase *writes = tcase_create("writes");
-    tcase_set_timeout(writes, 300);
     tcase_add_test(writes, controller_dies_before_a_write);
     tcase_add_test(writes, controller_dies_after_a_write);
     tcase_add_test(writes, reply_to_a_write_is_lost);
@@ -1993,7 +1989,6 @@ Suite *test_simulation_suite(void)
     tcase_add_test(deaf, half_a_list_after_410_costs_a_few_writes);
     suite_add_tcase(suite, deaf);
     TCase *replicas = tcase_create("replicas");
-    tcase_set_timeout(replicas, 300);
     tcase_add_test(replicas, replica_takes_over_when_the_leader_dies);
     tcase_add_test(replicas, time_passes_while_all_replicas_stand_still);
     tcase_add_test(replicas, replica_that_takes_over_knows_what_its_watches_do_not);

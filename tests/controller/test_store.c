@@ -281,7 +281,6 @@ Suite *test_store_suite(void)
 {
     Suite *suite = suite_create("store");
     TCase *cases = tcase_create("store");
-    tcase_set_timeout(cases, 60);
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, object_put_is_found_by_name);
     tcase_add_test(cases, cluster_scoped_object_has_the_empty_namespace);

@@ -1410,7 +1410,6 @@ Suite *test_watch_suite(void)
 {
     Suite *suite = suite_create("watch");
     TCase *cases = tcase_create("watch");
-    tcase_set_timeout(cases, 60);
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, lists_from_the_cache_then_watches_from_there);
     tcase_add_test(cases, pages_are_read_to_the_end);

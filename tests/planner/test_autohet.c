@@ -145,7 +145,6 @@ Suite *test_autohet_suite(void)
 {
     Suite *suite = suite_create("autohet");
     TCase *cases = tcase_create("autohet");
-    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, pipelines_differ_in_shape_where_a_type_alone_does);
     tcase_add_test(cases, a_faster_pipeline_runs_more_microbatches);
     tcase_add_test(cases, weak_gpus_take_the_first_stages);

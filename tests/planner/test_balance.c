@@ -260,7 +260,6 @@ Suite *test_balance_suite(void)
 {
     Suite *suite = suite_create("balance");
     TCase *cases = tcase_create("balance");
-    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, layer_balance_equals_brute_force);
     tcase_add_test(cases, nearest_split_minimises_the_worst_share);
     tcase_add_test(cases, sample_balance_equals_brute_force);

@@ -161,7 +161,6 @@ Suite *test_bound_suite(void)
 {
     Suite *suite = suite_create("bound");
     TCase *cases = tcase_create("bound");
-    tcase_set_timeout(cases, 240);
     tcase_add_test(cases, bound_of_one_type_is_its_compute_floor);
     tcase_add_test(cases, bound_of_two_alike_types_adds_their_speeds);
     tcase_add_loop_test(cases, bound_of_unlike_types_solves_the_linear_program, 0, 20);

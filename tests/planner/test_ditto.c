@@ -130,7 +130,6 @@ Suite *test_ditto_suite(void)
 {
     Suite *suite = suite_create("ditto");
     TCase *cases = tcase_create("ditto");
-    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_faster_gpu_takes_the_stages_of_as_many_slow_ones);
     tcase_add_test(cases, a_template_that_does_not_fit_is_made_anew);
     tcase_add_test(cases, a_cluster_is_filled_with_copies_of_a_pipeline);

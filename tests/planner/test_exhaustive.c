@@ -231,7 +231,6 @@ Suite *test_exhaustive_suite(void)
 {
     Suite *suite = suite_create("exhaustive");
     TCase *cases = tcase_create("exhaustive");
-    tcase_set_timeout(cases, 3600);
     tcase_add_test(cases, no_plan_is_faster);
     tcase_add_test(cases, input_that_is_too_large_is_refused);
     tcase_add_test(cases, samples_are_shared_out_unevenly);

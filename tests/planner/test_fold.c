@@ -223,7 +223,6 @@ Suite *test_fold_suite(void)
 {
     Suite *suite = suite_create("fold");
     TCase *cases = tcase_create("fold");
-    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_gpu_is_worth_its_speed_rounded);
     tcase_add_test(cases, communication_makes_a_gpu_worth_less);
     tcase_add_test(cases, recovery_is_the_best_assignment);

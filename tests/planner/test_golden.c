@@ -63,7 +63,6 @@ Suite *test_golden_suite(void)
 {
     Suite *suite = suite_create("golden");
     TCase *cases = tcase_create("golden");
-    tcase_set_timeout(cases, 120);
     tcase_add_test(cases, plans_are_the_ones_expected);
     suite_add_tcase(suite, cases);
     return suite;

@@ -307,7 +307,6 @@ Suite *test_grouping_suite(void)
 {
     Suite *suite = suite_create("grouping");
     TCase *cases = tcase_create("grouping");
-    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, the_best_grouping_is_that_of_trying_all);
     tcase_add_test(cases, four_a100_and_two_h800_are_one_pipeline_of_a_type_each);
     tcase_add_test(cases, one_a100_and_four_h20_are_two_unequal_pipelines);

@@ -438,7 +438,6 @@ Suite *test_hetplan_suite(void)
     Suite *suite = suite_create("hetplan");
     TCase *cases = tcase_create("hetplan");
     tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, plan_is_json_the_same_every_time_and_valid);
     tcase_add_test(cases, document_on_standard_input_gives_the_same_plan);
     tcase_add_test(cases, failure_on_standard_input_is_json_too);

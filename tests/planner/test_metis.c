@@ -270,7 +270,6 @@ Suite *test_metis_suite(void)
 {
     Suite *suite = suite_create("metis");
     TCase *cases = tcase_create("metis");
-    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, memory_decides_between_data_and_tensor_parallelism);
     tcase_add_test(cases, layers_move_away_from_a_stage_that_is_short_of_memory);
     tcase_add_test(cases, a_batch_that_replicas_do_not_divide_is_shared_unevenly);

@@ -134,7 +134,6 @@ Suite *test_metis_walk_suite(void)
 {
     Suite *suite = suite_create("metis_walk");
     TCase *cases = tcase_create("metis_walk");
-    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, steps_are_counted_as_the_papers_count);
     tcase_add_test(cases, the_order_of_stages_changes_steps_but_not_the_best_plan);
     tcase_add_test(cases, lists_and_candidates_are_counted);

@@ -113,7 +113,6 @@ Suite *test_oomfirst_suite(void)
 {
     Suite *suite = suite_create("oomfirst");
     TCase *cases = tcase_create("oomfirst");
-    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, plans_are_those_of_metis_on_random_problems);
     tcase_add_test(cases, walks_say_their_steps_and_find_the_same_plan);
     tcase_add_test(cases, rows_of_mixed_types_are_tried_as_well);

@@ -145,7 +145,6 @@ Suite *test_optimal_suite(void)
 {
     Suite *suite = suite_create("optimal");
     TCase *cases = tcase_create("optimal");
-    tcase_set_timeout(cases, 120);
     tcase_add_loop_test(
         cases, large_clusters_are_planned_better_than_by_search_over_candidates, 0, 3);
     tcase_add_test(cases, no_other_algorithm_is_better_with_the_same_effort);

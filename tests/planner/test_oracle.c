@@ -13,7 +13,6 @@ Suite *test_oracle_suite(void)
 {
     Suite *suite = suite_create("oracle");
     TCase *cases = tcase_create("oracle");
-    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, golden_plans_cost_what_a_pricer_of_its_own_says);
     suite_add_tcase(suite, cases);
     return suite;

@@ -474,7 +474,6 @@ Suite *test_profile_object_suite(void)
     suite_add_tcase(suite, object);
     TCase *command = tcase_create("command");
     tcase_add_checked_fixture(command, setup, teardown);
-    tcase_set_timeout(command, 120);
     tcase_add_test(command, plans_with_what_was_converted_are_the_same_bytes);
     tcase_add_test(command, yaml_and_json_hold_the_same_object);
     tcase_add_test(command, errors_name_file_field_or_option);

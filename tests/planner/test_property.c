@@ -109,7 +109,6 @@ Suite *test_property_suite(void)
 {
     Suite *suite = suite_create("property");
     TCase *cases = tcase_create("property");
-    tcase_set_timeout(cases, 240);
     tcase_add_test(cases, any_problem_has_a_valid_plan_or_a_reason);
     suite_add_tcase(suite, cases);
     return suite;

@@ -172,7 +172,6 @@ Suite *test_repair_suite(void)
 {
     Suite *suite = suite_create("repair");
     TCase *tcase = tcase_create("repair");
-    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, plan_that_lost_nothing_stays_as_it_is);
     tcase_add_test(tcase, samples_of_a_lost_pipeline_are_done_by_the_others);
     tcase_add_test(tcase, lane_that_lost_a_stage_goes_whole);

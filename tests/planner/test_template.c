@@ -256,7 +256,6 @@ Suite *test_template_suite(void)
 {
     Suite *suite = suite_create("template");
     TCase *cases = tcase_create("template");
-    tcase_set_timeout(cases, 60);
     tcase_add_test(cases, template_is_the_best_of_all);
     tcase_add_test(cases, time_is_the_papers);
     tcase_add_test(cases, template_is_the_one_that_oobleck_makes);

@@ -300,7 +300,6 @@ Suite *test_yaml_suite(void)
 {
     Suite *suite = suite_create("yaml");
     TCase *cases = tcase_create("yaml");
-    tcase_set_timeout(cases, 60);
     tcase_add_loop_test(cases, text_becomes_json_or_a_message, 0,
                         sizeof conversions / sizeof *conversions);
     tcase_add_test(cases, aliases_of_aliases_are_bounded);
