@@ -87,12 +87,14 @@ static json_t *gpu_type_limits(const struct job_spec *spec)
 
 static json_t *job_part(const struct job_spec *spec)
 {
-    json_t *job = object_pack("{s:I, s:I, s:I, s:s, s:I, s:I, s:s}", "globalBatchSize",
-                              (json_int_t)spec->global_batch, "memoryHeadroomPercent",
-                              (json_int_t)spec->memory_headroom_percent, "minGPUs",
+    json_t *job = object_pack("{s:I, s:I, s:s, s:I, s:I, s:s}", "globalBatchSize",
+                              (json_int_t)spec->global_batch, "minGPUs",
                               (json_int_t)spec->min_gpus, "algorithm", spec->algorithm,
                               "effort", (json_int_t)spec->effort, "seed",
                               (json_int_t)spec->seed, "runtime", spec->runtime);
+    if (spec->memory_headroom_percent >= 0)
+        json_object_set_new(job, "memoryHeadroomPercent",
+                            json_integer(spec->memory_headroom_percent));
     if (spec->max_gpus)
         json_object_set_new(job, "maxGPUs", json_integer(spec->max_gpus));
     if (spec->microbatch_sizes)

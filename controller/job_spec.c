@@ -525,7 +525,7 @@ static void read_planner(struct reader *reader, struct job_spec *spec)
     check_boolean(reader, "planner.constraints.uniformTensorParallel");
     check_boolean(reader, "planner.constraints.nonUniformDataParallel");
     spec->memory_headroom_percent =
-        read_integer(reader, "planner.constraints.memoryHeadroomPercent", 8, 0, 90);
+        read_integer(reader, "planner.constraints.memoryHeadroomPercent", -1, 0, 90);
 }
 
 /* The set of changes that may lead to a new plan; all if the list is left out. */

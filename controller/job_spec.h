@@ -126,7 +126,7 @@ struct job_spec {
 
     const char *algorithm; /* as hetplan calls it: "auto", "metis", "megatron" */
     int64_t seed, effort, planner_timeout_ms;
-    int64_t memory_headroom_percent;
+    int64_t memory_headroom_percent;                  /* -1: the planner's default */
     const json_t *constraints;                        /* object or NULL */
     const char *topology_keys[JOB_SPEC_MAX_TOPOLOGY]; /* closest first */
     size_t topology_key_count;                        /* 0: the installation's */

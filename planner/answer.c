@@ -252,6 +252,10 @@ struct het_problem het_question_problem(struct het_arena *arena,
     *workload = *problem.workload;
     if (workload->state_reserve_bytes < 0)
         workload->state_reserve_bytes = het_workload_default_reserve(workload);
+    if (workload->memory_headroom < 0)
+        workload->memory_headroom = problem.profile->origin == HET_PROFILE_MEASURED
+                                        ? HET_DEFAULT_HEADROOM
+                                        : HET_DEFAULT_HEADROOM_ESTIMATED;
     problem.workload = workload;
     return problem;
 }

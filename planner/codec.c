@@ -967,7 +967,7 @@ int het_codec_workload(struct het_arena *arena, const json_t *json,
     struct het_view most = het_view_get(&job, "maxGPUs");
     struct het_workload workload = { .state_reserve_bytes = -1 };
     struct het_search_options options = { 0 };
-    double percent = 0, overlap_percent = 0;
+    double percent = -1, overlap_percent = 0;
     if (!json_is_object(json))
         return het_fail(err, HET_BAD_INPUT, "must be an object");
     if (het_view_members(&job, job_fields, err) < 0 || het_view_need(&batch, err) < 0 ||

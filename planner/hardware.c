@@ -31,8 +31,10 @@
 #define TF32_RATES(bf16, fp32, memory_gb_per_s)                                          \
     RATES(bf16, bf16, fp32, memory_gb_per_s), .tf32_flops = (bf16) / 2.0 * 1e12
 
-#define MIB(mib)       ((uint64_t)(mib) << 20)
-#define WORKSPACE(mib) (MIB(mib) / 4 < MIB(4096) ? MIB(mib) / 4 : MIB(4096))
+#define MIB(mib) ((uint64_t)(mib) << 20)
+#define WORKSPACE(mib)                                                                   \
+    (MIB(mib) / 2 < HET_DEFAULT_WORKSPACE_BYTES ? MIB(mib) / 2                           \
+                                                : HET_DEFAULT_WORKSPACE_BYTES)
 #define ALIASES(...)                                                                     \
     .aliases = (const char *const[]){ __VA_ARGS__ },                                     \
     .alias_count = sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *)
@@ -335,6 +337,6 @@ const struct het_hardware *het_hardware_merge(struct het_arena *arena,
 
 uint64_t het_hardware_default_workspace(uint64_t memory_bytes)
 {
-    uint64_t quarter = memory_bytes / 4;
-    return quarter < HET_DEFAULT_WORKSPACE_BYTES ? quarter : HET_DEFAULT_WORKSPACE_BYTES;
+    uint64_t half = memory_bytes / 2;
+    return half < HET_DEFAULT_WORKSPACE_BYTES ? half : HET_DEFAULT_WORKSPACE_BYTES;
 }

@@ -50,8 +50,14 @@ struct het_hardware {
  */
 #define HET_DEFAULT_INTRA_BYTES_PER_S 12.0e9
 #define HET_DEFAULT_INTER_BYTES_PER_S 3.0e9
-#define HET_DEFAULT_WORKSPACE_BYTES   ((uint64_t)4 << 30)
-/* The default, or a quarter of the memory on cards below 16 GiB. */
+/* A framework takes 4 GiB beside what layers need, which is what 15 measured runs of
+ * Megatron-DeepSpeed have (planner.md, Memory). To it come the buffers of three
+ * communicators of NCCL (data, tensor and pipeline parallelism): in a ring two
+ * connections of 16 channels with 4 MiB (NCCL_BUFFSIZE) each. */
+#define HET_FRAMEWORK_BYTES           ((uint64_t)4 << 30)
+#define HET_COMMUNICATOR_BYTES        ((uint64_t)2 * 16 * 4 << 20)
+#define HET_DEFAULT_WORKSPACE_BYTES   (HET_FRAMEWORK_BYTES + 3 * HET_COMMUNICATOR_BYTES)
+/* The default, but at most half of the memory. */
 uint64_t het_hardware_default_workspace(uint64_t memory_bytes);
 
 /* The built-in table, sorted by name. Bandwidths are what a ring gets, from the vendors'

@@ -42,9 +42,31 @@ static double reserved_bytes(const struct het_problem *problem,
                               workload->state_reserve_bytes));
 }
 
-static double activation_bytes(const struct het_problem *problem,
-                               const struct het_layer_bytes *bytes,
-                               const struct het_memory_question *question)
+/* Of one sample. */
+static double largest_layer_bytes(const struct het_layer_bytes *bytes,
+                                  const struct het_memory_question *question)
+{
+    const double *activations = bytes->activations + question->first_layer;
+    double largest = 0;
+    for (uint32_t l = 0; l < question->layer_count; l++)
+        largest = fmax(largest, activations[l + 1] - activations[l]);
+    return largest;
+}
+
+/* What is needed only while a layer runs. */
+static double passing_bytes(const struct het_layer_bytes *bytes,
+                            const struct het_memory_question *question)
+{
+    if (bytes->workspace_bytes > 0)
+        return bytes->workspace_bytes;
+    return HET_MEMORY_BACKWARD_BATCHES * question->samples *
+           largest_layer_bytes(bytes, question);
+}
+
+/* What is kept for the backward pass. */
+static double kept_bytes(const struct het_problem *problem,
+                         const struct het_layer_bytes *bytes,
+                         const struct het_memory_question *question)
 {
     uint32_t first = question->first_layer, end = first + question->layer_count;
     bool is_selective = question->recompute == HET_RECOMPUTE_SELECTIVE &&
@@ -53,18 +75,18 @@ static double activation_bytes(const struct het_problem *problem,
     if (question->recompute != HET_RECOMPUTE_FULL)
         return sum_layers(kept, first, question->layer_count) * question->samples *
                question->in_flight;
-    double inputs = 0, largest = 0;
-    for (uint32_t l = first; l < end; l++) {
+    double inputs = 0;
+    for (uint32_t l = first; l < end; l++)
         inputs += l ? problem->profile->boundary_bytes[l - 1] : 0;
-        largest = fmax(largest, sum_layers(bytes->activations, l, 1));
-    }
-    return (inputs * question->in_flight + largest) * question->samples;
+    return (inputs * question->in_flight + largest_layer_bytes(bytes, question)) *
+           question->samples;
 }
 
-static double workspace_bytes(const struct het_problem *problem,
-                              const struct het_layer_bytes *bytes, uint32_t type)
+static double activation_bytes(const struct het_problem *problem,
+                               const struct het_layer_bytes *bytes,
+                               const struct het_memory_question *question)
 {
-    return (double)problem->cluster->types[type].workspace_bytes + bytes->workspace_bytes;
+    return kept_bytes(problem, bytes, question) + passing_bytes(bytes, question);
 }
 
 double het_memory_replica_bytes(const struct het_problem *problem,
@@ -76,13 +98,13 @@ double het_memory_replica_bytes(const struct het_problem *problem,
         return HUGE_VAL;
     return reserved_bytes(problem, bytes, question) +
            activation_bytes(problem, bytes, question) +
-           workspace_bytes(problem, bytes, question->type);
+           (double)problem->cluster->types[question->type].workspace_bytes;
 }
 
 double het_memory_usable_bytes(const struct het_problem *problem, uint32_t type)
 {
     return (double)problem->cluster->types[type].memory_bytes *
-           (1 - problem->workload->memory_headroom);
+           (1 - fmax(0, problem->workload->memory_headroom));
 }
 
 /* ---- a whole plan ---- */
@@ -101,8 +123,7 @@ static bool find_parts(const struct het_problem *problem, const uint32_t *holder
     if (!bytes)
         return false;
     *ret = (struct parts){
-        .activations = activation_bytes(problem, bytes, question) +
-                       bytes->workspace_bytes,
+        .activations = activation_bytes(problem, bytes, question),
         .workspace = (double)problem->cluster->types[question->type].workspace_bytes,
     };
     uint32_t end = question->first_layer + question->layer_count;

@@ -230,8 +230,10 @@ static const struct option {
       .kind = KIND_NUMBER,
       .low = 0,
       .high = 90,
-      .preset = "0",
-      .help = "Share of each GPU's memory that a plan leaves free." },
+      .preset = "8 for plans, 12 with an estimated profile",
+      .help =
+          "Share of each GPU's memory that a plan leaves free. cost and check ask for "
+          "none unless told." },
     { .name = "gradient-overlap-percent",
       .value = "X",
       .path = "job.gradientOverlapPercent",

@@ -158,7 +158,7 @@ int het_workload_check(const struct het_workload *workload, struct het_error *er
     if (!workload->global_batch || workload->global_batch > HET_MAX_GLOBAL_BATCH)
         return het_fail(err, HET_BAD_INPUT, "global batch size: must be 1 to %u, is %u",
                         HET_MAX_GLOBAL_BATCH, workload->global_batch);
-    if (!(workload->memory_headroom >= 0 && workload->memory_headroom <= 0.9))
+    if (!(workload->memory_headroom <= 0.9))
         return het_fail(err, HET_BAD_INPUT, "memory headroom: must be 0 to 90 percent");
     if (!(workload->gradient_overlap >= 0 && workload->gradient_overlap <= 1))
         return het_fail(err, HET_BAD_INPUT, "gradient overlap: must be 0 to 100 percent");

@@ -26,7 +26,8 @@ struct het_workload {
     uint32_t global_batch; /* samples an iteration, >= 1 */
     enum het_precision precision;
     enum het_optimizer optimizer;
-    double memory_headroom;  /* share of a GPU's memory kept free, [0, 0.9] */
+    double memory_headroom;  /* share of a GPU's memory kept free, at most 0.9; not above
+                                0: none */
     double gradient_overlap; /* share of the gradient exchange that the backward pass
                                 hides, [0, 1] */
     /* A plan must also fit if frameworks hold so many bytes a parameter beside
@@ -65,6 +66,10 @@ double het_precision_bytes(enum het_precision precision);
  * `holders` ranks holding the layer: fp32 Adam 16, bf16 mixed Adam 18, distributed
  * 6 + 12/h (planner.md, Memory). */
 double het_workload_state_bytes(const struct het_workload *workload, uint32_t holders);
+/* memory_headroom for planning, if the user does not say: what an allocator loses to
+ * fragmentation; and what activations may be above an estimate (planner.md, Memory). */
+#define HET_DEFAULT_HEADROOM           0.08
+#define HET_DEFAULT_HEADROOM_ESTIMATED 0.12
 /* state_reserve_bytes for planning, if the user does not say: in fp32, frameworks hold 16
  * to 24 bytes a parameter with Adam, so 8; in mixed precision 0. */
 double het_workload_default_reserve(const struct het_workload *workload);
@@ -81,8 +86,8 @@ double het_workload_gradient_bytes(const struct het_workload *workload);
 int het_workload_allows_tensor_parallel(const struct het_workload *workload, uint32_t tp);
 int het_workload_allows_microbatch(const struct het_workload *workload, uint32_t size);
 int het_workload_allows_type(const struct het_workload *workload, const char *type);
-/* Refuses (HET_BAD_INPUT) a batch of 0, zeros in lists, empty ranges, a headroom outside
- * [0, 0.9], an overlap outside [0, 1]. */
+/* Refuses (HET_BAD_INPUT) a batch of 0, zeros in lists, empty ranges, a headroom above
+ * 0.9, an overlap outside [0, 1]. */
 int het_workload_check(const struct het_workload *workload, struct het_error *err);
 
 #endif

@@ -18,6 +18,7 @@ planner's sources, so that a mistake in one of the two shows up as a difference.
 
 Exit status: 0 the plan is valid, 1 it is not, 2 an argument or a file is wrong.
 
+While a layer runs backward, two more micro-batches of the largest layer are there.
 Full recomputation keeps the inputs of the layers and one layer's activations, and runs the
 forward pass again before the backward pass. Not priced: selective recomputation, levels of
 uplinks, measured bandwidth curves; plans and clusters that have them are refused.
@@ -34,6 +35,8 @@ MIB = 1 << 20
 FRAMEWORK_BYTES = 4 * GIB
 PARAMETER_BYTES = 4  # of the profiles: fp32
 STATE_BYTES = (16, 20, 24)  # for each parameter, with Adam
+# What the backward pass needs while it runs, in micro-batches of the largest layer.
+BACKWARD_BATCHES = 2
 PROFILED_STATE = 5  # times the parameter bytes, in the memory figures of Metis-format files
 
 
@@ -223,8 +226,9 @@ def replica_memory(profile, pipeline, s, replica, state_bytes):
     if stage.get("recompute") == "full":
         inputs = [0] + layers.output_bytes
         kept = in_flight * sum(inputs[own]) + max(layers.activation_bytes[own])
+    passing = BACKWARD_BATCHES * max(layers.activation_bytes[own])
     return (sum(layers.parameter_bytes[own]) / PARAMETER_BYTES * state_bytes
-            + kept * replica["microBatchSize"] + FRAMEWORK_BYTES)
+            + (kept + passing) * replica["microBatchSize"] + FRAMEWORK_BYTES)
 
 
 def out_of_memory(plan, profile, nodes, state_bytes):

@@ -101,9 +101,9 @@ START_TEST(short_form_expands_copies_and_names)
     ck_assert_str_eq(cluster->types[1].name, "V100");
     ck_assert_uint_eq(cluster->nodes[0].type, 1);
     ck_assert_uint_eq(cluster->nodes[2].type, 0);
-    /* What was not said comes from the table: 40 GiB, 240 GB/s, 4 GiB of workspace. */
+    /* What was not said comes from the table: 40 GiB, 240 GB/s, workspace. */
     ck_assert_uint_eq(cluster->types[0].memory_bytes, (uint64_t)40 << 30);
-    ck_assert_uint_eq(cluster->types[0].workspace_bytes, (uint64_t)4 << 30);
+    ck_assert_uint_eq(cluster->types[0].workspace_bytes, HET_DEFAULT_WORKSPACE_BYTES);
     ck_assert_double_eq(cluster->nodes[2].intra_bytes_per_s, 240e9);
     ck_assert_double_eq(cluster->nodes[2].uplink_bytes_per_s, 3e9);
     ck_assert_str_eq(cluster->types[0].profile_name, "A100-fast");
@@ -119,7 +119,7 @@ START_TEST(unknown_type_needs_only_its_memory)
     const struct het_cluster *cluster =
         read_cluster(arena, "{\"nodes\":[{\"type\":\"Z9\",\"gpus\":1,\"memory_gb\":8}]}");
     ck_assert_str_eq(cluster->types[0].profile_name, "Z9");
-    ck_assert_uint_eq(cluster->types[0].workspace_bytes, (uint64_t)2 << 30); /* 8 / 4 */
+    ck_assert_uint_eq(cluster->types[0].workspace_bytes, (uint64_t)4 << 30); /* 8 / 2 */
     ck_assert_double_eq(cluster->nodes[0].intra_bytes_per_s,
                         HET_DEFAULT_INTRA_BYTES_PER_S);
     het_arena_free(arena);

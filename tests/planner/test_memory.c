@@ -22,14 +22,22 @@ START_TEST(replica_holds_state_activations_and_workspace)
         .in_flight = 4,
         .holders = 1,
     };
-    /* Half of 400 M parameters at 16 bytes; half of 400 MB a sample. */
+    /* Half of 400 M parameters at 16 bytes; half of 400 MB a sample; while the largest
+     * layer runs two micro-batches of its 100 MB (on one of two ranks). */
     ck_assert_double_eq(het_memory_replica_bytes(&toy->problem, &question),
-                        200e6 * 16 + 200e6 * 3 * 4 + gib);
-    /* Recomputed: outputs of layers 0 and 1 come in, and the largest layer (100 MB on
-     * one of two ranks) is there once. */
+                        200e6 * 16 + 200e6 * 3 * 4 + 2 * 100e6 * 3 + gib);
+    /* Recomputed: outputs of layers 0 and 1 come in, and the largest layer is
+     * there once. */
     question.recompute = HET_RECOMPUTE_FULL;
     ck_assert_double_eq(het_memory_replica_bytes(&toy->problem, &question),
-                        200e6 * 16 + (2 * 10e6 * 4 + 100e6) * 3 + gib);
+                        200e6 * 16 + (2 * 10e6 * 4 + 100e6) * 3 + 2 * 100e6 * 3 + gib);
+    /* What was measured while a layer runs counts in place of that. */
+    struct het_layer_bytes bytes[] = { toy->profile.bytes[0], toy->profile.bytes[1] };
+    bytes[1].workspace_bytes = 7e6;
+    toy->profile.bytes = bytes;
+    question.recompute = HET_RECOMPUTE_NONE;
+    ck_assert_double_eq(het_memory_replica_bytes(&toy->problem, &question),
+                        200e6 * 16 + 200e6 * 3 * 4 + 7e6 + gib);
     question.tp = 3;
     ck_assert(het_memory_replica_bytes(&toy->problem, &question) == HUGE_VAL);
     toy_free(toy);
@@ -64,12 +72,13 @@ START_TEST(early_stages_hold_more_micro_batches)
     ck_assert_uint_eq(
         het_memory_plan(toy->arena, &toy->problem, &plan, &peaks, &count, NULL), 1 + 1);
     ck_assert_uint_eq(count, 4);
-    /* Stage 0: 600 M parameters, 300 MB a sample, two samples, two in flight. */
-    ck_assert_uint_eq(peaks[0].bytes,
-                      600000000ull * 16 + 300000000ull * 2 * 2 + (1ull << 30));
+    /* Stage 0: 600 M parameters, 300 MB a sample, two samples, two in flight; its largest
+     * layer has 200 MB a sample. */
+    ck_assert_uint_eq(peaks[0].bytes, 600000000ull * 16 + 300000000ull * 2 * 2 +
+                                          2 * 200000000ull * 2 + (1ull << 30));
     /* Stage 1: one in flight. */
-    ck_assert_uint_eq(peaks[1].bytes,
-                      500000000ull * 16 + 300000000ull * 2 * 1 + (1ull << 30));
+    ck_assert_uint_eq(peaks[1].bytes, 500000000ull * 16 + 300000000ull * 2 * 1 +
+                                          2 * 200000000ull * 2 + (1ull << 30));
     ck_assert_uint_eq(peaks[3].pipeline, 1);
     ck_assert_uint_eq(peaks[3].stage, 1);
     ck_assert_uint_eq(peaks[3].capacity_bytes, 20ull << 30);
@@ -78,7 +87,7 @@ START_TEST(early_stages_hold_more_micro_batches)
     het_memory_plan(toy->arena, &toy->problem, &plan, &peaks, &count, &violations);
     ck_assert_uint_eq(violations.count, 2);
     ck_assert_str_eq(violations.messages[0],
-                     "pipelines[0].stages[0].replicas[0]: needs 11.06 GiB a GPU, slow "
+                     "pipelines[0].stages[0].replicas[0]: needs 11.80 GiB a GPU, slow "
                      "has 10.00 GiB to use");
     toy_free(toy);
 }
@@ -109,7 +118,8 @@ START_TEST(distributed_state_is_spread_over_each_layers_holders)
     het_memory_plan(toy->arena, &toy->problem, &plan, &peaks, &count, NULL);
     ck_assert_uint_eq(count, 4);
     double state = 600e6 * (8 + 8.0 / 2) + 500e6 * (8 + 8.0 / 3);
-    ck_assert_uint_eq(peaks[3].bytes, (uint64_t)ceil(state + 600e6 * 4 + gib));
+    ck_assert_uint_eq(peaks[3].bytes,
+                      (uint64_t)ceil(state + 600e6 * 4 + 2 * 200e6 * 4 + gib));
     toy_free(toy);
 }
 END_TEST
