@@ -42,7 +42,7 @@ struct exchange {
     int status;
     char *answer;
     int64_t retry_after_ms;
-    bool maybe_sent;
+    bool maybe_sent, is_refused;
     struct watching *watching;
     /* Of a list: EMBEDDED_EMPTY_LIST, ...; 0: it tells the truth. */
     enum embedded_fault lie;
@@ -931,12 +931,13 @@ static void ask_outside(struct embedded *embedded, struct exchange *exchange)
                                          exchange->path, &delay_ms)
                      : 0;
     int64_t patience_ms = exchange->timeout_ms ? exchange->timeout_ms : INT64_MAX / 2;
+    exchange->is_refused = !status && delay_ms < patience_ms;
     if (delay_ms >= patience_ms) {
         status = 0;
         delay_ms = patience_ms;
     }
     answer_text(embedded, exchange, status, xstrdup(""));
-    exchange->maybe_sent = !status;
+    exchange->maybe_sent = !status && !exchange->is_refused;
     exchange->due_ms = embedded->registry.now_ms + delay_ms;
 }
 
@@ -965,7 +966,8 @@ static void deliver(struct exchange *exchange)
                                 .retry_after_ms = exchange->retry_after_ms,
                                 .body = exchange->answer,
                                 .body_length = strlen(exchange->answer),
-                                .maybe_sent = exchange->maybe_sent };
+                                .maybe_sent = exchange->maybe_sent,
+                                .is_refused = exchange->is_refused };
     exchange->state = ENDED;
     if (exchange->max_response_bytes && !exchange->watching &&
         reply.body_length > exchange->max_response_bytes) {

@@ -18,6 +18,7 @@ struct hook {
     int64_t due_ms;      /* of the next request; meaningless while one is under way */
     int64_t deadline_ms;
     int64_t retry_ms; /* the next pause */
+    int unheard;      /* connections refused in a row */
 };
 
 struct hooks {
@@ -171,7 +172,10 @@ static void on_reply(void *context, const struct http_reply *reply)
     log_event(LOG_INFO, "hook", "replied", LOG_STR("job", hook->key),
               LOG_STR("url", hook->url), LOG_INT("status", status),
               LOG_STR("error", status ? "" : reply->error.message));
-    if (status == 202) {
+    hook->unheard = reply->is_refused ? hook->unheard + 1 : 0;
+    if (hook->unheard == HOOK_MAX_UNHEARD) {
+        finish(hook, HOOK_REFUSED, "nobody listens at its port");
+    } else if (status == 202) {
         ask_how_it_goes(hook, reply->retry_after_ms);
     } else if (status >= 200 && status < 300) {
         finish(hook, HOOK_ACKNOWLEDGED, NULL);

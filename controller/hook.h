@@ -8,6 +8,8 @@
  *         after Retry-After (1 s if it says none, 10 s at most)
  *   408, 425, 429, 5xx, or no reply
  *         the same again, after 1 s, 2 s, 4 s, then every 5 s
+ *   nobody listens
+ *         the same, but the third time in a row it is a refusal
  *   else  the program writes no checkpoint: refused
  *
  * Only literal IP addresses are called, as the API server reports them of the job's own
@@ -28,6 +30,7 @@ enum {
     HOOK_PAUSE_MS = 1000,     /* before the second try, and between two GETs */
     HOOK_MAX_RETRY_MS = 5000, /* pauses between tries double up to this */
     HOOK_MAX_RETRY_AFTER_MS = 10000,
+    HOOK_MAX_UNHEARD = 3, /* connections in a row that are refused */
 };
 
 struct hook_request {

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <curl/curl.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ struct exchange {
     bool is_too_long;
     bool is_done;
     int status;
-    bool maybe_sent;
+    bool maybe_sent, is_refused;
     struct het_error error;
 };
 
@@ -456,11 +457,13 @@ static void http_cancel(struct transport *base, uint64_t id)
 
 static void finish(struct exchange *exchange, CURLcode code)
 {
-    long status = 0, request_bytes = 0;
+    long status = 0, request_bytes = 0, why = 0;
     curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(exchange->easy, CURLINFO_REQUEST_SIZE, &request_bytes);
     exchange->is_done = true;
+    curl_easy_getinfo(exchange->easy, CURLINFO_OS_ERRNO, &why);
     exchange->maybe_sent = request_bytes > 0;
+    exchange->is_refused = code == CURLE_COULDNT_CONNECT && why == ECONNREFUSED;
     make_ready(exchange);
     if (code == CURLE_OK) {
         exchange->status = (int)status;
@@ -515,6 +518,7 @@ static void deliver_end(struct exchange *exchange)
         .body = has_body ? exchange->bytes : "",
         .body_length = has_body ? exchange->length : 0,
         .maybe_sent = exchange->maybe_sent,
+        .is_refused = exchange->is_refused,
         .error = exchange->error,
     };
     if (reply.status == 401 && !exchange->is_outside && transport->on_unauthorized)

@@ -42,6 +42,7 @@ struct http_reply {
     const char *body;       /* "" for a stream that was delivered through on_data */
     size_t body_length;
     bool maybe_sent; /* with status 0: the server may have acted on the request */
+    bool is_refused; /* with status 0: nobody listens at the address */
     /* With status 0: HET_BAD_INPUT for a body that is too long, HET_IO for the rest. */
     struct het_error error;
 };

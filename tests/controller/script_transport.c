@@ -183,6 +183,13 @@ void script_fail(struct script_request *request, bool maybe_sent)
               maybe_sent ? "connection reset" : "connection refused");
 }
 
+void script_refuse(struct script_request *request)
+{
+    struct http_reply reply = { .retry_after_ms = -1, .body = "", .is_refused = true };
+    het_fail(&reply.error, HET_IO, "connection refused");
+    finish(request, &reply);
+}
+
 void script_fail_too_long(struct script_request *request)
 {
     fail_with(request, true, HET_BAD_INPUT, "reply is too long");

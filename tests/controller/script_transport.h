@@ -37,6 +37,8 @@ void script_reply(struct script_request *request, int status, int retry_after_s,
                   const char *body);
 /* No reply: could not connect, or the connection broke. */
 void script_fail(struct script_request *request, bool maybe_sent);
+/* Nobody listens. */
+void script_refuse(struct script_request *request);
 void script_fail_too_long(struct script_request *request);
 /* A piece of a stream; its proper end. */
 void script_send(struct script_request *request, const char *bytes, size_t length);

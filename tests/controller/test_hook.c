@@ -144,6 +144,39 @@ START_TEST(pauses_between_tries_double_up_to_five_seconds)
 }
 END_TEST
 
+START_TEST(program_that_nobody_hears_refuses)
+{
+    script_refuse(start());
+    hooks_step(hooks, 1000);
+    hooks_step(hooks, 2000);
+    script_refuse(script_expect(script, "POST", "http://10.1.0.7:8476/checkpoint"));
+    ck_assert_int_eq(dones, 0);
+    hooks_step(hooks, 2000);
+    hooks_step(hooks, 4000);
+    script_refuse(script_expect(script, "POST", "http://10.1.0.7:8476/checkpoint"));
+    ck_assert_int_eq(done_outcome, HOOK_REFUSED);
+    ck_assert_str_eq(done_message, "nobody listens at its port");
+}
+END_TEST
+
+START_TEST(refusals_between_answers_do_not_add_up)
+{
+    struct script_request *request = start();
+    int64_t now_ms = 1000;
+    for (int i = 0; i < 6; i++) {
+        if (i % 2)
+            script_reply(request, 503, -1, "");
+        else
+            script_refuse(request);
+        hooks_step(hooks, now_ms);
+        now_ms += HOOK_MAX_RETRY_MS;
+        hooks_step(hooks, now_ms);
+        request = script_expect(script, "POST", "http://10.1.0.7:8476/checkpoint");
+    }
+    ck_assert_int_eq(dones, 0);
+}
+END_TEST
+
 START_TEST(answer_that_is_too_long_is_a_refusal)
 {
     script_fail_too_long(start());
@@ -353,6 +386,8 @@ Suite *test_hook_suite(void)
     tcase_add_loop_test(tcase, answers_that_may_change_are_asked_for_again, 0,
                         sizeof answers / sizeof *answers);
     tcase_add_test(tcase, pauses_between_tries_double_up_to_five_seconds);
+    tcase_add_test(tcase, program_that_nobody_hears_refuses);
+    tcase_add_test(tcase, refusals_between_answers_do_not_add_up);
     tcase_add_test(tcase, answer_that_is_too_long_is_a_refusal);
     tcase_add_test(tcase, hook_is_given_up_at_its_deadline);
     tcase_add_test(tcase, hook_that_is_not_wanted_any_more_ends);

@@ -92,7 +92,7 @@ struct outcome {
     int data_calls;
     int status;
     int64_t retry_after_ms;
-    bool maybe_sent;
+    bool maybe_sent, is_refused;
     struct het_error error;
     char *body, *streamed;
     size_t body_length;
@@ -119,6 +119,7 @@ static void on_done(void *context, const struct http_reply *reply)
     outcome->status = reply->status;
     outcome->retry_after_ms = reply->retry_after_ms;
     outcome->maybe_sent = reply->maybe_sent;
+    outcome->is_refused = reply->is_refused;
     outcome->error = reply->error;
     outcome->body = xstrdup(reply->body);
     outcome->body_length = reply->body_length;
@@ -548,6 +549,7 @@ START_TEST(refused_connection_was_surely_not_sent)
     OUTCOME(outcome);
     get(&outcome, "/echo");
     assert_refused(&outcome, "");
+    ck_assert(outcome.is_refused);
     close(listener);
 }
 END_TEST
