@@ -276,6 +276,19 @@ const json_t *job_spec_find_owner(const json_t *object)
     return is_job ? owner : NULL;
 }
 
+static int64_t lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void job_spec_limit(struct job_spec *spec, const struct settings_limits *limits)
+{
+    spec->hook_timeout_ms = lesser(spec->hook_timeout_ms, 1000 * limits->checkpoint_s);
+    spec->gang_timeout_ms = lesser(spec->gang_timeout_ms, 1000 * limits->gang_s);
+    spec->termination_grace_s =
+        lesser(spec->termination_grace_s, limits->termination_grace_s);
+}
+
 json_t *job_spec_owner_references(const struct job_spec *spec)
 {
     json_t *owners = json_pack("[{s:s, s:s, s:s, s:s, s:b, s:b}]", "apiVersion",

@@ -6,6 +6,7 @@
 #define CONTROLLER_JOB_SPEC_H
 
 #include "controller/change.h"
+#include "controller/settings.h"
 #include "planner/hetplan.h"
 
 #include <jansson.h>
@@ -178,6 +179,9 @@ void job_spec_read_identity(const json_t *job, struct job_spec *ret);
 const json_t *job_spec_find_owner(const json_t *object);
 /* The ownerReferences of what a job controls. A new reference. */
 json_t *job_spec_owner_references(const struct job_spec *spec);
+/* Lowers the spec's times to what the administrator allows at most: a job that asks for
+ * more is refused (tenancy.h), but it may run already. */
+void job_spec_limit(struct job_spec *spec, const struct settings_limits *limits);
 /* Calls the types of gpuTypes as nodes and plans do, by their names in `hardware`, where
  * the job gives an alias. `hardware` must outlive `spec`. */
 void job_spec_name_types(struct job_spec *spec, const struct het_hardware *hardware);

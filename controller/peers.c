@@ -151,8 +151,9 @@ static int64_t next_move_ms(struct het_arena *arena, const struct job_spec *spec
 }
 
 /* What the peer's spec says about giving up GPUs. */
-static void read_rules(struct het_arena *arena, const json_t *job, const json_t *plan,
-                       int64_t wall_ms, struct peer *ret)
+static void read_rules(struct het_arena *arena, const struct settings_limits *limits,
+                       const json_t *job, const json_t *plan, int64_t wall_ms,
+                       struct peer *ret)
 {
     struct job_spec spec;
     const char *reason;
@@ -161,6 +162,7 @@ static void read_rules(struct het_arena *arena, const json_t *job, const json_t 
     ret->stop_ms = MOVE_SLACK_MS + 1000 * DEFAULT_GRACE_S;
     if (job_spec_parse(job, &spec, &reason, &err) < 0)
         return;
+    job_spec_limit(&spec, limits);
     ret->min_gpus = spec.min_gpus;
     ret->stop_ms = MOVE_SLACK_MS + 1000 * spec.termination_grace_s +
                    spec.hook_timeout_ms + spec.planner_timeout_ms;
@@ -175,8 +177,8 @@ static int compare_peers(const void *a, const void *b)
 }
 
 size_t peers_take(struct het_arena *arena, const struct store *store,
-                  const struct capacity *capacity, const char *job_key, int64_t wall_ms,
-                  struct peer **ret)
+                  const struct capacity *capacity, const struct settings_limits *limits,
+                  const char *job_key, int64_t wall_ms, struct peer **ret)
 {
     struct claim *claims;
     size_t claim_count = peers_claims(arena, store, &claims);
@@ -202,7 +204,7 @@ size_t peers_take(struct het_arena *arena, const struct store *store,
         };
         for (size_t k = 0; k < share_count; k++)
             peer->gpus += shares[k].gpus;
-        read_rules(arena, job, newest_plan(arena, store, job), wall_ms, peer);
+        read_rules(arena, limits, job, newest_plan(arena, store, job), wall_ms, peer);
     }
     qsort(peers, count, sizeof *peers, compare_peers);
     *ret = peers;

@@ -47,9 +47,10 @@ bool peers_claim_names(const struct claim *claim, const char *job_key);
  * nothing is. */
 bool peers_read_claim(struct het_arena *arena, const json_t *config_map,
                       struct claim *ret);
-/* All jobs but the one with `job_key` that hold GPUs, by precedence. */
+/* All jobs but the one with `job_key` that hold GPUs, by precedence; their times within
+ * `limits`. */
 size_t peers_take(struct het_arena *arena, const struct store *store,
-                  const struct capacity *capacity, const char *job_key, int64_t wall_ms,
-                  struct peer **ret);
+                  const struct capacity *capacity, const struct settings_limits *limits,
+                  const char *job_key, int64_t wall_ms, struct peer **ret);
 
 #endif

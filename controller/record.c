@@ -297,6 +297,15 @@ static const struct table settings_planner_table =
     TABLE("struct settings_planner", settings_planner_fields);
 #undef STRUCT
 
+#define STRUCT struct settings_limits
+static const struct field limits_fields[] = {
+    FIELD(COUNT, checkpoint_s),
+    FIELD(COUNT, gang_s),
+    FIELD(COUNT, termination_grace_s),
+};
+static const struct table limits_table = TABLE("struct settings_limits", limits_fields);
+#undef STRUCT
+
 #define STRUCT struct settings
 static const struct field settings_fields[] = {
     FIELD(LIST, unhealthy_conditions, .table = &condition_table,
@@ -322,6 +331,7 @@ static const struct field settings_fields[] = {
     FIELD(LENGTH, runtime_class_count),
     FIELD(MEMBER, profiler, .table = &profiler_table),
     FIELD(MEMBER, planner, .table = &settings_planner_table),
+    FIELD(MEMBER, limits, .table = &limits_table),
 };
 static const struct table settings_table = TABLE("struct settings", settings_fields);
 #undef STRUCT

@@ -39,6 +39,7 @@ static const struct settings default_settings = {
     .leaving_annotation_count = COUNT(leaving_annotations),
     .spot_labels = spot_labels,
     .spot_label_count = COUNT(spot_labels),
+    .limits = { .checkpoint_s = 900, .gang_s = 900, .termination_grace_s = 900 },
     .profiler = { .deadline_s = 1800, .largest_microbatch = 16 },
 };
 
@@ -292,6 +293,29 @@ static int read_planner(struct het_arena *arena, const struct het_view *root,
     return read_confinement(arena, &confinement, &planner->confinement, err);
 }
 
+static int read_limits(const struct het_view *root, struct settings_limits *limits,
+                       struct het_error *err)
+{
+    static const char *const names[] = { "checkpointTimeoutSeconds", "gangTimeoutSeconds",
+                                         "terminationGracePeriodSeconds", NULL };
+    struct het_view field = het_view_get(root, "limits");
+    struct het_view checkpoint = het_view_get(&field, names[0]);
+    struct het_view gang = het_view_get(&field, names[1]);
+    struct het_view grace = het_view_get(&field, names[2]);
+    uint32_t checkpoint_s = (uint32_t)limits->checkpoint_s;
+    uint32_t gang_s = (uint32_t)limits->gang_s;
+    uint32_t grace_s = (uint32_t)limits->termination_grace_s;
+    if (het_view_object(&field, err) < 0 || het_view_members(&field, names, err) < 0 ||
+        het_view_u32(&checkpoint, 1, 86400, &checkpoint_s, err) < 0 ||
+        het_view_u32(&gang, 10, 86400, &gang_s, err) < 0 ||
+        het_view_u32(&grace, 1, 86400, &grace_s, err) < 0)
+        return -1;
+    *limits = (struct settings_limits){ .checkpoint_s = checkpoint_s,
+                                        .gang_s = gang_s,
+                                        .termination_grace_s = grace_s };
+    return 0;
+}
+
 static const char *const fields[] = {
     "unhealthyNodeConditions",
     "leavingTaints",
@@ -304,6 +328,7 @@ static const char *const fields[] = {
     "runtimeClasses",
     "profiler",
     "planner",
+    "limits",
     NULL,
 };
 
@@ -330,7 +355,8 @@ int settings_parse(struct het_arena *arena, const json_t *json, struct settings 
         read_pod_security(arena, &root, &settings, err) < 0 ||
         read_accounts(arena, &root, &settings, err) < 0 ||
         read_profiler(arena, &root, &settings.profiler, err) < 0 ||
-        read_planner(arena, &root, &settings.planner, err) < 0)
+        read_planner(arena, &root, &settings.planner, err) < 0 ||
+        read_limits(&root, &settings.limits, err) < 0)
         return -1;
     *ret = settings;
     return 0;

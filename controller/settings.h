@@ -54,6 +54,14 @@ struct settings_planner {
     enum planner_confinement confinement;
 };
 
+/* The most that a job may have of times in which it holds GPUs without using them, or
+ * keeps others waiting. */
+struct settings_limits {
+    int64_t checkpoint_s;        /* checkpoint.onDisruption.timeoutSeconds */
+    int64_t gang_s;              /* scheduling.gangTimeoutSeconds */
+    int64_t termination_grace_s; /* terminationGracePeriodSeconds of its pods */
+};
+
 struct settings {
     /* unhealthyNodeConditions: of nodes on which no GPU is trusted. */
     const struct het_node_condition *unhealthy_conditions;
@@ -88,6 +96,7 @@ struct settings {
     /* profiler: what jobs with profilePolicy OnDemand have types of GPUs measured by. */
     struct settings_profiler profiler;
     struct settings_planner planner;
+    struct settings_limits limits;
 };
 
 /* What holds without a file. */

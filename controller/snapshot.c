@@ -549,7 +549,8 @@ static void take_others(struct het_arena *arena, const struct snapshot_sources *
     if (!may_claim(snapshot))
         return;
     struct peer *peers;
-    snapshot->peer_count = peers_take(arena, sources->store, sources->capacity, job_key,
+    snapshot->peer_count = peers_take(arena, sources->store, sources->capacity,
+                                      &snapshot->settings->limits, job_key,
                                       sources->wall_ms, &peers);
     snapshot->peers = peers;
 }
@@ -589,6 +590,7 @@ bool snapshot_read_spec(struct het_arena *arena, const struct het_hardware *tabl
     if (job_spec_parse(snapshot->job, &snapshot->spec, &snapshot->refused_reason, &err) ==
         0) {
         job_spec_name_types(&snapshot->spec, table);
+        job_spec_limit(&snapshot->spec, &snapshot->settings->limits);
         return true;
     }
     snapshot->refused = het_arena_strdup(arena, err.message);

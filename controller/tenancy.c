@@ -1,5 +1,6 @@
 #include "controller/tenancy.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* Whose pods are checked. */
@@ -207,6 +208,39 @@ static int check_pod(const struct tenant *tenant, const struct het_view *pod,
     return 0;
 }
 
+/* ---- times ---- */
+
+static int check_limit(const struct tenant *tenant, const struct het_view *field,
+                       int64_t most, const char *name)
+{
+    if (!json_is_integer(field->json) || json_integer_value(field->json) <= most)
+        return 0;
+    return het_view_fail(field, tenant->err,
+                         "may be %" PRId64 " at most; lower it, or have limits.%s of the "
+                         "controller's settings allow more",
+                         most, name);
+}
+
+/* Times in which others wait for GPUs that the job holds. */
+static int check_times(const struct tenant *tenant, const struct het_view *spec)
+{
+    const struct settings_limits *limits = &tenant->settings->limits;
+    struct het_view checkpoint = het_view_get(spec, "checkpoint");
+    struct het_view disruption = het_view_get(&checkpoint, "onDisruption");
+    struct het_view timeout = het_view_get(&disruption, "timeoutSeconds");
+    struct het_view scheduling = het_view_get(spec, "scheduling");
+    struct het_view gang = het_view_get(&scheduling, "gangTimeoutSeconds");
+    struct het_view template = het_view_get(spec, "podTemplate");
+    struct het_view pod = het_view_get(&template, "spec");
+    struct het_view grace = het_view_get(&pod, "terminationGracePeriodSeconds");
+    if (check_limit(tenant, &timeout, limits->checkpoint_s, "checkpointTimeoutSeconds") <
+            0 ||
+        check_limit(tenant, &gang, limits->gang_s, "gangTimeoutSeconds") < 0)
+        return -1;
+    return check_limit(tenant, &grace, limits->termination_grace_s,
+                       "terminationGracePeriodSeconds");
+}
+
 int tenancy_check_job(const struct settings *settings, const char *ns, const json_t *job,
                       const char **ret_reason, struct het_error *err)
 {
@@ -217,6 +251,10 @@ int tenancy_check_job(const struct settings *settings, const char *ns, const jso
     struct het_view class = het_view_get(&scheduling, "priorityClassName");
     if (check_class_of_priority(&tenant, &class) < 0) {
         *ret_reason = "PriorityClassNotAllowed";
+        return -1;
+    }
+    if (check_times(&tenant, &spec) < 0) {
+        *ret_reason = "LimitExceeded";
         return -1;
     }
     struct het_view template = het_view_get(&spec, "podTemplate");

@@ -6,13 +6,15 @@
  * Always refused: classes of priority that begin with "system-", tolerations of the
  * control plane's taints, data sources of another namespace. Refused unless settled
  * otherwise: what Pod Security restricted does not allow, service accounts but "default",
- * their tokens, runtime classes. */
+ * their tokens, runtime classes; and times in which others wait that are longer than its
+ * limits. */
 #ifndef CONTROLLER_TENANCY_H
 #define CONTROLLER_TENANCY_H
 
 #include "controller/settings.h"
 
-/* Checks `job` in namespace `ns`: its pod template and its class of priority. On failure
+/* Checks `job` in namespace `ns`: its pod template, class of priority and times. On
+ * failure
  * `*ret_reason` is the condition reason (docs/api.md), and `err` names the field and what
  * to change. */
 int tenancy_check_job(const struct settings *settings, const char *ns, const json_t *job,

@@ -193,8 +193,13 @@ int64_t drain_grace_s(const struct pass *pass, const struct snapshot_plan *plan)
     const struct job_spec *spec = &pass->snapshot->spec;
     int64_t timeout_s = spec->hook_timeout_ms / 1000;
     bool is_asked = plan->checkpoint_requested_wall_ms || is_whole(pass, plan);
-    bool is_longer = timeout_s > spec->termination_grace_s;
-    return spec->hook_method == HOOK_SIGNAL && is_asked && is_longer ? timeout_s : -1;
+    if (spec->hook_method == HOOK_SIGNAL && is_asked &&
+        timeout_s > spec->termination_grace_s)
+        return timeout_s;
+    /* The pods may be older than the limit. */
+    int64_t own_s = object_integer(
+        pass->snapshot->job, "spec.podTemplate.spec.terminationGracePeriodSeconds", 0);
+    return own_s > spec->termination_grace_s ? spec->termination_grace_s : -1;
 }
 
 void drain_before_loss(struct pass *pass)

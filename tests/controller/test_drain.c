@@ -1,4 +1,5 @@
 /* What happens before pods that run well are stopped. */
+#include "controller/object.h"
 #include "tests/controller/world.h"
 
 #include <check.h>
@@ -208,6 +209,31 @@ START_TEST(signalled_pods_keep_a_grace_that_is_longer)
 }
 END_TEST
 
+START_TEST(limit_holds_for_a_job_that_was_allowed_more)
+{
+    struct settings settings = *settings_default();
+    settings.limits = (struct settings_limits){ .checkpoint_s = 60,
+                                                .gang_s = 60,
+                                                .termination_grace_s = 20 };
+    move_job("{'checkpoint': {'onDisruption': {'method': 'HTTP', 'timeoutSeconds': 900, "
+             "'http': {'port': 8476}}}, 'podTemplate': {'spec': "
+             "{'terminationGracePeriodSeconds': 900}}}");
+    ck_assert_int_eq(world->hooks, 1);
+    /* The administrator lowers the limits. */
+    world->settings = &settings;
+    json_t *job = world_copy(world, &kube_job, "ns", "job");
+    object_set(job, "spec.suspend", json_true());
+    world_put(world, &kube_job, job);
+    world->now_ms += 59000;
+    world_settle(world);
+    ck_old_pods_stay();
+    world->now_ms += 1000;
+    world_settle(world);
+    ck_old_pods_are_gone();
+    ck_assert_int_eq(world->last_grace_s, 20);
+}
+END_TEST
+
 /* ---- nodes that say that they will go ---- */
 
 #define LONG_HOOK                                                                        \
@@ -347,6 +373,7 @@ Suite *test_drain_suite(void)
     tcase_add_test(tcase, broken_gang_is_not_asked);
     tcase_add_test(tcase, gang_on_a_silent_node_is_not_asked);
     tcase_add_test(tcase, nobody_is_asked_with_method_none);
+    tcase_add_test(tcase, limit_holds_for_a_job_that_was_allowed_more);
     tcase_add_test(tcase, signalled_pods_get_the_longer_grace);
     tcase_add_test(tcase, signalled_pods_keep_a_grace_that_is_longer);
     tcase_add_test(tcase, spot_notice_moves_the_job_without_a_pause);

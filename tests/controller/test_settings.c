@@ -50,6 +50,18 @@ START_TEST(given_lists_replace_the_default_ones)
 }
 END_TEST
 
+START_TEST(limits_are_those_that_are_given)
+{
+    json_auto_t *json = quoted("{'limits': {'gangTimeoutSeconds': 60}}");
+    struct settings settings;
+    struct het_error err;
+    ck_assert_int_eq(settings_parse(arena, json, &settings, &err), 0);
+    ck_assert_int_eq(settings.limits.gang_s, 60);
+    ck_assert_int_eq(settings.limits.checkpoint_s, 900);
+    ck_assert_int_eq(settings.limits.termination_grace_s, 900);
+}
+END_TEST
+
 START_TEST(each_namespace_has_its_level_and_its_accounts)
 {
     json_auto_t *json = quoted(
@@ -94,6 +106,10 @@ START_TEST(mistakes_name_their_field)
         { "{'serviceAccounts': ['a']}", "serviceAccounts" },
         { "{'serviceAccounts': {'a': 'b'}}", "serviceAccounts.a" },
         { "{'runtimeClasses': [1]}", "runtimeClasses[0]" },
+        { "{'limits': {'gang': 60}}", "limits" },
+        { "{'limits': {'checkpointTimeoutSeconds': 0}}",
+          "limits.checkpointTimeoutSeconds" },
+        { "{'limits': {'gangTimeoutSeconds': 86401}}", "limits.gangTimeoutSeconds" },
         { "{'planner': {'confined': true}}", "planner" },
         { "{'planner': {'confinement': 'Maybe'}}", "planner.confinement" },
         { "{'profiler': {'img': 'x'}}", "profiler" },
@@ -135,6 +151,7 @@ Suite *test_settings_suite(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, empty_file_is_the_default);
     tcase_add_test(cases, given_lists_replace_the_default_ones);
+    tcase_add_test(cases, limits_are_those_that_are_given);
     tcase_add_test(cases, each_namespace_has_its_level_and_its_accounts);
     tcase_add_test(cases, mistakes_name_their_field);
     tcase_add_test(cases, star_stands_for_every_ending);

@@ -926,6 +926,41 @@ START_TEST(program_that_refuses_is_stopped_at_once)
 }
 END_TEST
 
+START_TEST(program_that_nobody_hears_is_stopped_soon)
+{
+    begin_to_move((struct embedded_hook){ .status = 0 });
+    run_s(6); /* the third connection, 3 s after the first */
+    ck_assert(!old_pod_is_there());
+    check_runs_and_rests();
+}
+END_TEST
+
+/* A job holds all GPUs, and its program does not answer. */
+START_TEST(urgent_job_waits_no_longer_than_the_limits_allow)
+{
+    const struct settings_limits *limits = &settings_default()->limits;
+    put_classes();
+    embedded_cluster_set_hook(
+        simulation_cluster(simulation),
+        (struct embedded_hook){ .status = 200, .delay_ms = INT64_MAX });
+    put_ranked_job("low", 8, 14, "");
+    set_spec("low", "spec", "checkpoint",
+             quoted("{'onDisruption': {'method': 'HTTP', 'http': {'port': 8476}, "
+                    "'timeoutSeconds': 86400}}"));
+    run_s(60);
+    check_condition("low", "Accepted", "False", "LimitExceeded");
+    ck_assert(!runs("low"));
+    set_spec("low", "spec.checkpoint.onDisruption", "timeoutSeconds",
+             json_integer(limits->checkpoint_s));
+    run_s(60);
+    ck_assert(runs("low"));
+    put_ranked_job("high", 8, 8, "high");
+    run_s(limits->checkpoint_s + 60);
+    ck_assert(runs("high"));
+    check_quiet();
+}
+END_TEST
+
 START_TEST(lost_gpu_leads_to_a_new_plan)
 {
     run_job(8);
@@ -1940,6 +1975,8 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, program_that_hangs_has_its_time_and_no_more);
     tcase_add_test(scenarios, controller_that_takes_over_asks_the_program_again);
     tcase_add_test(scenarios, program_that_refuses_is_stopped_at_once);
+    tcase_add_test(scenarios, program_that_nobody_hears_is_stopped_soon);
+    tcase_add_test(scenarios, urgent_job_waits_no_longer_than_the_limits_allow);
     tcase_add_test(scenarios, lost_gpu_leads_to_a_new_plan);
     tcase_add_test(scenarios, gpus_that_somebody_else_takes_are_counted);
     tcase_add_test(scenarios, pods_that_nobody_planned_hold_no_node);

@@ -104,6 +104,15 @@ static const struct {
                     "namespace: "),
       NULL },
     { TEMPLATE(DATA_SOURCE("ns")), NULL, NULL, NULL },
+    { "{'checkpoint': {'onDisruption': {'timeoutSeconds': 86400}}}", "LimitExceeded",
+      "spec.checkpoint.onDisruption.timeoutSeconds: ",
+      "{'limits': {'checkpointTimeoutSeconds': 86400}}" },
+    { "{'checkpoint': {'onDisruption': {'timeoutSeconds': 900}}}", NULL, NULL, NULL },
+    { "{'scheduling': {'gangTimeoutSeconds': 901}}", "LimitExceeded",
+      "spec.scheduling.gangTimeoutSeconds: ", "{'limits': {'gangTimeoutSeconds': 901}}" },
+    { TEMPLATE("{'terminationGracePeriodSeconds': 3600}"), "LimitExceeded",
+      TEMPLATE_SPEC("terminationGracePeriodSeconds: "),
+      "{'limits': {'terminationGracePeriodSeconds': 7200}}" },
 };
 
 START_TEST(what_is_refused_has_a_reason_and_names_its_field)
