@@ -276,10 +276,11 @@ lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scri
 	    "-Djson_array_foreach(a,i,v)=while (next(a,&i,&v))" --enable=warning,performance,portability \
 	    --inline-suppr --suppress=missingIncludeSystem --error-exitcode=1 planner controller
 	@shellcheck $(SCRIPTS)
-	@pyflakes3 $$(git ls-files 'deploy/*.py' 'tests/runtime/*.py')
+	@pyflakes3 $$(git ls-files 'deploy/*.py' 'tests/runtime/*.py') tests/lint/packages.py
 	@python3 tests/lint/crd_bounds.py
 	@python3 tests/lint/field_tests.py
 	@python3 tests/lint/examples.py
+	@python3 tests/lint/packages.py
 	@python3 tests/lint/docs.py build/lint/gcc
 	@tests/chart/run build/lint/gcc
 	@echo "lint: clean"
