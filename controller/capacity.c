@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of resources are small numbers inside; the first ones are known. */
-enum { CPU, MEMORY, STORAGE, PODS, KNOWN_RESOURCES };
+/* Names of resources are small numbers inside; the first ones are always known. */
+enum { CPU, MEMORY, STORAGE, PODS, NVIDIA, AMD, KNOWN_RESOURCES };
 #define NO_RESOURCE UINT32_MAX
 
 static const char *const known_resources[KNOWN_RESOURCES] = {
@@ -22,6 +22,8 @@ static const char *const known_resources[KNOWN_RESOURCES] = {
     [MEMORY] = "memory",
     [STORAGE] = "ephemeral-storage",
     [PODS] = POD_NEED_PODS,
+    [NVIDIA] = JOB_SPEC_GPU_RESOURCE,
+    [AMD] = JOB_SPEC_AMD_RESOURCE,
 };
 
 struct amount {
@@ -32,6 +34,7 @@ struct amount {
 /* One resource of a node. */
 struct stock {
     uint32_t resource;
+    bool is_offered;     /* else it stays while somebody holds some of it */
     int64_t allocatable; /* INT64_MAX: not limited */
     int64_t foreign;     /* of pods that are not ours */
     int64_t reserved;    /* of all our jobs */
@@ -39,7 +42,8 @@ struct stock {
 
 struct node {
     char *name;
-    json_t *object; /* NULL: pods speak of it, but there is no such node */
+    json_t *object; /* NULL: pods or plans speak of it, but there is no such node */
+    size_t pod_count, plan_count; /* that speak of it */
     struct node_state state;
     struct stock *stocks;
     size_t stock_count, stock_capacity;
@@ -64,13 +68,14 @@ struct share {
 /* What pods of a job ask for; see pod_need.h. */
 struct shape {
     struct {
-        uint32_t resource;
+        uint32_t resource; /* NO_RESOURCE: no node offers it */
+        char *name;
         struct pod_need need; /* its name is not set */
     } * needs;
     size_t need_count;
     struct {
-        char *type;
-        uint32_t resource; /* NO_RESOURCE: the node's own */
+        char *type, *name; /* name NULL: the node's own resource */
+        uint32_t resource; /* NO_RESOURCE: that, or no node offers it */
     } * rules;
     size_t rule_count;
 };
@@ -96,8 +101,9 @@ struct pod {
      * in the plan of its generation, if it is named so. */
     char *job_name; /* that its name begins with; NULL: it is not pinned */
     int64_t index;
+    json_t *unknown; /* { NAME: amount } of what no node offers; NULL: nothing */
     uint32_t amount_count;
-    struct amount amounts[];
+    struct amount amounts[]; /* with room for what is unknown */
 };
 
 struct plan_share {
@@ -123,8 +129,10 @@ struct capacity {
     size_t node_count, node_capacity;
     struct strmap pods, plans, jobs; /* by uid, uid, key */
     struct strmap resources;         /* name -> &resource_names[number] */
-    char **resource_names;           /* [CAPACITY_MAX_RESOURCES] */
-    uint32_t resource_count;
+    char **resource_names;           /* [CAPACITY_MAX_RESOURCES], NULL: free */
+    size_t *resource_uses;           /* stocks, and amounts of pods */
+    size_t resource_count;
+    bool has_learned; /* a name that pods and jobs may have spoken of before */
 };
 
 /* ---- resources ---- */
@@ -135,16 +143,33 @@ static uint32_t find_resource(const struct capacity *capacity, const char *name)
     return slot ? (uint32_t)(slot - capacity->resource_names) : NO_RESOURCE;
 }
 
-/* NO_RESOURCE if there are too many. */
+/* Of what a node offers. NO_RESOURCE if there are too many. */
 static uint32_t get_resource(struct capacity *capacity, const char *name)
 {
     uint32_t resource = find_resource(capacity, name);
     if (resource != NO_RESOURCE || capacity->resource_count == CAPACITY_MAX_RESOURCES)
         return resource;
-    char **slot = &capacity->resource_names[capacity->resource_count];
-    *slot = xstrdup(name);
-    strmap_set(&capacity->resources, name, slot);
-    return capacity->resource_count++;
+    for (resource = 0; capacity->resource_names[resource];)
+        resource++;
+    capacity->resource_names[resource] = xstrdup(name);
+    strmap_set(&capacity->resources, name, &capacity->resource_names[resource]);
+    capacity->resource_count++;
+    capacity->has_learned = true;
+    return resource;
+}
+
+static void unname_in_shapes(const struct capacity *capacity, uint32_t resource);
+
+/* Ends one use; a name that nobody uses is given back. */
+static void end_use(struct capacity *capacity, uint32_t resource)
+{
+    if (--capacity->resource_uses[resource] || resource < KNOWN_RESOURCES)
+        return;
+    unname_in_shapes(capacity, resource);
+    strmap_remove(&capacity->resources, capacity->resource_names[resource]);
+    free(capacity->resource_names[resource]);
+    capacity->resource_names[resource] = NULL;
+    capacity->resource_count--;
 }
 
 static struct stock *find_stock(const struct node *node, uint32_t resource)
@@ -158,10 +183,11 @@ static struct stock *find_stock(const struct node *node, uint32_t resource)
 /* What a node has of a resource that it does not report. */
 static int64_t unreported(uint32_t resource)
 {
-    return resource < KNOWN_RESOURCES ? INT64_MAX : 0;
+    return resource <= PODS ? INT64_MAX : 0;
 }
 
-static struct stock *get_stock(struct node *node, uint32_t resource)
+static struct stock *get_stock(struct capacity *capacity, struct node *node,
+                               uint32_t resource)
 {
     struct stock *stock = find_stock(node, resource);
     if (stock)
@@ -169,7 +195,23 @@ static struct stock *get_stock(struct node *node, uint32_t resource)
     ARRAY_RESERVE(node->stocks, &node->stock_capacity, node->stock_count + 1);
     stock = &node->stocks[node->stock_count++];
     *stock = (struct stock){ .resource = resource, .allocatable = unreported(resource) };
+    capacity->resource_uses[resource]++;
     return stock;
+}
+
+/* Drops what the node does not offer and nobody holds. */
+static void drop_stocks(struct capacity *capacity, struct node *node)
+{
+    for (size_t i = 0; i < node->stock_count;) {
+        const struct stock *stock = &node->stocks[i];
+        if (stock->is_offered || stock->foreign || stock->reserved) {
+            i++;
+            continue;
+        }
+        uint32_t resource = stock->resource;
+        node->stocks[i] = node->stocks[--node->stock_count];
+        end_use(capacity, resource);
+    }
 }
 
 struct capacity *capacity_new(void)
@@ -179,8 +221,11 @@ struct capacity *capacity_new(void)
     capacity->settings = settings_default();
     capacity->resource_names =
         xcalloc(CAPACITY_MAX_RESOURCES, sizeof *capacity->resource_names);
+    capacity->resource_uses =
+        xcalloc(CAPACITY_MAX_RESOURCES, sizeof *capacity->resource_uses);
     for (size_t i = 0; i < KNOWN_RESOURCES; i++)
         get_resource(capacity, known_resources[i]);
+    capacity->has_learned = false;
     return capacity;
 }
 
@@ -199,14 +244,19 @@ static void free_pod(struct pod *pod)
 {
     if (!pod)
         return;
+    json_decref(pod->unknown);
     free(pod->job_name);
     free(pod);
 }
 
 static void shape_fini(struct shape *shape)
 {
-    for (size_t i = 0; i < shape->rule_count; i++)
+    for (size_t i = 0; i < shape->rule_count; i++) {
         free(shape->rules[i].type);
+        free(shape->rules[i].name);
+    }
+    for (size_t i = 0; i < shape->need_count; i++)
+        free(shape->needs[i].name);
     free(shape->rules);
     free(shape->needs);
     *shape = (struct shape){ 0 };
@@ -260,9 +310,10 @@ void capacity_free(struct capacity *capacity)
     for (size_t i = 0; i < capacity->node_count; i++)
         free_node(capacity->nodes[i]);
     free(capacity->nodes);
-    for (size_t i = 0; i < capacity->resource_count; i++)
+    for (size_t i = 0; i < CAPACITY_MAX_RESOURCES; i++)
         free(capacity->resource_names[i]);
     free(capacity->resource_names);
+    free(capacity->resource_uses);
     strmap_fini(&capacity->pods);
     strmap_fini(&capacity->plans);
     strmap_fini(&capacity->jobs);
@@ -305,7 +356,6 @@ static struct node *find_node(const struct capacity *capacity, const char *name)
     return found ? capacity->nodes[position] : NULL;
 }
 
-/* Nodes are never removed: pods and plans point at them, and names come back. */
 static struct node *get_node(struct capacity *capacity, const char *name)
 {
     bool found;
@@ -320,6 +370,21 @@ static struct node *get_node(struct capacity *capacity, const char *name)
     capacity->nodes[position] = node;
     capacity->node_count++;
     return node;
+}
+
+/* A node that is not there, and that neither pods nor plans speak of. */
+static void forget_node_if_unused(struct capacity *capacity, struct node *node)
+{
+    if (node->object || node->pod_count || node->plan_count || node->share_count)
+        return;
+    for (size_t i = 0; i < node->stock_count; i++)
+        node->stocks[i].is_offered = false;
+    drop_stocks(capacity, node);
+    bool found;
+    size_t position = node_position(capacity, node->name, &found);
+    memmove(capacity->nodes + position, capacity->nodes + position + 1,
+            (--capacity->node_count - position) * sizeof *capacity->nodes);
+    free_node(node);
 }
 
 static struct job *get_job(struct capacity *capacity, const char *key)
@@ -417,9 +482,10 @@ static int64_t left_of(const struct node *node, const struct share *share,
            (stock->reserved - counted_of(share, resource));
 }
 
-/* The most GPUs, 0 to `most`, for which the node has all else that a pod needs. */
+/* The most GPUs, 0 to `most`, for which the node has all else that a pod needs; if that
+ * is less, `*ret_limit` is what there is too little of, borrowed from the shape. */
 static int64_t fit_needs(const struct node *node, const struct share *share,
-                         const struct shape *shape, int64_t most, uint32_t *ret_limit)
+                         const struct shape *shape, int64_t most, const char **ret_limit)
 {
     for (size_t i = 0; i < shape->need_count; i++) {
         uint32_t resource = shape->needs[i].resource;
@@ -427,7 +493,7 @@ static int64_t fit_needs(const struct node *node, const struct share *share,
             pod_need_fit(&shape->needs[i].need, left_of(node, share, resource), most);
         if (fit < most) {
             most = fit;
-            *ret_limit = resource;
+            *ret_limit = shape->needs[i].name;
         }
     }
     return most;
@@ -445,7 +511,7 @@ static uint64_t fit_digest(const struct capacity *capacity, const struct node *n
         const struct job *job = capacity->jobs.slots[i].value;
         if (!job || !job->object)
             continue;
-        uint32_t limit;
+        const char *limit;
         int64_t fit = fit_needs(node, find_share(job, node), &job->shape, most, &limit);
         digest = (digest ^ (uint64_t)fit) * 1099511628211u; /* FNV-1a */
     }
@@ -633,16 +699,17 @@ static bool differs_in_gpus(const struct capacity *capacity, const struct share 
     return false;
 }
 
-static void add_reserved(struct node *node, const struct amount *amounts, size_t count,
-                         int sign)
+static void add_reserved(struct capacity *capacity, struct node *node,
+                         const struct amount *amounts, size_t count, int sign)
 {
     for (size_t i = 0; i < count; i++)
-        get_stock(node, amounts[i].resource)->reserved += sign * amounts[i].amount;
+        get_stock(capacity, node, amounts[i].resource)->reserved += sign *
+                                                                    amounts[i].amount;
 }
 
 /* Puts what the job holds of the node now in place of what it held before. True if that
  * changes what others can have. */
-static bool recount_share(const struct capacity *capacity, struct share *share)
+static bool recount_share(struct capacity *capacity, struct share *share)
 {
     struct sums sums = { 0 };
     sum_share(capacity, share, &sums);
@@ -665,20 +732,23 @@ static bool recount_share(const struct capacity *capacity, struct share *share)
     bool changed = differs_in_gpus(capacity, share, amounts, count);
     bool may_change = !changed && node->has_gpus;
     uint64_t before = may_change ? fit_digest(capacity, node) : 0;
-    add_reserved(node, share->counted, share->counted_count, -1);
-    add_reserved(node, amounts, count, 1);
+    add_reserved(capacity, node, share->counted, share->counted_count, -1);
+    add_reserved(capacity, node, amounts, count, 1);
     free(share->counted);
     share->counted = amounts;
     share->counted_count = count;
+    drop_stocks(capacity, node);
     return changed || (may_change && fit_digest(capacity, node) != before);
 }
 
 /* The same for all nodes of the job, and its plan read again. */
-static bool recount_job(const struct capacity *capacity, struct job *job)
+static bool recount_job(struct capacity *capacity, struct job *job)
 {
     const struct plan *newest = newest_plan(job);
-    for (size_t i = 0; i < job->share_count; i++)
+    for (size_t i = 0; i < job->share_count; i++) {
         job->shares[i]->planned_gpus = 0;
+        job->shares[i]->planned_type = NULL;
+    }
     bool holds_plan = newest && job->object && !newest->is_retired;
     for (size_t i = 0; holds_plan && i < newest->share_count; i++) {
         struct share *share = get_share(job, newest->shares[i].node);
@@ -694,7 +764,24 @@ static bool recount_job(const struct capacity *capacity, struct job *job)
 
 /* ---- jobs ---- */
 
-/* Resources that nobody has named yet are NO_RESOURCE. */
+/* Finds the numbers of its resources. True if one has another than before. */
+static bool shape_resolve(const struct capacity *capacity, struct shape *shape)
+{
+    bool changed = false;
+    for (size_t i = 0; i < shape->need_count; i++) {
+        uint32_t resource = find_resource(capacity, shape->needs[i].name);
+        changed = changed || resource != shape->needs[i].resource;
+        shape->needs[i].resource = resource;
+    }
+    for (size_t i = 0; i < shape->rule_count; i++) {
+        const char *name = shape->rules[i].name;
+        uint32_t resource = name ? find_resource(capacity, name) : NO_RESOURCE;
+        changed = changed || resource != shape->rules[i].resource;
+        shape->rules[i].resource = resource;
+    }
+    return changed;
+}
+
 static void shape_init(struct shape *shape, const struct capacity *capacity,
                        const struct job_spec *spec)
 {
@@ -704,7 +791,7 @@ static void shape_init(struct shape *shape, const struct capacity *capacity,
                              .rule_count = spec->gpu_type_count };
     shape->needs = xcalloc(shape->need_count, sizeof *shape->needs);
     for (size_t i = 0; i < shape->need_count; i++) {
-        shape->needs[i].resource = find_resource(capacity, needs[i].resource);
+        shape->needs[i].name = xstrdup(needs[i].resource);
         shape->needs[i].need = needs[i];
         shape->needs[i].need.resource = NULL; /* it lives in the arena */
     }
@@ -712,26 +799,24 @@ static void shape_init(struct shape *shape, const struct capacity *capacity,
     for (size_t i = 0; i < shape->rule_count; i++) {
         const struct job_gpu_type *rule = &spec->gpu_types[i];
         shape->rules[i].type = xstrdup(rule->name);
-        shape->rules[i].resource =
-            rule->resource ? find_resource(capacity, rule->resource) : NO_RESOURCE;
+        shape->rules[i].name = rule->resource ? xstrdup(rule->resource) : NULL;
     }
+    shape_resolve(capacity, shape);
     het_arena_free(arena);
 }
 
-/* Gives a number to each resource that the job names. */
-static void name_resources(struct capacity *capacity, const struct job_spec *spec)
+/* Its number may be another's from now on. */
+static void unname_in_shapes(const struct capacity *capacity, uint32_t resource)
 {
-    struct het_arena *arena = het_arena_new();
-    struct pod_need *needs;
-    size_t count = pod_need_read(arena, spec, &needs);
-    for (size_t i = 0; i < count; i++)
-        get_resource(capacity, needs[i].resource);
-    for (size_t i = 0; i < spec->gpu_type_count; i++)
-        if (spec->gpu_types[i].resource)
-            get_resource(capacity, spec->gpu_types[i].resource);
-    get_resource(capacity, JOB_SPEC_GPU_RESOURCE);
-    get_resource(capacity, JOB_SPEC_AMD_RESOURCE);
-    het_arena_free(arena);
+    for (size_t k = 0; k < capacity->jobs.capacity; k++) {
+        struct job *job = capacity->jobs.slots[k].value;
+        for (size_t i = 0; job && i < job->shape.need_count; i++)
+            if (job->shape.needs[i].resource == resource)
+                job->shape.needs[i].resource = NO_RESOURCE;
+        for (size_t i = 0; job && i < job->shape.rule_count; i++)
+            if (job->shape.rules[i].resource == resource)
+                job->shape.rules[i].resource = NO_RESOURCE;
+    }
 }
 
 /* Of a spec that is refused nothing new is made. */
@@ -743,7 +828,6 @@ static void read_shape(struct capacity *capacity, struct job *job)
     if (job_spec_parse(job->object, &spec, &reason, &err) < 0)
         return;
     job_spec_name_types(&spec, capacity->hardware);
-    name_resources(capacity, &spec);
     shape_fini(&job->shape);
     shape_init(&job->shape, capacity, &spec);
 }
@@ -807,10 +891,17 @@ static bool read_stocks(struct capacity *capacity, struct node *node,
     bool changed = false;
     const char *name;
     json_t *value;
+    size_t further = 0;
+    for (size_t i = 0; i < node->stock_count; i++)
+        node->stocks[i].is_offered = false;
     json_object_foreach ((json_t *)(uintptr_t)allocatable, name, value) {
-        uint32_t resource = get_resource(capacity, name);
+        uint32_t resource = find_resource(capacity, name);
+        bool is_known = resource < KNOWN_RESOURCES;
+        if (!is_known && further++ >= CAPACITY_MAX_NODE_RESOURCES)
+            continue;
+        resource = get_resource(capacity, name);
         if (resource != NO_RESOURCE)
-            get_stock(node, resource);
+            get_stock(capacity, node, resource)->is_offered = true;
     }
     for (size_t i = 0; i < node->stock_count; i++) {
         struct stock *stock = &node->stocks[i];
@@ -824,6 +915,7 @@ static bool read_stocks(struct capacity *capacity, struct node *node,
         changed = changed || stock->allocatable != amount;
         stock->allocatable = amount;
     }
+    drop_stocks(capacity, node);
     return changed;
 }
 
@@ -832,6 +924,49 @@ static void recount_node(struct capacity *capacity, const struct node *node)
 {
     for (size_t i = 0; i < node->share_count; i++)
         recount_share(capacity, node->shares[i]);
+}
+
+/* What of a pod was unknown and is no more counts from now on. */
+static void learn_of_pod(struct capacity *capacity, struct pod *pod)
+{
+    const char *name;
+    void *next;
+    json_t *amount;
+    uint32_t before = pod->amount_count;
+    json_object_foreach_safe (pod->unknown, next, name, amount) {
+        uint32_t resource = find_resource(capacity, name);
+        if (resource == NO_RESOURCE)
+            continue;
+        struct amount *item = &pod->amounts[pod->amount_count++];
+        *item = (struct amount){ resource, json_integer_value(amount) };
+        capacity->resource_uses[resource]++;
+        if (!pod->job)
+            get_stock(capacity, pod->node, resource)->foreign += item->amount;
+        json_object_del(pod->unknown, name);
+    }
+    if (pod->amount_count == before)
+        return;
+    qsort(pod->amounts, pod->amount_count, sizeof *pod->amounts, compare_amounts);
+    if (pod->job)
+        recount_share(capacity, find_share(pod->job, pod->node));
+}
+
+/* Names that nodes offer now and did not before: pods and jobs may know them. */
+static void learn(struct capacity *capacity)
+{
+    if (!capacity->has_learned)
+        return;
+    capacity->has_learned = false;
+    for (size_t i = 0; i < capacity->pods.capacity; i++) {
+        struct pod *pod = capacity->pods.slots[i].value;
+        if (pod && pod->unknown)
+            learn_of_pod(capacity, pod);
+    }
+    for (size_t i = 0; i < capacity->jobs.capacity; i++) {
+        struct job *job = capacity->jobs.slots[i].value;
+        if (job && shape_resolve(capacity, &job->shape))
+            recount_job(capacity, job);
+    }
 }
 
 bool capacity_set_node(struct capacity *capacity, const char *name, json_t *object,
@@ -863,6 +998,8 @@ bool capacity_set_node(struct capacity *capacity, const char *name, json_t *obje
     json_decref(old);
     if (other_resource || stocks_changed)
         recount_node(capacity, node);
+    learn(capacity);
+    forget_node_if_unused(capacity, node);
     return changed;
 }
 
@@ -967,22 +1104,41 @@ static struct pod *read_pod(struct capacity *capacity, const json_t *object,
         xcalloc(1, sizeof *pod + (json_object_size(names) + 1) * sizeof *pod->amounts);
     pod->node = get_node(capacity, place);
     plan_object_place(object, &pod->generation, &pod->index);
+    pod->node->pod_count++;
     pod->amounts[pod->amount_count++] = (struct amount){ PODS, 1 };
     const char *name;
     json_t *unused;
     json_object_foreach (names, name, unused) {
-        uint32_t resource = get_resource(capacity, name);
-        int64_t amount = het_pod_request(object, name, pod_need_is_milli(name));
-        if (amount && resource != NO_RESOURCE && resource != PODS)
-            pod->amounts[pod->amount_count++] =
-                (struct amount){ resource, bounded(amount) };
+        uint32_t resource = find_resource(capacity, name);
+        int64_t amount = bounded(het_pod_request(object, name, pod_need_is_milli(name)));
+        if (!amount || resource == PODS)
+            continue;
+        if (resource != NO_RESOURCE) {
+            pod->amounts[pod->amount_count++] = (struct amount){ resource, amount };
+            continue;
+        }
+        pod->unknown = pod->unknown ? pod->unknown : json_object();
+        json_object_set_new(pod->unknown, name, json_integer(amount));
     }
+    for (uint32_t i = 0; i < pod->amount_count; i++)
+        capacity->resource_uses[pod->amounts[i].resource]++;
     qsort(pod->amounts, pod->amount_count, sizeof *pod->amounts, compare_amounts);
     return pod;
 }
 
+/* Ends what it counts for; it is in no list any more. */
+static void drop_pod(struct capacity *capacity, struct pod *pod)
+{
+    struct node *node = pod->node;
+    for (uint32_t i = 0; i < pod->amount_count; i++)
+        end_use(capacity, pod->amounts[i].resource);
+    free_pod(pod);
+    node->pod_count--;
+    forget_node_if_unused(capacity, node);
+}
+
 /* True if that changes what jobs can have. */
-static bool add_foreign(const struct capacity *capacity, const struct pod *pod, int sign)
+static bool add_foreign(struct capacity *capacity, const struct pod *pod, int sign)
 {
     struct node *node = pod->node;
     bool changed = false;
@@ -991,8 +1147,9 @@ static bool add_foreign(const struct capacity *capacity, const struct pod *pod, 
     bool may_change = !changed && node->has_gpus;
     uint64_t before = may_change ? fit_digest(capacity, node) : 0;
     for (uint32_t i = 0; i < pod->amount_count; i++)
-        get_stock(node, pod->amounts[i].resource)->foreign += sign *
-                                                              pod->amounts[i].amount;
+        get_stock(capacity, node, pod->amounts[i].resource)->foreign +=
+            sign * pod->amounts[i].amount;
+    drop_stocks(capacity, node);
     return changed || (may_change && fit_digest(capacity, node) != before);
 }
 
@@ -1017,7 +1174,7 @@ static bool remove_pod(struct capacity *capacity, const char *uid)
     if (!pod)
         return false;
     bool changed = pod->job ? unlink_pod(capacity, pod) : add_foreign(capacity, pod, -1);
-    free_pod(pod);
+    drop_pod(capacity, pod);
     return changed;
 }
 
@@ -1048,7 +1205,8 @@ static bool same_pod(const struct pod *held, const struct pod *pod, const char *
            held->index == pod->index && same_text(held->job_name, pod->job_name) &&
            !held->job == !key && (!key || !strcmp(held->job->key, key)) &&
            same_amounts(held->amounts, held->amount_count, pod->amounts,
-                        pod->amount_count);
+                        pod->amount_count) &&
+           same_json(held->unknown, pod->unknown);
 }
 
 bool capacity_set_pod(struct capacity *capacity, const char *uid, json_t *object)
@@ -1065,7 +1223,7 @@ bool capacity_set_pod(struct capacity *capacity, const char *uid, json_t *object
     pod->job_name = TAKE(job_name);
     const struct pod *held = strmap_find(&capacity->pods, uid);
     if (held && same_pod(held, pod, key)) {
-        free_pod(pod);
+        drop_pod(capacity, pod);
         return false;
     }
     bool changed = remove_pod(capacity, uid);
@@ -1100,6 +1258,8 @@ static struct plan *read_plan(struct capacity *capacity, const json_t *config_ma
                 .type = xstrdup(ranks[i].type_name),
                 .gpus = ranks[i].gpu_count,
             };
+        for (size_t i = 0; i < count; i++)
+            result->shares[i].node->plan_count++;
     }
     het_arena_free(arena);
     return result;
@@ -1118,8 +1278,12 @@ static bool remove_plan(struct capacity *capacity, const char *uid)
         }
     }
     bool changed = recount_job(capacity, job);
-    free_plan(plan); /* shares spoke of its types until now */
     forget_job_if_empty(capacity, job);
+    for (size_t i = 0; i < plan->share_count; i++) {
+        plan->shares[i].node->plan_count--;
+        forget_node_if_unused(capacity, plan->shares[i].node);
+    }
+    free_plan(plan); /* shares spoke of its types until now */
     return changed;
 }
 
@@ -1267,14 +1431,13 @@ static void view_free(const struct viewer *viewer, const struct node *node,
                       const struct share *share, struct capacity_node *seen)
 {
     const struct capacity *capacity = viewer->capacity;
-    uint32_t gpu = find_resource(capacity, seen->resource), limit = gpu;
-    int64_t gpus = left_of(node, share, gpu);
+    const char *limit = NULL;
+    int64_t gpus = left_of(node, share, find_resource(capacity, seen->resource));
     if (seen->unusable || gpus <= 0)
         return;
     seen->free = fit_needs(node, share, &viewer->shape, gpus, &limit);
-    if (limit != gpu)
-        seen->limited_by = limit == NO_RESOURCE ? "a resource that no node has"
-                                                : capacity->resource_names[limit];
+    if (limit)
+        seen->limited_by = het_arena_strdup(viewer->arena, limit);
 }
 
 static void view_node(const struct viewer *viewer, const struct node *node,
@@ -1484,6 +1647,16 @@ size_t capacity_totals(const struct capacity *capacity, struct het_arena *arena,
     }
     *ret = totals;
     return count;
+}
+
+struct capacity_size capacity_size(const struct capacity *capacity)
+{
+    return (struct capacity_size){ .nodes = capacity->node_count,
+                                   .pods = capacity->pods.count,
+                                   .plans = capacity->plans.count,
+                                   .jobs = capacity->jobs.count,
+                                   .resources = capacity->resource_count -
+                                                KNOWN_RESOURCES };
 }
 
 bool capacity_has_node(const struct capacity *capacity, const char *name)

@@ -24,6 +24,12 @@
  * are not there, it counts as those that the job's present spec makes of it; of what they
  * would need more of than the node has at all, it takes nothing: they do not come.
  *
+ * Nothing is remembered but for objects that are there: a node while it, a pod or a plan
+ * that speaks of it is there, a job while it, its pods or plans are, and the name of a
+ * resource while a node offers it or something is held of what one has offered. Names
+ * that only pods and jobs speak of, which anybody can invent, are not counted; they are
+ * once a node offers them.
+ *
  * A pod event costs a look at the pods of its job on its node; if it touches no GPU, and
  * the node has some, one number a job as well. */
 #ifndef CONTROLLER_CAPACITY_H
@@ -32,8 +38,11 @@
 #include "controller/job_spec.h"
 #include "controller/settings.h"
 
-/* Names of resources kept apart; what pods ask of further ones is not counted. */
-#define CAPACITY_MAX_RESOURCES 4096
+/* Names of resources that nodes offer at one time, and that one node does beside cpu,
+ * memory, ephemeral-storage, pods and the GPUs of NVIDIA and AMD; further ones are not
+ * counted, as if the node had none. */
+#define CAPACITY_MAX_RESOURCES      4096
+#define CAPACITY_MAX_NODE_RESOURCES 256
 
 struct capacity;
 
@@ -138,6 +147,12 @@ struct capacity_total {
 /* By the names of the types. Returns how many. */
 size_t capacity_totals(const struct capacity *capacity, struct het_arena *arena,
                        struct capacity_total **ret);
+/* What it remembers, for whoever looks after its bounds: of `resources`, the names beside
+ * those that are always known. */
+struct capacity_size {
+    size_t nodes, pods, plans, jobs, resources;
+};
+struct capacity_size capacity_size(const struct capacity *capacity);
 /* Whether a node object exists at all. */
 bool capacity_has_node(const struct capacity *capacity, const char *name);
 /* Whether the node has the out-of-service taint. */

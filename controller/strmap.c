@@ -39,23 +39,21 @@ void *strmap_find(const struct strmap *map, const char *key)
     return map->capacity ? slot_of(map, key)->value : NULL;
 }
 
-static void grow(struct strmap *map)
+static void resize(struct strmap *map, size_t capacity)
 {
-    struct strmap larger = { .capacity = map->capacity ? map->capacity * 2
-                                                       : FIRST_CAPACITY,
-                             .count = map->count };
-    larger.slots = xcalloc(larger.capacity, sizeof *larger.slots);
+    struct strmap other = { .capacity = capacity, .count = map->count };
+    other.slots = xcalloc(capacity, sizeof *other.slots);
     for (size_t i = 0; i < map->capacity; i++)
         if (map->slots[i].key)
-            *slot_of(&larger, map->slots[i].key) = map->slots[i];
+            *slot_of(&other, map->slots[i].key) = map->slots[i];
     free(map->slots);
-    *map = larger;
+    *map = other;
 }
 
 void strmap_set(struct strmap *map, const char *key, void *value)
 {
     if ((map->count + 1) * 4 > map->capacity * 3)
-        grow(map);
+        resize(map, map->capacity ? map->capacity * 2 : FIRST_CAPACITY);
     struct strmap_slot *slot = slot_of(map, key);
     if (!slot->key) {
         slot->key = xstrdup(key);
@@ -84,5 +82,7 @@ void *strmap_remove(struct strmap *map, const char *key)
         map->slots[i] = (struct strmap_slot){ 0 };
         *slot_of(map, moved.key) = moved;
     }
+    if (map->capacity > FIRST_CAPACITY && map->count * 8 < map->capacity)
+        resize(map, map->capacity / 2);
     return value;
 }

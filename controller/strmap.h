@@ -1,5 +1,6 @@
 /* strmap.h - a map from strings to pointers: copies its keys, owns nothing else. Order is
- * that of nothing: whoever needs an order sorts what it lists. */
+ * that of nothing: whoever needs an order sorts what it lists. It shrinks again: there
+ * are at most sixteen slots, or sixteen an entry. */
 #ifndef CONTROLLER_STRMAP_H
 #define CONTROLLER_STRMAP_H
 

@@ -347,6 +347,146 @@ START_TEST(spec_that_outgrows_its_running_pods_reserves_what_they_have)
 }
 END_TEST
 
+/* A pod on `node` that asks for `count` resources with names of its own. */
+static json_t *inventive_pod(const char *uid, const char *node, int count)
+{
+    json_t *pod = foreign_pod(uid, node, "Pending", GPUS(1));
+    json_t *requests = json_object();
+    for (int i = 0; i < count; i++) {
+        auto_free char *name = xasprintf("invented.io/%s-%d", uid, i);
+        json_object_set_new(requests, name, json_string("1"));
+    }
+    object_set(json_array_get(object_at(pod, "spec.containers"), 0), "resources.requests",
+               requests);
+    return pod;
+}
+
+START_TEST(invented_resources_leave_room_for_those_of_nodes)
+{
+    for (int i = 0; i < 12; i++) {
+        auto_free char *uid = xasprintf("p%d", i);
+        set_pod(inventive_pod(uid, "elsewhere", 400));
+    }
+    for (int i = 0; i < 300; i++) { /* one after the other, and all that stay */
+        auto_free char *key = xasprintf("ns/j%d", i);
+        auto_free char *spec = xasprintf(
+            "{'perGPUResources': {'invented.io/a%d': '1', 'invented.io/b%d': '1'}, "
+            "'resources': {'gpuTypes': [{'name': 'Tesla-T4', 'resourceName': "
+            "'invented.io/c%d'}]}}",
+            i, i, i);
+        set_job(key, spec);
+        if (i % 2)
+            capacity_set_job(world->capacity, key, NULL);
+    }
+    ck_assert_uint_eq(capacity_size(world->capacity).resources, 0);
+    world_node(world, "a", "Tesla-T4", 8);
+    change_node("a", ALLOCATABLE("'rdma/hca': '4'"));
+    ck_assert_int_eq(see("ns/j", "a").free, 8);
+    static const char wants_rdma[] = "{'perGPUResources': {'rdma/hca': '1'}}";
+    static const char wants_more[] = "{'perGPUResources': {'invented.io/a0': '1'}}";
+    ck_assert_int_eq(see_as("ns/j", "a", wants_rdma).free, 4);
+    ck_assert_int_eq(see_as("ns/j", "a", wants_more).free, 0);
+    ck_assert_str_eq(see_as("ns/j", "a", wants_more).limited_by, "invented.io/a0");
+    ck_assert_uint_eq(capacity_size(world->capacity).resources, 1);
+}
+END_TEST
+
+START_TEST(what_is_held_counts_when_a_node_begins_to_offer_it)
+{
+    static const char wants[] = "{'perGPUResources': {'rdma/hca': '1'}}";
+    world_node(world, "a", "Tesla-T4", 8);
+    set_pod(
+        foreign_pod("1", "a", "Running",
+                    "'containers': [{'resources': {'requests': {'rdma/hca': '1'}}}]"));
+    set_job("ns/j1", wants);
+    json_auto_t *map = plan_map("m1", "j1", 1, "a:2");
+    capacity_set_plan(world->capacity, "m1", map);
+    for (int i = 0; i < 2; i++) {
+        change_node("a", ALLOCATABLE("'rdma/hca': '8'"));
+        /* 8 - 1 of the pod - 2 of the plan */
+        ck_assert_int_eq(see_as("ns/j2", "a", wants).free, 5);
+        world_node(world, "a", "Tesla-T4", 8); /* its plugin is gone for a while */
+        ck_assert_int_eq(see_as("ns/j2", "a", wants).free, 0);
+        ck_assert_int_eq(see("ns/j2", "a").free, 6);
+    }
+    capacity_set_pod(world->capacity, "1", NULL);
+    ck_assert_uint_eq(capacity_size(world->capacity).resources, 0);
+}
+END_TEST
+
+START_TEST(node_that_offers_thousands_of_things_offers_its_gpus_too)
+{
+    world_node(world, "a", "Tesla-T4", 8);
+    json_t *node = json_deep_copy(store_find(world->store, &kube_node, "", "a"));
+    json_t *allocatable = json_object();
+    for (int i = 0; i < 5000; i++) {
+        auto_free char *name = xasprintf("a.io/r%d", i);
+        json_object_set_new(allocatable, name, json_string("1"));
+    }
+    json_object_set_new(allocatable, "nvidia.com/gpu", json_string("8"));
+    object_set(node, "status.allocatable", allocatable);
+    world_put(world, &kube_node, node);
+    world_node(world, "b", "Tesla-T4", 8);
+    change_node("b", ALLOCATABLE("'rdma/hca': '4'"));
+    ck_assert_int_eq(see("ns/j", "a").free, 8);
+    ck_assert_int_eq(see_as("ns/j", "b", "{'perGPUResources': {'rdma/hca': '1'}}").free,
+                     4);
+    ck_assert_uint_eq(capacity_size(world->capacity).resources,
+                      CAPACITY_MAX_NODE_RESOURCES + 1);
+}
+END_TEST
+
+/* As months of a cluster that scales, and of tenants who invent nodes, jobs and names. */
+START_TEST(nothing_is_remembered_of_what_is_gone)
+{
+    world_node(world, "a", "Tesla-T4", 8);
+    struct capacity_size before = capacity_size(world->capacity);
+    for (int i = 0; i < 3000; i++) {
+        auto_free char *node = xasprintf("n%d", i);
+        auto_free char *bound = xasprintf("bound-%d", i);
+        auto_free char *pinned = xasprintf("pinned-%d", i);
+        auto_free char *job = xasprintf("u%d", i);
+        auto_free char *key = xasprintf("ns/%s", job);
+        auto_free char *resource =
+            xasprintf("{'status': {'allocatable': {'x.io/%d': '1'}}}", i);
+        auto_free char *places = xasprintf("planned-%d:1", i);
+        world_node(world, node, "Tesla-T4", 8);
+        change_node(node, resource);
+        set_pod(inventive_pod(bound, i % 2 ? node : "nowhere", 3));
+        set_pod(our_pod(pinned, job, 1, 0, i % 3 ? node : pinned, 1));
+        set_job(key, "{'perGPUResources': {'x.io/1': '1'}}");
+        json_auto_t *map = plan_map(job, job, 1, places);
+        capacity_set_plan(world->capacity, job, map);
+        /* They go in some order. */
+        for (int k = 0; k < 5; k++)
+            switch ((i + k) % 5) {
+            case 0:
+                world_remove(world, &kube_node, "", node);
+                break;
+            case 1:
+                capacity_set_pod(world->capacity, bound, NULL);
+                break;
+            case 2:
+                capacity_set_pod(world->capacity, pinned, NULL);
+                break;
+            case 3:
+                capacity_set_job(world->capacity, key, NULL);
+                break;
+            default:
+                capacity_set_plan(world->capacity, job, NULL);
+                break;
+            }
+    }
+    struct capacity_size after = capacity_size(world->capacity);
+    ck_assert_uint_eq(after.nodes, before.nodes);
+    ck_assert_uint_eq(after.pods, before.pods);
+    ck_assert_uint_eq(after.plans, before.plans);
+    ck_assert_uint_eq(after.jobs, before.jobs);
+    ck_assert_uint_eq(after.resources, before.resources);
+    ck_assert_int_eq(see("ns/j", "a").free, 8);
+}
+END_TEST
+
 START_TEST(heartbeats_and_timestamps_change_nothing)
 {
     world_node(world, "a", "Tesla-T4", 8);
@@ -807,6 +947,10 @@ Suite *test_capacity_suite(void)
     tcase_add_test(cases, pods_of_older_generations_count_beside_the_newest_plan);
     tcase_add_test(cases, pods_that_are_not_bound_hold_no_more_than_a_plan_says);
     tcase_add_test(cases, spec_that_outgrows_its_running_pods_reserves_what_they_have);
+    tcase_add_test(cases, invented_resources_leave_room_for_those_of_nodes);
+    tcase_add_test(cases, what_is_held_counts_when_a_node_begins_to_offer_it);
+    tcase_add_test(cases, node_that_offers_thousands_of_things_offers_its_gpus_too);
+    tcase_add_test(cases, nothing_is_remembered_of_what_is_gone);
     tcase_add_test(cases, heartbeats_and_timestamps_change_nothing);
     tcase_add_test(cases,
                    unready_cordoned_tainted_and_unselected_nodes_have_nothing_free);
