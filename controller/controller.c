@@ -123,9 +123,11 @@ struct controller {
     uint64_t hardware_digest;
     struct het_arena *hardware_arena;
 
-    /* What the server can do; asked for at the start. */
+    /* What the server can do; asked for at the start, and again when watches were begun
+     * anew: an upgrade ends them. */
     bool is_version_known, is_version_asked, server_has_gates;
     int64_t version_due_ms;
+    uint64_t version_watches; /* started when it was asked last */
 
     void (*on_decision)(void *context, const struct snapshot *snapshot,
                         const struct decision *decision);
@@ -319,6 +321,7 @@ static int64_t find_rivals(const struct controller *controller, const struct job
 /* Pods may have scheduling gates since Kubernetes 1.27. */
 #define GATES_MINOR      27
 #define VERSION_RETRY_MS 5000
+#define VERSION_AGAIN_MS 60000
 
 static void on_version(void *context, const struct kube_result *result)
 {
@@ -330,27 +333,51 @@ static void on_version(void *context, const struct kube_result *result)
     const char *major = json_string_value(json_object_get(version, "major"));
     const char *minor = json_string_value(json_object_get(version, "minor"));
     controller->is_version_asked = false;
-    controller->is_version_known = major && minor;
-    if (!controller->is_version_known) {
+    if (!major || !minor) {
         controller->version_due_ms = controller->now_ms + VERSION_RETRY_MS;
+        controller->version_watches = 0; /* what was known holds until it is */
         log_event(LOG_WARNING, "controller", "version unknown",
                   LOG_STR("error", result->message));
         return;
     }
     /* "27", or "27+" of some vendors. */
-    controller->server_has_gates = strtol(major, NULL, 10) > 1 ||
-                                   strtol(minor, NULL, 10) >= GATES_MINOR;
+    bool has_gates = strtol(major, NULL, 10) > 1 ||
+                     strtol(minor, NULL, 10) >= GATES_MINOR;
+    bool is_news = !controller->is_version_known ||
+                   has_gates != controller->server_has_gates;
+    controller->is_version_known = true;
+    controller->server_has_gates = has_gates;
+    if (!is_news)
+        return;
+    enqueue_unfinished(controller);
     log_event(LOG_INFO, "controller", "server", LOG_STR("major", major),
               LOG_STR("minor", minor),
               LOG_BOOL("scheduling_gates", controller->server_has_gates));
 }
 
+static uint64_t count_watches(const struct controller *controller)
+{
+    uint64_t started = 0;
+    for (size_t i = 0; i < controller->watch_count; i++)
+        started += watch_statistics(controller->watches[i]).watches;
+    return started;
+}
+
+/* Whether the version is to be asked for at version_due_ms. */
+static bool wants_version(const struct controller *controller)
+{
+    return !controller->is_version_asked &&
+           (!controller->is_version_known ||
+            controller->version_watches != count_watches(controller));
+}
+
 static void ask_version(struct controller *controller)
 {
-    if (controller->is_version_known || controller->is_version_asked ||
-        controller->now_ms < controller->version_due_ms)
+    if (!wants_version(controller) || controller->now_ms < controller->version_due_ms)
         return;
     controller->is_version_asked = true;
+    controller->version_watches = count_watches(controller);
+    controller->version_due_ms = controller->now_ms + VERSION_AGAIN_MS;
     kube_get_version(controller->kube, on_version, controller);
 }
 
@@ -1275,6 +1302,40 @@ static void decide_due(struct controller *controller)
 
 /* ---- life ---- */
 
+/* What became of telling is of no consequence. */
+static void on_told(void *context, const struct kube_result *result)
+{
+    (void)context;
+    (void)result;
+}
+
+/* A job that cannot be read has no decisions, and so nobody else who tells its user. */
+static void on_unreadable_job(void *context, const struct kube_identity *identity,
+                              const char *why)
+{
+    struct controller *controller = context;
+    if (!*identity->ns || !*identity->name || !*identity->uid ||
+        controller_lease(controller) != LEASE_HOLDS)
+        return;
+    uint64_t digest = digest_text(digest_text(0, identity->uid), why);
+    char time[TIMESTAMP_SIZE];
+    timestamp_format_micro(controller->wall_ms, time);
+    auto_free char *name = xasprintf("%s.%016" PRIx64, identity->name, digest);
+    auto_free char *note = xasprintf(
+        "the job cannot be read and is left as it is: %.700s; make it smaller", why);
+    json_auto_t *event = json_pack(
+        "{s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
+        "s:{s:s, s:s, s:s, s:s, s:s}}",
+        "apiVersion", "events.k8s.io/v1", "kind", "Event", "metadata", "name", name,
+        "namespace", identity->ns, "eventTime", time, "reportingController",
+        "heterotrain.io/controller", "reportingInstance", "heterotrain-controller",
+        "action", "Read", "reason", "JobUnreadable", "type", "Warning", "note", note,
+        "regarding", "apiVersion", kube_job.group_version, "kind", kube_job.kind,
+        "namespace", identity->ns, "name", identity->name, "uid", identity->uid);
+    if (event)
+        kube_create(controller->kube, &kube_event, identity->ns, event, on_told, NULL);
+}
+
 static void make_watches(struct controller *controller)
 {
     controller->watch_count = controller->settings->profiler.image ? WATCHES
@@ -1285,6 +1346,7 @@ static void make_watches(struct controller *controller)
             .ns = watched[i].is_cluster_wide ? "" : controller->ns,
             .label_selector = watched[i].label_selector,
             .trim = watched[i].trim,
+            .on_quarantine = watched[i].resource == &kube_job ? on_unreadable_job : NULL,
         };
         controller->watches[i] = watch_new(controller->kube, controller->store, &config,
                                            controller->seed + i, add_event, controller);
@@ -1540,7 +1602,7 @@ int64_t controller_next_ms(const struct controller *controller)
         next_ms = least(next_ms, kube_next_ms(controller->lease_kube));
         next_ms = least(next_ms, lease_next_ms(controller->lease));
     }
-    if (!controller->is_version_known && !controller->is_version_asked)
+    if (wants_version(controller))
         next_ms = least(next_ms, controller->version_due_ms);
     if (may_decide(controller)) {
         if (find_waiting(controller))
@@ -1557,8 +1619,10 @@ void controller_poll(struct controller *controller, int64_t timeout_ms)
     size_t count = planner_poll_list(controller->planner, fds, sizeof fds / sizeof *fds);
     if (timeout_ms < 0)
         timeout_ms = 0;
-    transport_poll(controller->transport, fds, count,
-                   least(timeout_ms, CONTROLLER_MAX_POLL_MS));
+    if (transport_poll(controller->transport, fds, count,
+                       least(timeout_ms, CONTROLLER_MAX_POLL_MS)) < 0)
+        log_event(LOG_ERROR, "controller", "cannot wait for the network",
+                  LOG_STR("why", "file descriptors or memory are short"));
 }
 
 void controller_poll_planners(struct controller *controller, int64_t timeout_ms)

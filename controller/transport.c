@@ -21,7 +21,11 @@ void transport_cancel(struct transport *transport, uint64_t id)
 int transport_poll(struct transport *transport, struct pollfd *extra, size_t extra_count,
                    int64_t timeout_ms)
 {
-    return transport->ops->poll(transport, extra, extra_count, timeout_ms);
+    if (transport->ops->poll(transport, extra, extra_count, timeout_ms) == 0)
+        return 0;
+    int64_t pause_ms = timeout_ms < TRANSPORT_PAUSE_MS ? timeout_ms : TRANSPORT_PAUSE_MS;
+    poll(extra, (nfds_t)extra_count, pause_ms > 0 ? (int)pause_ms : 0);
+    return -1;
 }
 
 void transport_free(struct transport *transport)

@@ -79,7 +79,10 @@ uint64_t transport_start(struct transport *transport, const struct http_request 
  * from inside a callback. */
 void transport_cancel(struct transport *transport, uint64_t id);
 /* Waits up to `timeout_ms` for something to happen on the transport or on `extra`
- * (poll(2) semantics, revents filled), and runs the callbacks that are due. */
+ * (poll(2) semantics, revents filled), and runs the callbacks that are due. -1: the
+ * transport cannot wait (file descriptors or memory are short); then only `extra` was
+ * waited for, at most TRANSPORT_PAUSE_MS, so that a loop around this does not spin. */
+#define TRANSPORT_PAUSE_MS 1000
 int transport_poll(struct transport *transport, struct pollfd *extra, size_t extra_count,
                    int64_t timeout_ms);
 void transport_free(struct transport *transport);

@@ -237,6 +237,8 @@ static void log_quarantine(struct watch *watch, const struct kube_identity *iden
               LOG_STR("resource", watch->config.resource->plural),
               LOG_STR("namespace", identity->ns), LOG_STR("name", identity->name),
               LOG_STR("uid", identity->uid), LOG_STR("reason", why));
+    if (watch->config.on_quarantine)
+        watch->config.on_quarantine(watch->context, identity, why);
 }
 
 /* What is wrong with a decoded object; NULL if nothing. */

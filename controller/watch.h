@@ -39,6 +39,10 @@ struct watch_config {
     /* What to keep of an object: returns a new reference (json_incref(object) to keep
      * all, NULL to refuse the object). NULL: keep all. */
     json_t *(*trim)(json_t *object);
+    /* Called with each object that is quarantined, for the first reason; NULL: no one
+     * listens. `context` is that of watch_change. */
+    void (*on_quarantine)(void *context, const struct kube_identity *identity,
+                          const char *why);
 };
 
 /* An object that cannot be read, or that `trim` refuses, is quarantined: logged, counted,

@@ -1804,10 +1804,11 @@ END_TEST
 
 /* ---- what the controller does not hear of ---- */
 
-/* POSTs of kind `plural`, and all writes but those of leases and events. */
+/* POSTs of kind `plural`, PATCHes of pods, and all writes but those of leases and events.
+ */
 struct tally {
     const char *plural;
-    uint64_t posts, writes;
+    uint64_t posts, patches, writes;
 };
 
 static enum embedded_fault tally_write(void *context, const struct embedded_call *call)
@@ -1815,6 +1816,7 @@ static enum embedded_fault tally_write(void *context, const struct embedded_call
     struct tally *tally = context;
     bool is_told = strstr(call->path, "/events") || strstr(call->path, "/leases");
     tally->writes += call->write_ordinal && !is_told;
+    tally->patches += !strcmp(call->method, "PATCH") && strstr(call->path, "/pods/");
     tally->posts += !strcmp(call->method, "POST") && strstr(call->path, tally->plural);
     return EMBEDDED_NO_FAULT;
 }
@@ -1900,6 +1902,59 @@ static enum embedded_fault lie_of(void *context, const struct embedded_call *cal
         return EMBEDDED_ANSWER_410;
     return liar->lies && is_list ? EMBEDDED_PARTIAL_LIST : EMBEDDED_NO_FAULT;
 }
+
+/* A server is upgraded, which ends its watches. */
+START_TEST(server_that_is_upgraded_is_asked_again_what_it_can_do)
+{
+    struct tally tally = { .plural = "/pods" };
+    begin(1, false, 1);
+    embedded_set_faults(server, tally_write, &tally);
+    embedded_set_minor(server, 26);
+    put_job("j", 4);
+    run_s(30);
+    ck_assert(runs("j"));
+    ck_assert_uint_eq(tally.patches, 0);
+    embedded_set_minor(server, 34);
+    run_s(11 * 60); /* watches end by themselves */
+    put_job("k", 4);
+    run_s(30);
+    ck_assert(runs("k"));
+    ck_assert_uint_gt(tally.patches, 0); /* gates that were lifted */
+    teardown();
+}
+END_TEST
+
+/* Deeper than anything is read. */
+static json_t *deep(int levels)
+{
+    json_t *value = json_object();
+    for (int i = 0; i < levels; i++)
+        value = json_pack("{s:o}", "x", value);
+    return value;
+}
+
+START_TEST(job_that_is_nested_too_deep_is_told_so_and_others_go_on)
+{
+    begin(1, false, 1);
+    put_job("j", 4);
+    json_t *nested = json_deep_copy(job("j"));
+    object_set(nested, "metadata.name", json_string("deep"));
+    object_remove(nested, "metadata.uid");
+    object_remove(nested, "metadata.resourceVersion");
+    object_set(nested, "spec.podTemplate.spec.x", deep(600));
+    put(nested);
+    run_s(60);
+    ck_assert(runs("j"));
+    const char *told = "";
+    for (size_t i = 0; i < embedded_count(server, "events"); i++) {
+        const json_t *event = embedded_at(server, "events", i);
+        if (!strcmp(object_text(event, "regarding.name"), "deep"))
+            told = object_text(event, "note");
+    }
+    ck_assert_msg(strstr(told, "512") != NULL, "told: %s", told);
+    teardown();
+}
+END_TEST
 
 /* After 410, a list lacks every other pod, and says that it is the newest there is. */
 START_TEST(half_a_list_after_410_costs_a_few_writes)
@@ -2024,6 +2079,8 @@ Suite *test_simulation_suite(void)
     tcase_add_test(deaf, job_that_was_deleted_behind_a_stalled_watch_gets_no_plans);
     tcase_add_test(deaf, job_made_again_behind_a_stalled_watch_is_found);
     tcase_add_test(deaf, half_a_list_after_410_costs_a_few_writes);
+    tcase_add_test(deaf, server_that_is_upgraded_is_asked_again_what_it_can_do);
+    tcase_add_test(deaf, job_that_is_nested_too_deep_is_told_so_and_others_go_on);
     suite_add_tcase(suite, deaf);
     TCase *replicas = tcase_create("replicas");
     tcase_add_test(replicas, replica_takes_over_when_the_leader_dies);
