@@ -40,7 +40,8 @@ struct job {
     int64_t hold_generation; /* as long as this is its metadata.generation */
     double spent_runs;       /* of CONTROLLER_RUNS, when that was counted last */
     int64_t spent_ms;
-    bool was_blocked;         /* by another job, when it was looked at last */
+    bool is_held_up;          /* by another job, when it was looked at last */
+    int64_t deaf_until_ms;    /* decision.h */
     int64_t blocked_since_ms; /* it waits for its turn since then; 0: it does not */
     bool is_called;           /* its turn to ask the planner has come */
     struct bid bid;           /* for GPUs that are free */
@@ -108,6 +109,7 @@ struct controller {
     size_t job_count, job_capacity;
     struct strmap jobs_by_key;
 
+    bool capacity_has_changed; /* by the events that are being taken */
     struct event *events;
     size_t event_count, event_capacity;
     struct outcome *outcomes;
@@ -207,12 +209,15 @@ static void enqueue_unfinished(struct controller *controller)
             workqueue_add(controller->queue, controller->jobs[i]->key);
 }
 
-/* Jobs that waited for another one. */
-static void enqueue_blocked(struct controller *controller)
+/* GPUs came free or were taken: jobs that care look for themselves, others later. Those
+ * that are held up are called in their turn. */
+static void enqueue_attentive(struct controller *controller)
 {
-    for (size_t i = 0; i < controller->job_count; i++)
-        if (controller->jobs[i]->was_blocked)
-            workqueue_add(controller->queue, controller->jobs[i]->key);
+    for (size_t i = 0; i < controller->job_count; i++) {
+        const struct job *job = controller->jobs[i];
+        if (job->wants_gpus && !job->is_held_up && job->deaf_until_ms < INT64_MAX)
+            workqueue_add_at(controller->queue, job->key, job->deaf_until_ms);
+    }
 }
 
 static void forget_job(struct controller *controller, struct job *job)
@@ -224,7 +229,6 @@ static void forget_job(struct controller *controller, struct job *job)
     workqueue_forget(controller->queue, job->key);
     controller->called -= job->is_called;
     free_job(job);
-    enqueue_blocked(controller);
 }
 
 /* Until when `job` waits for `earlier`, which comes before it and has not been told yet
@@ -258,6 +262,22 @@ static const struct job *find_blocker(const struct controller *controller,
     return NULL;
 }
 
+/* Calls the first of the jobs that are held up, if nobody holds it up any more. Those
+ * after it wait for whoever it waits for, and for itself while it has not been answered:
+ * they are called one after the other, not all each time. */
+static void call_held_up(struct controller *controller)
+{
+    size_t i = 0;
+    while (i < controller->job_count && !controller->jobs[i]->is_held_up)
+        i++;
+    int64_t until_ms;
+    if (i == controller->job_count ||
+        find_blocker(controller, controller->jobs[i], &until_ms))
+        return;
+    controller->jobs[i]->is_held_up = false;
+    workqueue_add(controller->queue, controller->jobs[i]->key);
+}
+
 /* Jobs that could take free GPUs if nobody else wanted them more. */
 static void enqueue_bidders(struct controller *controller, const struct job *but)
 {
@@ -268,12 +288,10 @@ static void enqueue_bidders(struct controller *controller, const struct job *but
 
 static void set_unanswered(struct controller *controller, struct job *job, bool value)
 {
-    bool unblocks = job->is_unanswered && !value;
+    bool was_unanswered = job->is_unanswered;
     job->is_unanswered = value;
-    if (unblocks) {
-        enqueue_blocked(controller);
+    if (was_unanswered && !value)
         enqueue_bidders(controller, job);
-    }
 }
 
 static void set_bid(struct controller *controller, struct job *job, const struct bid *bid)
@@ -552,7 +570,7 @@ static void on_job(struct controller *controller, const struct event *event)
         job = NULL;
     }
     if (capacity_set_job(controller->capacity, uid_key, is_alive ? event->after : NULL))
-        enqueue_unfinished(controller);
+        controller->capacity_has_changed = true;
     if (!event->after)
         return;
     if (!job) {
@@ -565,16 +583,13 @@ static void on_job(struct controller *controller, const struct event *event)
         job->precedence.uid = job->uid;
         insert_job(controller, job);
         strmap_set(&controller->jobs_by_key, job->key, job);
-    } else if (rank_job(controller, job, object)) {
-        enqueue_blocked(controller);
+    } else {
+        rank_job(controller, job, object);
     }
-    bool wanted = job->wants_gpus;
     job->is_queued = kueue_queue_of(object) != NULL;
     job->wants_gpus = is_alive && job_spec_is_ours(object) && !kube_is_deleting(object);
     job->generation = json_integer_value(
         json_object_get(json_object_get(object, "metadata"), "generation"));
-    if (wanted && !job->wants_gpus)
-        enqueue_blocked(controller);
     workqueue_add(controller->queue, key);
 }
 
@@ -588,7 +603,6 @@ static void on_priority_class(struct controller *controller)
         if (job && rank_job(controller, job, object))
             workqueue_add(controller->queue, key);
     }
-    enqueue_blocked(controller);
 }
 
 /* Jobs that wait in a queue of Kueue: what one may have depends on what others hold. */
@@ -610,6 +624,11 @@ static void enqueue_namespace(struct controller *controller, const char *ns)
     }
 }
 
+static bool is_claim(const json_t *config_map)
+{
+    return *kube_annotation(config_map, ANNOTATION_PREEMPTS);
+}
+
 /* Tells capacity and queue what happened. */
 static void take_event(struct controller *controller, const struct event *event)
 {
@@ -627,6 +646,8 @@ static void take_event(struct controller *controller, const struct event *event)
             enqueue_namespace(controller, kube_namespace(object));
     } else if (resource == &kube_config_map) {
         changed = capacity_set_plan(capacity, kube_uid(object), event->after);
+        if (changed && is_claim(object)) /* whose GPUs it is on, others know */
+            enqueue_unfinished(controller);
     } else if (resource == &kube_job) {
         if (controller_lease(controller) == LEASE_HOLDS)
             census_note_job(controller->metrics, event->before, event->after);
@@ -644,12 +665,11 @@ static void take_event(struct controller *controller, const struct event *event)
     } else if (resource == &kube_batch_job) {
         enqueue_namespace(controller, kube_namespace(object));
     } else {
-        changed = true; /* a profile: any job may be waiting for it */
+        enqueue_unfinished(controller); /* a profile: any job may be waiting for it */
     }
     enqueue_owner(controller, event->before);
     enqueue_owner(controller, event->after);
-    if (changed)
-        enqueue_unfinished(controller);
+    controller->capacity_has_changed |= changed;
 }
 
 static void take_events(struct controller *controller)
@@ -663,6 +683,9 @@ static void take_events(struct controller *controller)
         json_decref(event->after);
     }
     controller->event_count = 0;
+    if (controller->capacity_has_changed)
+        enqueue_attentive(controller);
+    controller->capacity_has_changed = false;
 }
 
 /* ---- pauses ---- */
@@ -840,7 +863,6 @@ static void take_outcome(struct controller *controller, const struct outcome *ou
         /* The plan may be there although we were not told: the watch will say so. */
         job->commits_until_ms =
             outcome->has_failed ? controller->now_ms + CONTROLLER_DOUBT_MS : 0;
-        enqueue_blocked(controller);
     }
     note_refusal(controller, job, outcome);
     if (outcome->has_failed) /* what was to be read anew may not have been */
@@ -858,7 +880,6 @@ static void take_outcome(struct controller *controller, const struct outcome *ou
     if (outcome->retry_after_ms > 0)
         workqueue_add_at(controller->queue, outcome->key,
                          controller->now_ms + outcome->retry_after_ms);
-    enqueue_blocked(controller);
 }
 
 static void take_outcomes(struct controller *controller)
@@ -1215,9 +1236,11 @@ static void carry_out(struct controller *controller, struct job *job,
         job->commits_until_ms = INT64_MAX;
     set_unanswered(controller, job, decision->is_unanswered);
     set_bid(controller, job, &decision->bid);
+    job->is_held_up = decision->is_held_up;
+    job->deaf_until_ms = decision->deaf_until_ms;
     if (!decision->is_unanswered)
         job->blocked_since_ms = 0;
-    else if (job->was_blocked && !job->blocked_since_ms)
+    else if (job->is_held_up && !job->blocked_since_ms)
         job->blocked_since_ms = controller->now_ms;
     controller->statistics.passes++;
     controller->statistics.actions += decision->action_count;
@@ -1264,7 +1287,6 @@ static bool decide(struct controller *controller, const char *key)
         int64_t blocked_until_ms;
         const struct job *blocker = find_blocker(controller, job, &blocked_until_ms);
         snapshot.blocked_by = blocker ? blocker->key : NULL;
-        job->was_blocked = blocker != NULL;
         job->planner_limit_ms = snapshot.spec.planner_timeout_ms + CONTROLLER_SLACK_MS;
         int64_t rivals_until_ms = find_rivals(controller, job, &snapshot);
         struct decision decision;
@@ -1273,7 +1295,7 @@ static bool decide(struct controller *controller, const char *key)
             controller->on_decision(controller->decision_context, &snapshot, &decision);
         if (decision.bid.state == BID_OPEN)
             decision.requeue_ms = least(decision.requeue_ms, rivals_until_ms);
-        if (blocker)
+        if (decision.is_held_up)
             decision.requeue_ms = least(decision.requeue_ms, blocked_until_ms);
         carry_out(controller, job, &decision);
         decision_fini(&decision);
@@ -1297,6 +1319,7 @@ static void decide_due(struct controller *controller)
             workqueue_done(controller->queue, key);
         /* Runs without a write are over at once: their keys must not look taken. */
         take_outcomes(controller);
+        call_held_up(controller);
     }
 }
 
@@ -1579,8 +1602,10 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     take_events(controller);
     take_outcomes(controller);
     planner_step(controller->planner, now_ms);
-    if (may_decide(controller))
+    if (may_decide(controller)) {
         call_waiting(controller);
+        call_held_up(controller);
+    }
     decide_due(controller);
     if (may_decide(controller))
         hooks_step(controller->hooks, now_ms);

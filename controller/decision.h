@@ -71,6 +71,12 @@ struct decision {
     /* The job wants GPUs and has not been told yet whether it gets them: younger jobs
      * wait. */
     bool is_unanswered;
+    /* snapshot.blocked_by keeps the job from what it wants to do: it is looked at again
+     * in its turn. */
+    bool is_held_up;
+    /* Until then (monotonic) it need not be looked at when GPUs come free or are taken
+     * where it has nothing; INT64_MAX: until something else happens to it. */
+    int64_t deaf_until_ms;
     enum planner_wish planner_wish; /* the job is looked at again when one is free */
     struct bid bid;
     struct job_memory

@@ -217,6 +217,7 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
     if (accepted && !snapshot->spec.is_suspended)
         profiling_keep(&pass);
     if (snapshot->spec.is_suspended) {
+        pass_deafen(&pass, INT64_MAX);
         life_suspend(&pass);
     } else if (!accepted && pass.current) {
         watch_current(&pass);
@@ -231,6 +232,7 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
         else if (!life_is_past_deadline(&pass) && !planning_wait_for_refused(&pass))
             planning_seek(&pass, "JobCreated", 0, 0, "PlanComputed");
     } else {
+        pass_deafen(&pass, INT64_MAX);
         ret->summary = "not accepted";
     }
     quota_release(&pass,

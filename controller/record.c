@@ -480,6 +480,8 @@ static const struct field decision_fields[] = {
     FIELD(DERIVED, action_capacity),
     FIELD(WHOLE, requeue_ms),
     FIELD(FLAG, is_unanswered),
+    FIELD(FLAG, is_held_up),
+    FIELD(WHOLE, deaf_until_ms),
     FIELD(CHOICE, planner_wish, .last = WISH_NOW),
     FIELD(MEMBER, bid, .table = &bid_table),
     FIELD(MEMBER, memory, .table = &memory_table),

@@ -126,6 +126,18 @@ void pass_requeue_at(struct pass *pass, int64_t at_ms)
         pass->decision->requeue_ms = at_ms;
 }
 
+bool pass_is_held_up(struct pass *pass)
+{
+    if (pass->snapshot->blocked_by)
+        pass->decision->is_held_up = true;
+    return pass->snapshot->blocked_by;
+}
+
+void pass_deafen(struct pass *pass, int64_t at_ms)
+{
+    pass->decision->deaf_until_ms = at_ms;
+}
+
 bool pass_is_fresh(struct pass *pass, int64_t *generation, int64_t *read_ms)
 {
     int64_t now_ms = pass->snapshot->now_ms;

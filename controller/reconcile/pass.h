@@ -75,6 +75,10 @@ bool pass_is_fresh(struct pass *pass, int64_t *generation, int64_t *read_ms);
 void pass_refresh_pods(struct pass *pass, const char *ns, const char *query);
 /* The job is looked at again at `at_ms` at the latest. */
 void pass_requeue_at(struct pass *pass, int64_t at_ms);
+/* Whether another job has to be waited for; notes that this one is held up by it. */
+bool pass_is_held_up(struct pass *pass);
+/* Changes of what others hold need not wake the job before `at_ms`. */
+void pass_deafen(struct pass *pass, int64_t at_ms);
 /* Whether a time has come, monotonic or since 1970; else the job is looked at again when
  * it does. */
 bool pass_has_come(struct pass *pass, int64_t at_ms);

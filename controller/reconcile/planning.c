@@ -65,13 +65,16 @@ bool planning_ask(struct pass *pass, bool is_urgent)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const struct job_memory *memory = &snapshot->memory;
-    if (memory->is_planning)
+    if (memory->is_planning) {
+        pass_deafen(pass, INT64_MAX); /* until there is an answer */
         return false;
+    }
     if (memory->answer.kind == ANSWER_FAILED && planning_is_answered(pass) &&
         !pass_has_come(pass, planner_retry_ms(memory)))
         return false;
     if (!desired_can_ask(snapshot))
         return true;
+    pass_deafen(pass, INT64_MAX);
     if (!pass_may_ask(pass, is_urgent))
         return false;
     pass_ask_planner(pass, desired_question(snapshot), snapshot->input_digest)->parts =
@@ -145,8 +148,10 @@ void planning_wait(struct pass *pass, const char *reason, const char *message)
     pass->decision->summary = pass_text(pass, "waiting: %s", message);
 }
 
-void planning_wait_for_planner(struct pass *pass, const char *message)
+void planning_wait_for_planner(struct pass *pass)
 {
+    const char *message =
+        "the planner is at work, or jobs that come before it are planned first";
     /* A job that waits keeps saying what is missing until the planner says otherwise. */
     if (strcmp(object_condition(pass->snapshot->job, "PlanFeasible"), "False"))
         pass_set(pass, "PlanFeasible", "Unknown", "Planning", message);
@@ -155,11 +160,11 @@ void planning_wait_for_planner(struct pass *pass, const char *message)
     pass->decision->summary = message;
 }
 
-/* Which jobs is only logged: a status would be written again with each that is planned.
- */
+/* Which job is only logged, and so is whether the planner is at work already: a status
+ * would be written again with each that is planned. */
 void planning_wait_for_turn(struct pass *pass)
 {
-    planning_wait_for_planner(pass, "jobs that come before it are planned first");
+    planning_wait_for_planner(pass);
     pass->decision->summary =
         pass_text(pass, "waits for job %s", pass->snapshot->blocked_by);
 }
@@ -211,7 +216,10 @@ static bool is_settling(struct pass *pass)
     int64_t quiet = planning_quiet_ms(&snapshot->spec);
     int64_t due = memory->input_changed_ms + quiet;
     int64_t latest = memory->input_unsettled_ms + DEBOUNCES_AT_MOST * quiet;
-    return !pass_has_come(pass, due < latest ? due : latest);
+    if (pass_has_come(pass, due < latest ? due : latest))
+        return false;
+    pass_deafen(pass, due < latest ? due : latest);
+    return true;
 }
 
 /* Whether nothing fits what is free, and that is known. */
@@ -241,7 +249,7 @@ static void explain_no_plan(struct pass *pass)
             pass->decision->is_unanswered = false;
             planning_wait(pass, "PlannerFailed", message);
         } else {
-            planning_wait_for_planner(pass, "the planner is at work");
+            planning_wait_for_planner(pass);
         }
         return;
     }
@@ -361,7 +369,7 @@ bool planning_seek(struct pass *pass, const char *trigger, int64_t restarts,
     }
     /* Nobody waits for a job whose planner broke. */
     pass->decision->is_unanswered = !snapshot->memory.planner_failures;
-    if (snapshot->blocked_by) {
+    if (pass_is_held_up(pass)) {
         planning_wait_for_turn(pass);
         return false;
     }

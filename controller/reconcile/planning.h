@@ -32,7 +32,7 @@ size_t planning_offers(struct pass *pass, struct planning_offer ret[2]);
 
 /* Conditions of a job that has no plan, or whose planner is at work. */
 void planning_wait(struct pass *pass, const char *reason, const char *message);
-void planning_wait_for_planner(struct pass *pass, const char *message);
+void planning_wait_for_planner(struct pass *pass);
 /* Other jobs are planned before it. */
 void planning_wait_for_turn(struct pass *pass);
 /* The planner could not use what it was given; mostly that is the profile. */

@@ -13,6 +13,9 @@
 #include <math.h>
 #include <string.h>
 
+/* A job that runs and may not move yet looks up as often, however much changes. */
+#define DEAF_MS ((int64_t)30000)
+
 /* ---- why, and when ---- */
 
 /* What has changed since the plan was made; all of it if that is not known. */
@@ -104,7 +107,12 @@ static bool is_too_early(struct pass *pass)
         due = cool_ms > due ? cool_ms : due;
         due = cap_wall_ms && cap_ms > due ? cap_ms : due;
     }
-    return !pass_has_come(pass, due);
+    if (pass_has_come(pass, due))
+        return false;
+    /* What the job shows of the reason is no older than that. */
+    int64_t deaf_ms = snapshot->now_ms + DEAF_MS;
+    pass_deafen(pass, due < deaf_ms ? due : deaf_ms);
+    return true;
 }
 
 /* ---- what it would cost ---- */
@@ -290,7 +298,7 @@ static void weigh(struct pass *pass, const struct planning_offer *offer)
         if (!was_weighed(pass, hash, "Reported"))
             record(pass, "Reported", &verdict, hash, offer);
     } else if (!is_outbid(pass, offer->plan, verdict.gain, why) &&
-               !snapshot->blocked_by) {
+               !pass_is_held_up(pass)) {
         record(pass, "Accepted", &verdict, hash, offer);
         pass->is_voluntary = true;
         generation_commit(pass, offer->plan, snapshot->memory.answer.digest, "BetterPlan",
@@ -304,10 +312,10 @@ static bool take_approved(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const struct snapshot_plan *current = pass->current;
-    if (snapshot->spec.replan_mode != REPLAN_MANUAL || snapshot->blocked_by)
+    if (snapshot->spec.replan_mode != REPLAN_MANUAL)
         return false;
     const struct het_plan *plan = candidate_find_approved(pass);
-    if (!plan || !het_plan_compare(plan, current->plan))
+    if (!plan || !het_plan_compare(plan, current->plan) || pass_is_held_up(pass))
         return false;
     /* Of an answer to the present input it is known that there is nothing to add. */
     const struct planner_answer *answer = &snapshot->memory.answer;

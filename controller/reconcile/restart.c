@@ -113,7 +113,7 @@ void restart_generation(struct pass *pass, const char *trigger, const char *mess
     const struct snapshot_plan *current = pass->current;
     pass_set_not_placed(pass, trigger, message);
     bool fits = current->plan && places_fit(pass, current->plan);
-    if (fits && *current->retired && pass->snapshot->blocked_by) {
+    if (fits && *current->retired && pass_is_held_up(pass)) {
         /* A retired plan holds no GPUs: to take them again is to take them anew. */
         pass->decision->is_unanswered = true;
         planning_wait_for_turn(pass);

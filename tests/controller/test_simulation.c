@@ -17,6 +17,7 @@
 #include "tests/scale.h"
 
 #include <check.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1466,6 +1467,35 @@ START_TEST(work_for_a_plan_is_bounded)
 }
 END_TEST
 
+/* What it takes to start a job, among as many. */
+START_TEST(jobs_that_start_together_cost_each_as_much_as_one_alone)
+{
+    enum { JOBS = 24, DECISIONS = 14 };
+    for (int i = 0; i < JOBS; i++) {
+        auto_free char *node = xasprintf("m-%02d", i);
+        put_node(node, "NVIDIA-A100-SXM4-40GB", 2);
+    }
+    run_s(1);
+    struct controller_statistics before =
+        controller_statistics(simulation_controller(simulation));
+    for (int i = 0; i < JOBS; i++) {
+        auto_free char *name = xasprintf("many-%02d", i);
+        put_job(name, 2);
+    }
+    run_s(60);
+    struct controller_statistics after =
+        controller_statistics(simulation_controller(simulation));
+    for (int i = 0; i < JOBS; i++) {
+        auto_free char *name = xasprintf("many-%02d", i);
+        ck_assert(runs(name));
+    }
+    hold(after.passes - before.passes <= DECISIONS * JOBS,
+         "%d jobs took %" PRIu64 " decisions", JOBS, after.passes - before.passes);
+    hold(after.plans - before.plans <= JOBS + JOBS / 4, "and %" PRIu64 " questions",
+         after.plans - before.plans);
+}
+END_TEST
+
 /* Rubbish first, then what the planner's library says. */
 static void plan_late(void *context, const json_t *question, int64_t timeout_ms,
                       struct planner_reply *ret)
@@ -2039,6 +2069,7 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, model_without_a_profile_is_estimated);
     tcase_add_test(scenarios, job_made_again_under_its_name_is_another);
     tcase_add_test(scenarios, work_for_a_plan_is_bounded);
+    tcase_add_test(scenarios, jobs_that_start_together_cost_each_as_much_as_one_alone);
     tcase_add_test(scenarios, planner_that_says_rubbish_is_asked_again);
     suite_add_tcase(suite, scenarios);
     TCase *profiles = tcase_create("profiles");
