@@ -95,6 +95,8 @@ static json_t *job_part(const struct job_spec *spec)
     if (spec->memory_headroom_percent >= 0)
         json_object_set_new(job, "memoryHeadroomPercent",
                             json_integer(spec->memory_headroom_percent));
+    if (spec->sequence_length)
+        json_object_set_new(job, "sequenceLength", json_integer(spec->sequence_length));
     if (spec->max_gpus)
         json_object_set_new(job, "maxGPUs", json_integer(spec->max_gpus));
     if (spec->microbatch_sizes)

@@ -144,6 +144,7 @@ static bool offer_here(struct het_search *search, const struct het_plan *plan)
     offered.algorithm = search->algorithm->name;
     offered.global_batch = search->problem->workload->global_batch;
     offered.layer_count = search->problem->profile->layer_count;
+    offered.sequence_length = search->problem->workload->sequence_length;
     offered.precision = search->problem->workload->precision;
     offered.optimizer = search->problem->workload->optimizer;
     struct het_cost cost;

@@ -109,6 +109,8 @@ static int decode_plan(struct het_arena *arena, const struct het_workload *workl
     if (het_codec_plan(arena, json, &read, err) < 0)
         return -1;
     struct het_plan *plan = het_plan_copy(arena, read);
+    if (!plan->sequence_length)
+        plan->sequence_length = workload->sequence_length;
     if (!json_object_get(json, "precision"))
         plan->precision = workload->precision;
     if (!json_object_get(json, "optimizer"))

@@ -671,6 +671,7 @@ int het_codec_profile(struct het_arena *arena, const json_t *json,
 /* ---- workload ---- */
 
 static const char *const job_fields[] = { "globalBatchSize",
+                                          "sequenceLength",
                                           "precision",
                                           "optimizer",
                                           "memoryHeadroomPercent",
@@ -810,6 +811,24 @@ static int read_freedoms(struct het_arena *arena, const struct het_view *job,
         het_runtime_without(arena, workload->runtime,
                             (is_uniform ? HET_FREEDOMS_OF_TENSOR_PARALLEL : 0) |
                                 (may_differ ? 0 : HET_FREEDOMS_OF_SHARES));
+    return 0;
+}
+
+/* Tokens of a sample, by default the profile's. */
+static int read_sequence_length(const struct het_view *job,
+                                const struct het_profile *profile,
+                                struct het_workload *workload, struct het_error *err)
+{
+    struct het_view length = het_view_get(job, "sequenceLength");
+    workload->sequence_length = profile->sequence_length;
+    if (het_view_u32(&length, 1, INT32_MAX, &workload->sequence_length, err) < 0)
+        return -1;
+    if (profile->sequence_length && workload->sequence_length != profile->sequence_length)
+        return het_view_fail(&length, err,
+                             "is %u, but the profile was measured with %u; leave it out, "
+                             "or give a profile of %u tokens",
+                             workload->sequence_length, profile->sequence_length,
+                             workload->sequence_length);
     return 0;
 }
 
@@ -979,6 +998,7 @@ int het_codec_workload(struct het_arena *arena, const json_t *json,
                       &workload.microbatch_size_count, err) < 0 ||
         het_view_u32(&least, 0, UINT32_MAX, &workload.min_gpus, err) < 0 ||
         het_view_u32(&most, 0, UINT32_MAX, &workload.max_gpus, err) < 0 ||
+        read_sequence_length(&job, profile, &workload, err) < 0 ||
         read_training(arena, &job, profile, &workload, err) < 0 ||
         read_type_limits(arena, &job, &workload, err) < 0 ||
         read_constraints(arena, &job, &workload, err) < 0 ||
@@ -1282,6 +1302,7 @@ static int read_plan_header(struct het_arena *arena, const struct het_view *root
     struct het_view algorithm = het_view_get(root, "algorithm");
     struct het_view batch = het_view_get(root, "globalBatchSize");
     struct het_view layers = het_view_get(root, "layerCount");
+    struct het_view length = het_view_get(root, "sequenceLength");
     struct het_view precision = het_view_get(root, "precision");
     struct het_view optimizer = het_view_get(root, "optimizer");
     const char *name = NULL;
@@ -1296,6 +1317,7 @@ static int read_plan_header(struct het_arena *arena, const struct het_view *root
         het_view_u32(&batch, 0, UINT32_MAX, &plan->global_batch, err) < 0 ||
         het_view_need(&layers, err) < 0 ||
         het_view_u32(&layers, 0, UINT32_MAX, &plan->layer_count, err) < 0 ||
+        het_view_u32(&length, 1, INT32_MAX, &plan->sequence_length, err) < 0 ||
         het_view_name(&precision, arena, &name, err) < 0 ||
         (name && het_precision_parse(name, &plan->precision, err) < 0))
         return -1;
@@ -1493,11 +1515,13 @@ static json_t *prediction_json(const struct het_prediction *predicted)
 static json_t *body_json(const struct het_plan *plan)
 {
     const char *algorithm = *plan->algorithm ? plan->algorithm : NULL;
-    return sure(json_pack("{s:s, s:s, s:s*, s:o, s:o, s:s, s:s, s:s, s:o, s:o}",
+    json_t *length = plan->sequence_length ? number(plan->sequence_length) : NULL;
+    return sure(json_pack("{s:s, s:s, s:s*, s:o, s:o*, s:o, s:s, s:s, s:s, s:o, s:o}",
                           "apiVersion", API_VERSION, "kind", "Plan", "algorithm",
                           algorithm, "globalBatchSize", number(plan->global_batch),
-                          "layerCount", number(plan->layer_count), "schedule", "1F1B",
-                          "precision", het_precision_name(plan->precision), "optimizer",
+                          "sequenceLength", length, "layerCount",
+                          number(plan->layer_count), "schedule", "1F1B", "precision",
+                          het_precision_name(plan->precision), "optimizer",
                           het_optimizer_name(plan->optimizer), "pipelines",
                           pipelines_json(plan), "idle", idle_json(plan)));
 }

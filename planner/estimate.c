@@ -519,6 +519,7 @@ int het_estimate_profile(struct het_arena *arena, const struct het_transformer *
         .model = model->name,
         .layer_count = het_transformer_layer_count(model),
         .parameter_element_bytes = het_precision_bytes(model->precision),
+        .sequence_length = model->sequence,
         .precision = model->precision,
         .optimizer = model->optimizer,
         .shared_embedding = model->tied_embedding,

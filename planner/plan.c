@@ -561,6 +561,10 @@ static void check_header(struct checker *c)
     if (plan->global_batch != workload->global_batch)
         COMPLAIN_PLAN(c, "globalBatchSize: is %u, the job has %u", plan->global_batch,
                       workload->global_batch);
+    if (plan->sequence_length && workload->sequence_length &&
+        plan->sequence_length != workload->sequence_length)
+        COMPLAIN_PLAN(c, "sequenceLength: is %u, the job has %u", plan->sequence_length,
+                      workload->sequence_length);
     if (plan->precision != workload->precision)
         COMPLAIN_PLAN(c, "precision: is %s, the job has %s",
                       het_precision_name(plan->precision),

@@ -123,6 +123,7 @@ struct het_search_report {
 struct het_plan {
     const char *algorithm;
     uint32_t global_batch, layer_count;
+    uint32_t sequence_length; /* tokens of a sample that it was made for; 0: any */
     enum het_precision precision;
     enum het_optimizer optimizer;
     const struct het_pipeline *pipelines;

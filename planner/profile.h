@@ -73,6 +73,7 @@ struct het_profile {
     const double *boundary_bytes;   /* [layer_count]: output of layer l for one sample,
                                        whole   tensor, sent between stages */
     double parameter_element_bytes; /* 4 for fp32 profiles */
+    uint32_t sequence_length;       /* tokens of a sample; 0: it does not say */
     enum het_precision precision;   /* in which it was measured */
     enum het_optimizer optimizer;   /* that het_layer_bytes.state counts */
     enum het_profile_origin origin;

@@ -223,6 +223,17 @@ static const char *const question_fields[] = { "config",      "sequenceLength",
                                                "attention",   "largestMicroBatch",
                                                "calibration", NULL };
 
+/* Towers that a text model is a part of would be left out of every time and byte. */
+static int refuse_towers(const struct het_view *whole, struct het_error *err)
+{
+    static const char *const towers[] = { "vision_config", "audio_config", NULL };
+    struct het_view tower = find_any(whole, towers);
+    return tower.json ? het_view_fail(&tower, err,
+                                      "only the text model is estimated; give its "
+                                      "text_config by itself, or measure a profile")
+                      : 0;
+}
+
 int het_profile_config_shape(struct het_arena *arena, const json_t *json,
                              struct het_transformer *ret, struct het_error *err)
 {
@@ -234,7 +245,8 @@ int het_profile_config_shape(struct het_arena *arena, const json_t *json,
     struct het_transformer model = { 0 };
     if (het_view_object(&root, err) < 0 ||
         het_view_members(&root, question_fields, err) < 0 ||
-        read_model(arena, config, &model, err) < 0 || het_view_need(&sequence, err) < 0 ||
+        refuse_towers(&whole, err) < 0 || read_model(arena, config, &model, err) < 0 ||
+        het_view_need(&sequence, err) < 0 ||
         het_view_u32(&sequence, 1, MAX_NUMBER, &model.sequence, err) < 0 ||
         read_precision(arena, &root, config, &model, err) < 0 ||
         read_choices(arena, &root, &model, err) < 0)

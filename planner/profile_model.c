@@ -107,6 +107,7 @@ static int read_model(struct reader *reader, const struct het_view *spec,
     struct het_view weights = het_view_get(&model, "embeddingWeights");
     struct het_view state = het_view_get(&model, "stateBytesPerParameter");
     struct het_view origin = het_view_get(&model, "origin");
+    struct het_view length = het_view_get(&model, "sequenceLength");
     const char *precision_name, *optimizer_name, *embedding = "Separate";
     const char *origin_name = "Measured";
     if (het_view_need(&model, err) < 0 || het_view_object(&model, err) < 0 ||
@@ -115,7 +116,8 @@ static int read_model(struct reader *reader, const struct het_view *spec,
         read_name(reader->arena, &model, "optimizer", &optimizer_name, err) < 0 ||
         het_view_name(&weights, reader->arena, &embedding, err) < 0 ||
         het_view_name(&origin, reader->arena, &origin_name, err) < 0 ||
-        het_view_number(&state, 1, 1024, &reader->state_bytes, err) < 0)
+        het_view_number(&state, 1, 1024, &reader->state_bytes, err) < 0 ||
+        het_view_u32(&length, 1, INT32_MAX, &profile->sequence_length, err) < 0)
         return -1;
     if (het_precision_parse(precision_name, &profile->precision, err) < 0)
         return het_view_wrap(&precision, err);

@@ -613,6 +613,7 @@ int het_profile_timers_read(struct het_arena *arena, const struct het_timers_run
     struct het_profile *profile = HET_ARENA_ARRAY(arena, struct het_profile, 1);
     profile->model = "";
     profile->layer_count = het_transformer_layer_count(model);
+    profile->sequence_length = model->sequence;
     profile->precision = model->precision;
     profile->optimizer = model->optimizer;
     profile->parameter_element_bytes = het_precision_bytes(model->precision);

@@ -15,6 +15,7 @@ static int read_plan(struct het_arena *arena, const json_t *json,
     struct het_violations violations = { 0 };
     const struct het_profile profile = { .layer_count = plan->layer_count };
     const struct het_workload workload = { .global_batch = plan->global_batch,
+                                           .sequence_length = plan->sequence_length,
                                            .precision = plan->precision,
                                            .optimizer = plan->optimizer };
     const struct het_problem problem = { .cluster = het_plan_own_cluster(arena, plan),

@@ -23,7 +23,8 @@ struct het_type_limit {
 };
 
 struct het_workload {
-    uint32_t global_batch; /* samples an iteration, >= 1 */
+    uint32_t global_batch;    /* samples an iteration, >= 1 */
+    uint32_t sequence_length; /* tokens of a sample; 0: nobody says */
     enum het_precision precision;
     enum het_optimizer optimizer;
     double memory_headroom;  /* share of a GPU's memory kept free, at most 0.9; not above

@@ -113,6 +113,8 @@ size_t het_render_torchrun(struct het_arena *arena, const struct het_plan *plan,
     add_number(&list, "HETPLAN_WORLD_SIZE", last->rank_offset + last->gpu_count);
     add_text(&list, "HETPLAN_GPU_TYPE", node->type_name);
     add_number(&list, "HETPLAN_GLOBAL_BATCH_SIZE", plan->global_batch);
+    if (plan->sequence_length)
+        add_number(&list, "HETPLAN_SEQUENCE_LENGTH", plan->sequence_length);
     add_grid(&list, find_grid(plan));
     if (job->checkpoint_dir && *job->checkpoint_dir)
         add_text(&list, "CHECKPOINT_DIR", job->checkpoint_dir);

@@ -253,6 +253,33 @@ START_TEST(job_part_fills_workload_and_options)
 }
 END_TEST
 
+START_TEST(sequence_length_is_the_profiles_and_no_other)
+{
+    struct toy *toy = toy_new();
+    struct het_workload workload;
+    struct het_search_options options;
+    struct het_error err;
+    toy->profile.sequence_length = 4096;
+    ck_assert_int_eq(
+        read_workload(toy, "{\"globalBatchSize\":8}", &workload, &options, &err), 0);
+    ck_assert_uint_eq(workload.sequence_length, 4096);
+    ck_assert_int_eq(read_workload(toy,
+                                   "{\"globalBatchSize\":8,\"sequenceLength\":131072}",
+                                   &workload, &options, &err),
+                     -1);
+    ck_assert_ptr_nonnull(strstr(err.message,
+                                 "sequenceLength: is 131072, but the profile "
+                                 "was measured with 4096"));
+    toy->profile.sequence_length = 0; /* it does not say: the job does */
+    ck_assert_int_eq(read_workload(toy,
+                                   "{\"globalBatchSize\":8,\"sequenceLength\":131072}",
+                                   &workload, &options, &err),
+                     0);
+    ck_assert_uint_eq(workload.sequence_length, 131072);
+    toy_free(toy);
+}
+END_TEST
+
 START_TEST(faults_of_a_job_name_the_field)
 {
     static const struct {
@@ -325,6 +352,7 @@ START_TEST(plan_reads_back_as_it_was_written)
 {
     struct toy *toy = toy_new();
     struct het_plan plan = priced_plan(toy);
+    plan.sequence_length = 2048;
     json_auto_t *json = het_codec_plan_json(&plan);
     auto_free char *text = het_json_canonical(json);
     ck_assert_ptr_nonnull(
@@ -472,6 +500,7 @@ Suite *test_codec_suite(void)
     tcase_add_test(cases, faults_of_a_cluster_name_the_field);
     tcase_add_test(cases, examples_are_read);
     tcase_add_test(cases, job_part_fills_workload_and_options);
+    tcase_add_test(cases, sequence_length_is_the_profiles_and_no_other);
     tcase_add_test(cases, faults_of_a_job_name_the_field);
     tcase_add_test(cases, plan_reads_back_as_it_was_written);
     tcase_add_test(cases, plan_without_an_algorithm_reads_back_as_it_was_written);

@@ -98,6 +98,7 @@ static const struct wrong WRONGS[] = {
     { "is_encoder_decoder", true, "true", "config.is_encoder_decoder: " },
     { "num_local_experts", true, "8", "config.num_experts_per_tok: is missing" },
     { "text_config", true, "[]", "config.text_config: " },
+    { "vision_config", true, "{}", "config.vision_config: only the text model" },
 };
 
 START_TEST(what_is_wrong_is_named)

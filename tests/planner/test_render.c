@@ -39,6 +39,7 @@ START_TEST(each_rank_node_gets_its_environment)
 {
     struct toy *toy = toy_new();
     struct het_plan plan = uneven_plan(toy);
+    plan.sequence_length = 4096;
     struct het_env *env;
     size_t count = het_render_torchrun(toy->arena, &plan, &job, 1, &env);
     static const struct het_env expected[] = {
@@ -61,6 +62,7 @@ START_TEST(each_rank_node_gets_its_environment)
         { "HETPLAN_WORLD_SIZE", "5" },
         { "HETPLAN_GPU_TYPE", "fast" },
         { "HETPLAN_GLOBAL_BATCH_SIZE", "8" },
+        { "HETPLAN_SEQUENCE_LENGTH", "4096" },
         { "CHECKPOINT_DIR", "/ckpt" },
     };
     ck_assert_uint_eq(count, sizeof expected / sizeof *expected);

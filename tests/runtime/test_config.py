@@ -27,9 +27,15 @@ class ReadsConfigs(unittest.TestCase):
         self.assertTrue(found.learned_positions and found.tied_embedding)
 
     def test_qwen2_has_biases_of_queries_keys_and_values_alone(self):
-        found = config.from_dict({**models.LLAMA, "model_type": "qwen2"})
-        self.assertTrue(found.qkv_bias)
-        self.assertFalse(found.output_bias or found.mlp_bias)
+        for change in ({}, {"attention_bias": True}):
+            found = config.from_dict({**models.LLAMA, "model_type": "qwen2", **change})
+            self.assertTrue(found.qkv_bias)
+            self.assertFalse(found.output_bias or found.mlp_bias)
+
+    def test_llama_has_the_biases_that_its_config_asks_for(self):
+        found = config.from_dict({**models.LLAMA, "attention_bias": True})
+        self.assertTrue(found.qkv_bias and found.output_bias)
+        self.assertFalse(found.mlp_bias)
 
     def test_sliding_window_limits_the_sample(self):
         found = config.from_dict(
@@ -79,6 +85,12 @@ REFUSED = [
     ({"rope_scaling": {"type": "yarn", "factor": 2.0}}, "rope_scaling: type 'yarn'"),
     ({"rope_scaling": {"type": "linear"}}, "factor: is missing"),
     ({"rms_norm_eps": -1.0}, "rms_norm_eps: -1.0 is not above 0"),
+    ({"model_type": "mistral", "attention_bias": True}, "attention_bias: mistral has no"),
+    ({"model_type": "qwen2", "mlp_bias": True}, "mlp_bias: qwen2 has no"),
+    (
+        {"model_type": "llava", "text_config": models.LLAMA, "vision_config": {"a": 1}},
+        "vision_config: is not supported; to train the text model",
+    ),
     ({"tie_word_embeddings": 1}, "tie_word_embeddings: 1 is not true or false"),
 ]
 

@@ -369,6 +369,15 @@ class OtherOptions(RunTest):
         for ours, theirs in pairs:
             self.assertAlmostEqual(ours, theirs, delta=0.01)
 
+    def test_samples_are_as_long_as_the_plan_says(self):
+        for name, plan, more in (
+            ("plan", {**six_gpus(), "sequenceLength": 8}, []),
+            ("asked", six_gpus(), ["--sequence-length", "8"]),
+        ):
+            run = self.arguments(models.LLAMA, 2, name, *FP64, *more)
+            self.run_and_check(cluster.forked, plan, run)
+        self.assert_equal_runs("plan", "asked", tolerance=0)
+
     def test_loss_falls(self):
         arguments = self.arguments(models.GPT2, 60, "plan", "--learning-rate", "3e-3")
         self.run_and_check(cluster.forked, six_gpus(), arguments)
@@ -398,6 +407,13 @@ class Refuses(RunTest):
         model = {**models.GPT2, "n_embd": 33, "n_head": 1}
         message = "pipelines[0].stages[0].replicas[0].gpus: tensor-parallel degree 2"
         self.check(message, six_gpus(), model=model)
+
+    def test_samples_of_another_length_than_the_plan_was_made_for(self):
+        plan = {**six_gpus(), "sequenceLength": 8}
+        message = "error: --sequence-length: is 16, but the plan was made for 8"
+        self.check(message, plan, "--sequence-length", "16")
+        with mock.patch.dict(os.environ, HETPLAN_SEQUENCE_LENGTH="16"):
+            self.check("HETPLAN_SEQUENCE_LENGTH: is 16, by the plan 8", plan)
 
     def test_samples_beyond_the_models_positions(self):
         self.check("sequence length 17", six_gpus(), "--sequence-length", "17")

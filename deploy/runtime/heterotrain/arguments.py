@@ -31,7 +31,11 @@ def parser(description):
         required=True,
         help="steps in all, those of earlier runs among them",
     )
-    add("--sequence-length", type=int, help="tokens of a sample; default: all positions")
+    add(
+        "--sequence-length",
+        type=int,
+        help="tokens of a sample, if the plan does not say; default: all positions",
+    )
     add("--data", default="synthetic", help="'synthetic', or a file of tokens")
     add("--seed", type=int, default=0, help="of first weights and order of samples")
     add("--dtype", choices=DTYPES, help="of the weights; default: the plan's precision")
@@ -84,12 +88,22 @@ def read_model(options, plan):
         except model_config.ConfigError as error:
             path = f"pipelines[{index.pipeline}].stages[{index.stage}].replicas[{index.replica}]"
             raise plans.PlanError(f"{path}.gpus: {error}") from None
-    config.check_sequence_length(sequence_length(options, config))
+    config.check_sequence_length(sequence_length(options, config, plan))
     return config
 
 
-def sequence_length(options, config):
-    return options.sequence_length or config.position_count
+def sequence_length(options, config, plan):
+    """Tokens of a sample: those that the plan was made for, as its times and memory are
+    those of that length. Raises PlanError if another length is asked for."""
+    planned, wanted = plan.sequence_length, options.sequence_length
+    if planned is None:
+        return wanted or config.position_count
+    if wanted not in (None, planned):
+        raise plans.PlanError(
+            f"--sequence-length: is {wanted}, but the plan was made for {planned}; leave it"
+            " out, or set spec.training.sequenceLength of the job"
+        )
+    return planned
 
 
 def dtype(options, plan):
@@ -106,6 +120,6 @@ def settings(options, plan):
     )
 
 
-def open_data(options, config):
-    length = sequence_length(options, config)
+def open_data(options, config, plan):
+    length = sequence_length(options, config, plan)
     return samples.open_data(options.data, config.vocabulary_size, length, options.seed)

@@ -156,6 +156,24 @@ def _refuse_what_is_not_computed(values):
         raise ConfigError("scale_attn_weights: false is not supported")
 
 
+def _refuse_towers(values):
+    """A config of several models: what is beside the text would be left out silently."""
+    for name in ("vision_config", "audio_config"):
+        if values.get(name):
+            raise ConfigError(
+                f"{name}: is not supported; to train the text model alone, give its"
+                " text_config as the config"
+            )
+
+
+def _refuse_biases(values, kind):
+    """Biases that a model of this type never has, whatever its config says."""
+    names = {"mistral": ("attention_bias", "mlp_bias"), "qwen2": ("mlp_bias",)}
+    for name in names.get(kind, ()):
+        if values.get(name):
+            raise ConfigError(f"{name}: {kind} has no such biases; leave it out")
+
+
 def _rotary_scaling(values):
     scaling = values.get("rope_scaling") or values.get("rope_parameters") or {}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
@@ -192,9 +210,11 @@ def from_dict(values):
     """The shape that a config.json, as parsed, describes. Raises ConfigError."""
     if not isinstance(values, dict):
         raise ConfigError("config: is not an object")
+    _refuse_towers(values)
     values = values.get("text_config") or values
     fields = _Fields(values)
     kind = _model_type(fields)
+    _refuse_biases(values, kind)
     _refuse_what_is_not_computed(values)
     gpt2 = kind == "gpt2"
     hidden = fields.count("hidden_size", "n_embd", "d_model")
@@ -242,7 +262,7 @@ def from_dict(values):
         gated_mlp=not gpt2,
         activation=activation,
         qkv_bias=attention_bias or kind == "qwen2",
-        output_bias=attention_bias,
+        output_bias=attention_bias and kind != "qwen2",
         mlp_bias=fields.truth("mlp_bias", default=gpt2),
         learned_positions=gpt2,
         rotary_base=_Fields({**rope, **values}).number("rope_theta", default=10000.0),

@@ -7,7 +7,7 @@ group. Ranks are contiguous per node, in the order in which nodes first appear.
 
 import json
 from dataclasses import dataclass, replace
-from typing import Tuple
+from typing import Optional, Tuple
 
 RECOMPUTE = ("none", "selective", "full")
 PRECISIONS = ("fp32", "bf16", "fp16")
@@ -72,6 +72,7 @@ class Plan:
     optimizer: str
     pipelines: Tuple[Pipeline, ...]
     gpus_of_nodes: Tuple[int, ...]  # in the order of ranks
+    sequence_length: Optional[int] = None  # tokens of a sample; None: it does not say
 
     @property
     def world_size(self):
@@ -259,6 +260,9 @@ def from_dict(value):
         optimizer=root.choice("optimizer", OPTIMIZERS, "adam"),
         pipelines=tuple(pipelines),
         gpus_of_nodes=tuple(len(taken) for taken in nodes.gpus.values()),
+        sequence_length=(
+            root.count("sequenceLength") if "sequenceLength" in root.value else None
+        ),
     )
 
 
@@ -289,6 +293,8 @@ def check_against_environment(plan, environment):
         "HETPLAN_GLOBAL_BATCH_SIZE": plan.global_batch_size,
         "HETPLAN_RANK_OFFSET": rank - local_rank,
     }
+    if plan.sequence_length is not None:
+        expected["HETPLAN_SEQUENCE_LENGTH"] = plan.sequence_length
     for name, value in expected.items():
         if name in environment and environment[name] != str(value):
             raise PlanError(f"{name}: is {environment[name]}, by the plan {value}")

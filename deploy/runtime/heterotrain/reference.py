@@ -20,8 +20,8 @@ class Reference:
     def __init__(self, options, plan, config):
         self.options, self.config = options, config
         self.plan = plans.of_one_gpu(plan)
-        self.length = arguments.sequence_length(options, config)
-        self.data = arguments.open_data(options, config)
+        self.length = arguments.sequence_length(options, config, plan)
+        self.data = arguments.open_data(options, config, plan)
         dtype = arguments.dtype(options, plan)
         self.layers = [
             build_layer(config, i, dtype=dtype) for i in range(config.layer_count)

@@ -223,12 +223,12 @@ def _make_engine(options, plan, config, device):
         config,
         arguments.settings(options, plan),
         Options(
-            arguments.sequence_length(options, config),
+            arguments.sequence_length(options, config, plan),
             arguments.dtype(options, plan),
             device,
             timedelta(seconds=options.timeout),
         ),
-        arguments.open_data(options, config),
+        arguments.open_data(options, config, plan),
         speed,
         rank,
     )
