@@ -86,7 +86,8 @@ struct het_search {
     size_t seed_count;
     struct het_shortlist *shortlist;   /* of the running algorithm; NULL: not kept */
     struct het_preference *preference; /* of all algorithms; NULL: none */
-    bool is_optimal; /* the running algorithm has proved that no plan is faster */
+    bool is_optimal;  /* the running algorithm has proved that no plan is faster */
+    bool has_run_out; /* an algorithm would have looked at more, with more effort */
     /* What came nearest, if nothing fits: shown with "no plan fits". */
     char nearest_miss[512];
     double nearest_miss_ratio; /* bytes needed / bytes there, of the best miss; 0: none */
@@ -103,8 +104,9 @@ struct het_algorithm {
     bool is_whole;   /* leaves GPUs idle by itself: it is run on the whole cluster only */
     bool needs_from; /* is run as one of all only with options->from */
     bool starts_from_others; /* those are run first, and the best plan is its incumbent */
-    bool is_quick;     /* has all of the effort where others have a part (search.h) */
-    bool is_apart;     /* is run when it is named, not as one of all */
+    bool is_quick; /* about a second for the default effort, however many GPUs: has all of
+                      it where others have a part (search.h) */
+    bool is_apart; /* is run when it is named, not as one of all */
     bool is_simulated; /* its offers are priced by simulation, not in closed form */
 };
 

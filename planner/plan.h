@@ -116,6 +116,7 @@ struct het_search_report {
     uint64_t plans_priced;
     uint64_t seed;
     int optimal;         /* 1: proved */
+    bool has_run_out;    /* of effort, before all was looked at that would have been */
     bool has_statistics; /* asked for */
     struct het_search_statistics statistics;
 };

@@ -110,7 +110,6 @@ struct parts {
     size_t type_count;
     struct part *items;
     size_t count, capacity;
-    bool has_ended_early; /* an algorithm spent its effort before the parts were done */
 };
 
 static uint32_t trimmed(const struct het_cluster *cluster, uint32_t type, uint32_t trim)
@@ -480,12 +479,12 @@ static int run_whole(struct het_search *search, uint64_t effort, struct het_erro
     return result;
 }
 
-/* Up to this many GPUs, or with so little effort, or for a runtime that cannot run every
- * plan, the others have all of it as well. */
+/* Those that are not quick have all of the effort up to this many GPUs, or with so little
+ * of it, or for a runtime that cannot run every plan. */
 #define FEW_GPUS          24u
 #define SMALL_EFFORT      50000u
-/* Else they have this part of it each, if there is one that starts from them: less where
- * they take longer for less. */
+/* Else they have this part of it, if there is one that starts from them: less where they
+ * take longer for less. */
 #define OTHERS_SHARE      64u
 #define OTHERS_SHARE_MANY 128u
 #define MANY_GPUS         128u
@@ -522,7 +521,7 @@ static int run_algorithm(struct het_search *search, struct parts *parts,
     else
         result = run_parts(search, parts, effort, err);
     if (search->effort_spent >= effort)
-        parts->has_ended_early = true;
+        search->has_run_out = true;
     return result == 0 ? 0 : het_wrap(err, "algorithm %s", algorithm->name);
 }
 
@@ -684,7 +683,7 @@ static int fail_no_plan(const struct het_search *search, const struct parts *par
                         "take a runtime that has it, or more of one GPU type",
                         workload->runtime->title,
                         het_freedom_text(search->missing_freedom));
-    if (parts->has_ended_early)
+    if (search->has_run_out)
         return fail_early(search, effort, err);
     if (search->nearest_miss_ratio > 0)
         return het_fail(
@@ -761,6 +760,8 @@ static const struct het_plan *finish(struct het_arena *arena,
         .statistics = search->statistics,
         .seed = search->options->seed,
         .optimal = plan->predicted.lower_bound_s >= cost.iteration_s,
+        .has_run_out = search->has_run_out &&
+                       plan->predicted.lower_bound_s < cost.iteration_s,
     };
     if (plan->search.statistics.walk_best)
         plan->search.statistics.walk_best =

@@ -883,4 +883,5 @@ const struct het_algorithm het_algo_amp_sa = {
     .summary = "from the best of amp, annealing over degrees, micro-batch sizes and "
                "placements as domino tilings",
     .run = amp_sa_run,
+    .is_quick = true,
 };

@@ -272,7 +272,8 @@ static void plan_inventory(struct optimal *optimal, struct het_stage_table *tabl
                                                               het_catalog_fill_mixed };
     size_t fill_count = optimal->inventory.node_count > 1 ? 3 : 1;
     for (size_t i = 0; i < fill_count; i++) {
-        fills[i](&optimal->catalog, effort / 4);
+        if (!fills[i](&optimal->catalog, effort / 4))
+            optimal->search->has_run_out = true;
         climb(optimal);
     }
     refine(optimal, effort / REFINE_SHARE);

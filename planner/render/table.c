@@ -566,6 +566,17 @@ static void put_step_time(struct page *page)
         100 * (predicted->iteration_s / predicted->lower_bound_s - 1));
 }
 
+/* Whether more effort may help. */
+static void put_effort(struct page *page)
+{
+    const struct het_search_report *report = &page->plan->search;
+    if (report->has_run_out)
+        put(page,
+            "\nthe effort of %llu ran out before the search was at its end: more "
+            "(--effort) may find\na better plan\n",
+            (unsigned long long)report->effort);
+}
+
 /* What a runtime's limits cost. */
 static void put_unrestricted(struct page *page)
 {
@@ -719,6 +730,7 @@ char *het_render_table(struct het_arena *arena, const struct het_problem *proble
         put(&page, "\n%s and %zu more pipelines of other shapes\n", page.glyphs->dots,
             rest);
     put_step_time(&page);
+    put_effort(&page);
     put_unrestricted(&page);
     put_idle(&page);
     put_statistics(&page);

@@ -1,3 +1,4 @@
+#include "planner/render/table.h"
 #include "planner/search.h"
 #include "tests/planner/toy.h"
 
@@ -93,6 +94,68 @@ START_TEST(auto_is_the_best_of_all)
         ck_assert(best <= plan->predicted.iteration_s);
     }
     ck_assert(search(toy, NULL)->predicted.iteration_s == best);
+    toy_free(toy);
+}
+END_TEST
+
+/* Nodes like the toy's, `repeat` of each, of which there are too many for "metis" to be
+ * run whole. */
+static void widen(struct toy *toy, size_t repeat)
+{
+    struct het_node *nodes = HET_ARENA_ARRAY(toy->arena, struct het_node, 3 * repeat);
+    for (size_t n = 0; n < 3 * repeat; n++) {
+        nodes[n] = toy->nodes[n % 3];
+        nodes[n].name = het_arena_printf(toy->arena, "node-%zu", n);
+    }
+    toy->cluster.nodes = nodes;
+    toy->cluster.node_count = 3 * repeat;
+    toy->workload.global_batch = 240;
+    bind(toy);
+}
+
+START_TEST(auto_is_never_worse_than_a_quick_one_alone)
+{
+    struct toy *toy = toy_new();
+    widen(toy, _i);
+    double best_s = search(toy, "auto")->predicted.iteration_s;
+    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
+        if ((*a)->is_quick)
+            ck_assert_msg(best_s <= search(toy, (*a)->name)->predicted.iteration_s,
+                          "%d GPUs: %s alone is faster", 10 * _i, (*a)->name);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(every_algorithm_that_finds_much_is_quick)
+{
+    static const char *const names[] = { "megatron", "amp",          "amp-sa",
+                                         "ditto",    "ditto-greedy", "autohet" };
+    size_t quick = 0;
+    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
+        if ((*a)->is_quick)
+            ck_assert_str_eq((*a)->name, names[quick++]);
+    ck_assert_uint_eq(quick, sizeof names / sizeof *names);
+}
+END_TEST
+
+START_TEST(plan_says_whether_effort_ran_out)
+{
+    struct toy *toy = toy_new();
+    widen(toy, 4);
+    struct het_search_options options = { .algorithm = "autohet", .effort = 300 };
+    const struct het_plan *plan = NULL;
+    struct het_error err = { 0 };
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, NULL, &err), 0);
+    ck_assert(plan->search.has_run_out);
+    ck_assert(strstr(het_render_table(toy->arena, &toy->problem, plan, 90, HET_ASCII),
+                     "the effort of 300 ran out"));
+    options.effort = 0;
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, NULL, &err), 0);
+    ck_assert(!plan->search.has_run_out);
+    ck_assert(!strstr(het_render_table(toy->arena, &toy->problem, plan, 90, HET_ASCII),
+                      "ran out"));
     toy_free(toy);
 }
 END_TEST
@@ -313,6 +376,9 @@ Suite *test_search_suite(void)
     TCase *cases = tcase_create("search");
     tcase_add_test(cases, winner_is_whole_valid_and_priced);
     tcase_add_test(cases, auto_is_the_best_of_all);
+    tcase_add_loop_test(cases, auto_is_never_worse_than_a_quick_one_alone, 3, 8);
+    tcase_add_test(cases, every_algorithm_that_finds_much_is_quick);
+    tcase_add_test(cases, plan_says_whether_effort_ran_out);
     tcase_add_test(cases, limits_on_gpus_are_kept);
     tcase_add_test(cases, a_type_without_entry_is_not_used);
     tcase_add_test(cases, a_type_that_only_slows_down_stays_idle);
