@@ -346,6 +346,9 @@ struct program {
     struct endpoints *endpoints;
     struct dashboard *dashboard; /* NULL without --dashboard */
     struct server_listener listeners[SERVER_LISTENERS];
+    char *host_name;
+    const char *hosts[SETTINGS_MAX_LIST + 1];
+    size_t host_count;
     size_t listener_count;
     struct server *server;
     struct auth *auth;
@@ -371,6 +374,7 @@ static void program_fini(struct program *program)
     controller_free(program->controller);
     recorder_free(program->recorder);
     server_free(program->server);
+    free(program->host_name);
     webhook_fini(&program->webhook);
     if (program->transport)
         transport_free(program->transport);
@@ -564,9 +568,22 @@ static int open_webhook(struct program *program, const struct options *options,
     webhook->listener = program->listener_count;
     struct server_listener *listener =
         add_listener(program, options->webhook, admission_routes(webhook->admission), 1);
+    listener->answers_any_host = true;
     listener->certificate_pem = trust_certificate(webhook->trust);
     listener->key_pem = trust_key(webhook->trust);
     return 0;
+}
+
+/* What we may be called: our pod's name, and what is settled. */
+static void name_hosts(struct program *program)
+{
+    const struct settings *settings = &program->settings;
+    for (size_t i = 0; i < settings->allowed_host_count; i++)
+        program->hosts[program->host_count++] = settings->allowed_hosts[i];
+    char name[HOST_NAME_MAX + 1] = "";
+    gethostname(name, sizeof name - 1);
+    program->host_name = xstrdup(name);
+    program->hosts[program->host_count++] = program->host_name;
 }
 
 /* `ns` is our own. */
@@ -585,8 +602,11 @@ static int serve(struct program *program, const struct options *options, const c
     }
     if (options->webhook && open_webhook(program, options, ns, err) < 0)
         return het_wrap(err, "--webhook");
+    name_hosts(program);
     struct server_config config = { .listeners = program->listeners,
                                     .listener_count = program->listener_count,
+                                    .hosts = program->hosts,
+                                    .host_count = program->host_count,
                                     .feed = program->feed,
                                     .metrics = program->metrics };
     if (program->listener_count) {

@@ -332,6 +332,8 @@ static const struct field settings_fields[] = {
     FIELD(MEMBER, profiler, .table = &profiler_table),
     FIELD(MEMBER, planner, .table = &settings_planner_table),
     FIELD(MEMBER, limits, .table = &limits_table),
+    FIELD(TEXTS, allowed_hosts, COUNTED(allowed_host_count)),
+    FIELD(LENGTH, allowed_host_count),
 };
 static const struct table settings_table = TABLE("struct settings", settings_fields);
 #undef STRUCT

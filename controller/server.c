@@ -95,6 +95,8 @@ struct server {
     struct lws_context *context;
     struct listener listeners[SERVER_LISTENERS];
     size_t listener_count;
+    const char *const *hosts;
+    size_t host_count;
     struct feed *feed;
     struct metrics *metrics;
     int request_s;
@@ -468,6 +470,56 @@ static bool read_length(struct connection *connection)
     return true;
 }
 
+/* Cuts the port off "name:8081", "10.1.0.7:8081" and "[fd00::7]:8081", and the brackets;
+ * the name. NULL: it is none of these. */
+static char *cut_port(char *authority)
+{
+    bool is_v6 = *authority == '[';
+    char *name = authority + is_v6;
+    char *end = name + strcspn(name, is_v6 ? "]" : ":");
+    if (is_v6 && *end != ']')
+        return NULL;
+    const char *port = end + is_v6;
+    if (*port && (*port != ':' || strspn(port + 1, "0123456789") != strlen(port + 1)))
+        return NULL;
+    *end = '\0';
+    return name;
+}
+
+static bool is_address(const char *name)
+{
+    struct in6_addr address;
+    return inet_pton(AF_INET, name, &address) == 1 ||
+           inet_pton(AF_INET6, name, &address) == 1;
+}
+
+/* Whether what the request calls us is our name. One that calls us nothing is of no
+ * browser. */
+static bool is_our_host(const struct connection *connection)
+{
+    const struct server *server = connection->server;
+    auto_free char *host = copy_header(connection->wsi, WSI_TOKEN_HOST);
+    if (connection->listener->config->answers_any_host || !*host)
+        return true;
+    const char *name = cut_port(host);
+    bool is_ours = name && (is_address(name) || !strcasecmp(name, "localhost"));
+    for (size_t i = 0; name && !is_ours && i < server->host_count; i++)
+        is_ours = !strcasecmp(name, server->hosts[i]);
+    if (!is_ours)
+        count_refusal(server, "host");
+    return is_ours;
+}
+
+static bool check_host(struct connection *connection)
+{
+    if (is_our_host(connection))
+        return true;
+    refuse_and_close(connection, 421,
+                     "the server is not known by this name: use its address, or have "
+                     "allowedHosts of the controller's settings list the name");
+    return false;
+}
+
 /* The first of: no such path, another method, a body that is too long. */
 static bool check_route(struct connection *connection)
 {
@@ -520,7 +572,7 @@ static int on_head(struct connection *connection)
      * or waits for ever: it is the only one of its connection. */
     if (connection->has_answered && may_have_body(connection))
         return -1;
-    if (!read_length(connection) || !check_route(connection))
+    if (!check_host(connection) || !read_length(connection) || !check_route(connection))
         return 0;
     if (!connection->content_length)
         call_handler(connection);
@@ -614,7 +666,7 @@ static bool may_upgrade(const struct connection *connection)
     const struct server_route *route =
         find_route(connection->listener->config, method, path, &has_path);
     if (connection->state != WAITING || strcasecmp(upgrade, "websocket") != 0 || !route ||
-        !route->feed || !is_same_origin(wsi))
+        !route->feed || !is_our_host(connection) || !is_same_origin(wsi))
         return false;
     if (connection->server->websocket_count < SERVER_WEBSOCKETS)
         return true;
@@ -1011,6 +1063,8 @@ struct server *server_new(const struct server_config *config, struct het_error *
 {
     assert(config->listener_count <= SERVER_LISTENERS);
     struct server *server = xcalloc(1, sizeof *server);
+    server->hosts = config->hosts;
+    server->host_count = config->host_count;
     server->feed = config->feed;
     server->metrics = config->metrics;
     server->request_s = positive(config->request_s, SERVER_REQUEST_S);

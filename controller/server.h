@@ -16,7 +16,13 @@
  * A request with a body is the first of its connection and the last.
  *
  * Refused and closed: transfer codings, a body without a length, HTTP/2, CONNECT, a
- * WebSocket of another origin than the page's. */
+ * WebSocket of another origin than the page's.
+ *
+ * A page that somebody else serves under a name of theirs may have that name lead to us,
+ * and then read, as of its own origin, what whoever looks at it can reach (DNS
+ * rebinding). So the Host of a request is an address, "localhost" or one of the
+ * configured names: to an address leads no name, and what is called so was served from
+ * there. */
 #ifndef CONTROLLER_SERVER_H
 #define CONTROLLER_SERVER_H
 
@@ -77,6 +83,9 @@ struct server_listener {
     const char *address; /* "0.0.0.0:8080", "[::]:8080", "127.0.0.1:0" (any free port) */
     const struct server_route *routes;
     size_t route_count;
+    /* For clients that look at a certificate: a name that is not its own is refused by
+     * them. */
+    bool answers_any_host;
     /* PEM, the server's certificate first, and its key: TLS 1.2 and 1.3. NULL: none. */
     const char *certificate_pem, *key_pem;
 };
@@ -85,6 +94,8 @@ struct server_config {
     const struct server_listener
         *listeners; /* they and their routes outlive the server */
     size_t listener_count;
+    const char *const *hosts; /* names that it may be called by; they outlive it */
+    size_t host_count;
     struct feed *feed;               /* NULL: no route has one */
     struct metrics *metrics;         /* may be NULL */
     int header_s, request_s, idle_s; /* 0: as above */

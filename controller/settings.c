@@ -329,6 +329,7 @@ static const char *const fields[] = {
     "profiler",
     "planner",
     "limits",
+    "allowedHosts",
     NULL,
 };
 
@@ -356,7 +357,9 @@ int settings_parse(struct het_arena *arena, const json_t *json, struct settings 
         read_accounts(arena, &root, &settings, err) < 0 ||
         read_profiler(arena, &root, &settings.profiler, err) < 0 ||
         read_planner(arena, &root, &settings.planner, err) < 0 ||
-        read_limits(&root, &settings.limits, err) < 0)
+        read_limits(&root, &settings.limits, err) < 0 ||
+        read_texts(arena, &root, "allowedHosts", &settings.allowed_hosts,
+                   &settings.allowed_host_count, err) < 0)
         return -1;
     *ret = settings;
     return 0;

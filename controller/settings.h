@@ -97,6 +97,10 @@ struct settings {
     struct settings_profiler profiler;
     struct settings_planner planner;
     struct settings_limits limits;
+    /* allowedHosts: names by which browsers may call the dashboard and the metrics
+     * (server.h). */
+    const char *const *allowed_hosts;
+    size_t allowed_host_count;
 };
 
 /* What holds without a file. */

@@ -265,18 +265,18 @@ static void ask_on(const char *request, bool read_on)
 
 static void scrape(void)
 {
-    ask_on("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", true);
+    ask_on("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", true);
 }
 
 static void ask_wrongly(void)
 {
-    ask_on("DELETE /metrics HTTP/1.1\r\nHost: x\r\n\r\n", true);
+    ask_on("DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", true);
 }
 
 static void pipeline(void)
 {
     ask_on(
-        "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\nGET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\nGET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
         false);
 }
 
@@ -356,7 +356,7 @@ static bool answers(void)
     struct timeval patience = { .tv_sec = 5 };
     int fd = dial();
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    say(fd, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    say(fd, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
     recv(fd, answer, sizeof answer - 1, 0);
     close(fd);
     return !strncmp(answer, "HTTP/1.1 ", 9);

@@ -72,6 +72,7 @@ static void set_up(void)
     listener = (struct server_listener){ .address = "127.0.0.1:0",
                                          .routes = admission_routes(admission),
                                          .route_count = 1,
+                                         .answers_any_host = true,
                                          .certificate_pem = certificate.certificate_pem,
                                          .key_pem = certificate.key_pem };
     struct server_config serving = { .listeners = &listener, .listener_count = 1 };

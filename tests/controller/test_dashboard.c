@@ -117,7 +117,7 @@ static int ask(const char *path, const char *headers)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     auto_free char *text =
-        xasprintf("GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, headers);
+        xasprintf("GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", path, headers);
     ck_assert_int_eq(write(fd, text, strlen(text)), strlen(text));
     return fd;
 }
@@ -206,7 +206,7 @@ START_TEST(nothing_can_be_written)
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     fd = socket(AF_INET, SOCK_STREAM, 0);
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    static const char put_text[] = "PUT /overview.json HTTP/1.1\r\nHost: x\r\n"
+    static const char put_text[] = "PUT /overview.json HTTP/1.1\r\nHost: localhost\r\n"
                                    "Connection: close\r\nContent-Length: 2\r\n\r\n{}";
     ck_assert_int_eq(write(fd, put_text, strlen(put_text)), strlen(put_text));
     auto_free char *answer = receive(fd);

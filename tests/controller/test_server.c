@@ -104,6 +104,9 @@ static void start(const struct server_config *times)
 {
     struct het_error err = { 0 };
     struct server_config config = *times;
+    static const char *const hosts[] = { "x", "dashboard" };
+    config.hosts = hosts;
+    config.host_count = 2;
     config.listeners = &listener;
     config.listener_count = 1;
     config.feed = feed;
@@ -343,6 +346,64 @@ static const struct {
     { "GET /plain HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n",
       -1 }, /* whatever it is, it lives on */
 };
+
+static const struct {
+    const char *host;
+    int status;
+} hosts[] = {
+    { "127.0.0.1", 200 },
+    { "127.0.0.1:8081", 200 },
+    { "10.1.0.7:8080", 200 },
+    { "[::1]:8081", 200 },
+    { "[fd00::7]", 200 },
+    { "localhost:8081", 200 },
+    { "LOCALHOST", 200 },
+    { "dashboard:8081", 200 },
+    { "Dashboard", 200 },
+    { "", 200 },
+    { "evil.example", 421 },
+    { "evil.example:8081", 421 },
+    { "localhost.evil.example", 421 },
+    { "127.0.0.1.evil.example", 421 },
+    { "dashboard.evil.example", 421 },
+    { "evil.example:localhost", 421 },
+    { "localhost:8081:evil", 421 },
+    { "[::1", 421 },
+    { "[::1]evil.example", 421 },
+    { "127.0.0.1, evil.example", 421 },
+    { "127.1", 421 },
+};
+
+START_TEST(server_has_the_names_that_it_was_given_and_addresses)
+{
+    auto_free char *request =
+        xasprintf("GET /plain HTTP/1.1\r\nHost: %s\r\n\r\n", hosts[_i].host);
+    int status = ask(request);
+    ck_assert_msg(status == hosts[_i].status, "%s: %d", hosts[_i].host, status);
+    check_alive();
+}
+END_TEST
+
+START_TEST(name_of_somebody_else_is_told_what_to_do)
+{
+    int fd = dial();
+    say(fd, "GET /plain HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    struct answer answer = hear(fd, 0);
+    ck_assert_ptr_nonnull(strstr(answer.bytes, "allowedHosts"));
+    ck_assert_ptr_null(strstr(answer.bytes, "evil"));
+    free(answer.bytes);
+}
+END_TEST
+
+START_TEST(listener_with_a_certificate_leaves_names_to_its_clients)
+{
+    server_free(server);
+    listener.answers_any_host = true;
+    start(&(struct server_config){ 0 });
+    ck_assert_int_eq(ask("GET /plain HTTP/1.1\r\nHost: a.b.svc\r\n\r\n"), 200);
+    listener.answers_any_host = false;
+}
+END_TEST
 
 START_TEST(request_gets_the_status_it_deserves)
 {
@@ -698,9 +759,10 @@ END_TEST
 
 /* ---- WebSockets ---- */
 
-#define UPGRADE                                                                          \
-    "Host: dashboard:8081\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"              \
+#define UPGRADE_OF(host)                                                                 \
+    "Host: " host "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"                    \
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+#define UPGRADE UPGRADE_OF("dashboard:8081")
 
 static void publish(const char *text)
 {
@@ -841,6 +903,10 @@ static const struct {
     { "GET /feed HTTP/1.1\r\n" UPGRADE "\r\n", true },
     { "GET /feed HTTP/1.1\r\n" UPGRADE "Origin: http://dashboard:8081\r\n\r\n", true },
     { "GET /feed HTTP/1.1\r\n" UPGRADE "Origin: http://evil.example\r\n\r\n", false },
+    { "GET /feed HTTP/1.1\r\n" UPGRADE_OF(
+          "evil.example") "Origin: http://evil.example\r\n\r\n",
+      false },
+    { "GET /feed HTTP/1.1\r\n" UPGRADE_OF("evil.example") "\r\n", false },
     { "GET /feed HTTP/1.1\r\n" UPGRADE "Origin: http://dashboard:8082\r\n\r\n", false },
     { "GET /feed HTTP/1.1\r\n" UPGRADE "Origin: null\r\n\r\n", false },
     { "GET /plain HTTP/1.1\r\n" UPGRADE "\r\n", false },
@@ -1076,8 +1142,11 @@ START_TEST(listeners_have_routes_of_their_own)
     struct server_listener both[] = { listener, listener };
     both[0].route_count = 1; /* /plain */
     both[1].address = "[::1]:0";
+    static const char *const hosts_here[] = { "x" };
     struct server_config config = { .listeners = both,
                                     .listener_count = 2,
+                                    .hosts = hosts_here,
+                                    .host_count = 1,
                                     .feed = feed };
     server = server_new(&config, &err);
     if (!server) { /* a machine without IPv6 */
@@ -1108,6 +1177,10 @@ Suite *test_server_suite(void)
     tcase_add_test(requests, handler_is_told_what_was_asked);
     tcase_add_test(requests, connection_is_used_again);
     tcase_add_test(requests, connection_is_closed_where_that_is_asked_for);
+    tcase_add_loop_test(requests, server_has_the_names_that_it_was_given_and_addresses, 0,
+                        sizeof hosts / sizeof *hosts);
+    tcase_add_test(requests, name_of_somebody_else_is_told_what_to_do);
+    tcase_add_test(requests, listener_with_a_certificate_leaves_names_to_its_clients);
     tcase_add_loop_test(requests, request_gets_the_status_it_deserves, 0,
                         sizeof refusals / sizeof *refusals);
     tcase_add_test(requests, pipelined_requests_are_answered_in_order);

@@ -106,6 +106,8 @@ START_TEST(mistakes_name_their_field)
         { "{'serviceAccounts': ['a']}", "serviceAccounts" },
         { "{'serviceAccounts': {'a': 'b'}}", "serviceAccounts.a" },
         { "{'runtimeClasses': [1]}", "runtimeClasses[0]" },
+        { "{'allowedHosts': 'x'}", "allowedHosts" },
+        { "{'allowedHosts': ['']}", "allowedHosts[0]" },
         { "{'limits': {'gang': 60}}", "limits" },
         { "{'limits': {'checkpointTimeoutSeconds': 0}}",
           "limits.checkpointTimeoutSeconds" },

@@ -51,9 +51,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end }}
 
+{{/* The Service of the metrics is one of the names that the controller is called by. */}}
 {{- define "heterotrain.config" -}}
+{{- $service := printf "%s-metrics" (include "heterotrain.fullname" .) -}}
+{{- $full := printf "%s.%s.svc" $service .Release.Namespace -}}
+{{- $hosts := list $service (printf "%s.%s" $service .Release.Namespace) $full (printf "%s.cluster.local" $full) -}}
 config.json: |
-{{ .Values.config | toPrettyJson | indent 2 }}
+{{ merge (dict "allowedHosts" (concat $hosts (.Values.config.allowedHosts | default list))) .Values.config | toPrettyJson | indent 2 }}
 {{- end }}
 
 {{- define "heterotrain.hardwareConfigMap" -}}
