@@ -333,7 +333,7 @@ def run_for_status(command):
         environment.pop(name, None)
     result = subprocess.run(["bash", "-c", command], cwd=ROOT, text=True, env=environment,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, timeout=120, check=False)
+                            stderr=subprocess.STDOUT, timeout=1800, check=False)
     printed = result.stdout.replace(f"{BUILD}/", "build/").rstrip("\n")
     return result.returncode, [line.rstrip() for line in printed.split("\n")] if printed else []
 
