@@ -717,7 +717,9 @@ static int64_t idle_gpus(const struct invariants *invariants, const json_t *node
     int64_t used = 0, pods = 0;
     for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
         const json_t *pod = embedded_at(invariants->server, "pods", i);
-        if (is_finished_pod(pod) || strcmp(node_of(pod), kube_name(node)) != 0)
+        bool is_on = !strcmp(node_of(pod), kube_name(node)) &&
+                     (is_bound(pod) || *owner_of_pod(pod));
+        if (is_finished_pod(pod) || !is_on)
             continue;
         used += gpus_of_pod(pod);
         pods++;

@@ -465,32 +465,35 @@ static char *remove_foreign_pods(struct random_world *world)
     return xstrdup("foreign pods end");
 }
 
-/* A pod that its tenant pins to a node and says a job is the controller of; the node may
- * be invented, too. It asks for more than there is, and stays as long as the job does. */
-static char *add_phantom(struct random_world *world)
+static void put_phantom(struct random_world *world, const json_t *owner, size_t node)
 {
-    struct dice *dice = &world->dice;
-    size_t count = embedded_count(world->server, "heterotrainingjobs");
-    if (!count)
-        return xstrdup("");
-    const json_t *owner =
-        embedded_at(world->server, "heterotrainingjobs", dice_throw(dice, count));
-    auto_free char *name = xasprintf("phantom-%d", (int)++world->foreign_made);
-    auto_free char *node = xasprintf("n%d", (int)dice_throw(dice, RANDOM_WORLD_NODES));
     put(world,
-        quoted("{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': '%s', "
+        quoted("{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'phantom-%d', "
                "'namespace': '%s', 'ownerReferences': [{'apiVersion': "
                "'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', 'name': '%s', "
                "'uid': '%s', 'controller': true}]}, 'spec': {'affinity': "
                "{'nodeAffinity': {'requiredDuringSchedulingIgnoredDuringExecution': "
                "{'nodeSelectorTerms': [{'matchFields': [{'key': 'metadata.name', "
-               "'operator': 'In', 'values': ['%s']}]}]}}}, 'containers': [{'name': 'c', "
-               "'image': 'i', 'resources': {'limits': {'nvidia.com/gpu': '1000', 'cpu': "
-               "'100000', 'invented.io/r%d': '1'}}}]}}",
-               name, kube_namespace(owner), kube_name(owner), kube_uid(owner), node,
-               (int)dice_throw(dice, 100)));
-    return xasprintf("create pod %s/%s of job %s, pinned to %s", kube_namespace(owner),
-                     name, kube_name(owner), node);
+               "'operator': 'In', 'values': ['n%zu']}]}]}}}, 'containers': [{'name': "
+               "'c', 'image': 'i', 'resources': {'limits': {'nvidia.com/gpu': '1000', "
+               "'cpu': '100000', 'invented.io/r%d': '1'}}}]}}",
+               (int)++world->foreign_made, kube_namespace(owner), kube_name(owner),
+               kube_uid(owner), node, (int)dice_throw(&world->dice, 100)));
+}
+
+/* Pods that a tenant pins to the nodes, one to each, an invented one too, and says a job
+ * is the controller of. They ask for more than there is, and stay as long as the job. */
+static char *add_phantoms(struct random_world *world)
+{
+    size_t count = embedded_count(world->server, "heterotrainingjobs");
+    if (!count)
+        return xstrdup("");
+    const json_t *owner =
+        embedded_at(world->server, "heterotrainingjobs", dice_throw(&world->dice, count));
+    for (size_t i = 0; i <= world->node_count; i++)
+        put_phantom(world, owner, i);
+    return xasprintf("create pods of job %s/%s, pinned to all nodes",
+                     kube_namespace(owner), kube_name(owner));
 }
 
 static char *shake_job(struct random_world *world)
@@ -571,9 +574,10 @@ char *random_world_shake(struct random_world *world)
         return random_world_add_job(world);
     if (face < 84)
         return shake_job(world);
+    if (face < 89)
+        return add_foreign_pod(world);
     if (face < 91)
-        return dice_chance(&world->dice, 600) ? add_phantom(world)
-                                              : add_foreign_pod(world);
+        return add_phantoms(world);
     if (face < 94)
         return remove_foreign_pods(world);
     if (face < 96)
