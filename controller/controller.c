@@ -226,7 +226,9 @@ static void forget_job(struct controller *controller, struct job *job)
     strmap_remove(&controller->jobs_by_key, job->key);
     planner_cancel(controller->planner, job->key);
     hooks_cancel(controller->hooks, job->key);
-    workqueue_forget(controller->queue, job->key);
+    workqueue_remove(controller->queue, job->key);
+    workqueue_remove(controller->urgent, job->key);
+    workqueue_remove(controller->wishes, job->key);
     controller->called -= job->is_called;
     free_job(job);
 }

@@ -1,6 +1,9 @@
 /* store.h - what the API server holds, as far as we watch it: immutable JSON objects by
  * (resource, namespace, name), and an index by controller owner. Knows keys and json_t
- * only. Whoever keeps an object past the call takes a reference; nobody changes one. */
+ * only. Whoever keeps an object past the call takes a reference; nobody changes one.
+ *
+ * What is removed is freed, but for its uid, of which the last 4096 are remembered; of
+ * the most objects of a kind that there were at one time, two pointers each stay. */
 #ifndef CONTROLLER_STORE_H
 #define CONTROLLER_STORE_H
 

@@ -343,6 +343,16 @@ void workqueue_forget(struct workqueue *queue, const char *key)
     drop_if_idle(queue, item);
 }
 
+void workqueue_remove(struct workqueue *queue, const char *key)
+{
+    struct item *item = find_item(queue, key);
+    if (!item)
+        return;
+    make_idle(queue, item);
+    item->failure_count = 0;
+    drop_if_idle(queue, item);
+}
+
 const char *workqueue_take(struct workqueue *queue, int64_t now_ms)
 {
     while (queue->heap_count && queue->heap[0]->due_ms <= now_ms)
@@ -395,4 +405,9 @@ int64_t workqueue_next_ms(const struct workqueue *queue)
 size_t workqueue_length(const struct workqueue *queue)
 {
     return queue->waiting_count;
+}
+
+size_t workqueue_size(const struct workqueue *queue)
+{
+    return queue->item_count;
 }

@@ -2,7 +2,10 @@
  * once however often it is added; a key added while it is being worked on comes again
  * afterwards; failures back off by 5 ms * 2^n up to 300 s. Keys are "namespace/name";
  * namespaces take turns, so one tenant's thousand jobs do not delay another's one.
- * Time is an argument. */
+ * Time is an argument.
+ *
+ * A key is remembered while it waits, is worked on, or has failed and was not forgotten;
+ * of the most keys that there were at one time, two pointers each stay. */
 #ifndef CONTROLLER_WORKQUEUE_H
 #define CONTROLLER_WORKQUEUE_H
 
@@ -31,6 +34,10 @@ int64_t workqueue_add_failed(struct workqueue *queue, const char *key, int64_t n
 /* Forgets the failures of `key`. */
 void workqueue_forget(struct workqueue *queue, const char *key);
 
+/* `key` is of something that is gone: it does not wait any more, and its failures are
+ * forgotten. */
+void workqueue_remove(struct workqueue *queue, const char *key);
+
 /* The next ready key, now marked as being worked on; NULL if none is ready. Valid until
  * workqueue_done of that key. */
 const char *workqueue_take(struct workqueue *queue, int64_t now_ms);
@@ -40,5 +47,7 @@ void workqueue_done(struct workqueue *queue, const char *key);
 int64_t workqueue_next_ms(const struct workqueue *queue);
 /* Keys that wait, ready or not; one being worked on counts if it is to come again. */
 size_t workqueue_length(const struct workqueue *queue);
+/* Keys that are remembered. */
+size_t workqueue_size(const struct workqueue *queue);
 
 #endif

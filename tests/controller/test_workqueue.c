@@ -264,6 +264,37 @@ START_TEST(random_operations_agree_with_a_model)
 }
 END_TEST
 
+START_TEST(removed_key_leaves_nothing_however_it_waited)
+{
+    workqueue_add(queue, "a/ready");
+    workqueue_add_at(queue, "a/delayed", INT64_MAX - 1);
+    workqueue_add_failed(queue, "a/failed", 0);
+    for (int i = 0; i < 1000; i++) {
+        auto_free char *key = xasprintf("gone-%d/j", i);
+        workqueue_add_at(queue, key, 86400000);
+        workqueue_remove(queue, key);
+    }
+    ck_assert_uint_eq(workqueue_size(queue), 3);
+    workqueue_remove(queue, "a/ready");
+    workqueue_remove(queue, "a/delayed");
+    workqueue_remove(queue, "a/failed");
+    workqueue_remove(queue, "a/unknown");
+    ck_assert_uint_eq(workqueue_length(queue), 0);
+    ck_assert_uint_eq(workqueue_size(queue), 0);
+    ck_assert_ptr_null(workqueue_take(queue, INT64_MAX));
+    /* While it is worked on, and was to come again. */
+    workqueue_add(queue, "a/busy");
+    ck_assert_str_eq(workqueue_take(queue, 0), "a/busy");
+    workqueue_add_failed(queue, "a/busy", 0);
+    workqueue_remove(queue, "a/busy");
+    workqueue_done(queue, "a/busy");
+    ck_assert_uint_eq(workqueue_size(queue), 0);
+    /* A new one of that name begins anew. */
+    workqueue_add_failed(queue, "a/failed", 0);
+    ck_assert_int_eq(workqueue_next_ms(queue), 5);
+}
+END_TEST
+
 Suite *test_workqueue_suite(void)
 {
     Suite *suite = suite_create("workqueue");
@@ -280,6 +311,7 @@ Suite *test_workqueue_suite(void)
     tcase_add_test(cases, change_of_input_overtakes_a_back_off);
     tcase_add_test(cases, namespaces_take_turns);
     tcase_add_test(cases, forgotten_key_that_was_never_added_is_nothing);
+    tcase_add_test(cases, removed_key_leaves_nothing_however_it_waited);
     tcase_add_test(cases, hundred_thousand_keys_come_once_each);
     tcase_add_loop_test(cases, random_operations_agree_with_a_model, 0, 20);
     suite_add_tcase(suite, cases);
