@@ -52,6 +52,8 @@ struct node {
     bool has_gpus;
     int64_t state_changed_ms; /* usable, taints or allocatable GPUs changed last */
     int64_t leaving_since_ms;
+    /* Of this node, whatever was at its address before; and of what views show of it. */
+    uint64_t serial, version;
 };
 
 /* A job on one node: its pods there, and what its plan will put there. */
@@ -85,6 +87,7 @@ struct job {
     char *key;
     json_t *object; /* while it is there and not finished: its plan holds resources */
     struct shape shape;
+    struct capacity_rules rules;
     struct plan **plans;
     size_t plan_count, plan_capacity;
     struct share **shares; /* by the names of their nodes */
@@ -133,6 +136,8 @@ struct capacity {
     size_t *resource_uses;           /* stocks, and amounts of pods */
     size_t resource_count;
     bool has_learned; /* a name that pods and jobs may have spoken of before */
+    uint64_t next_serial, names_version;
+    size_t claim_count; /* plans that are claims */
 };
 
 /* ---- resources ---- */
@@ -154,6 +159,7 @@ static uint32_t get_resource(struct capacity *capacity, const char *name)
     capacity->resource_names[resource] = xstrdup(name);
     strmap_set(&capacity->resources, name, &capacity->resource_names[resource]);
     capacity->resource_count++;
+    capacity->names_version++;
     capacity->has_learned = true;
     return resource;
 }
@@ -170,6 +176,7 @@ static void end_use(struct capacity *capacity, uint32_t resource)
     free(capacity->resource_names[resource]);
     capacity->resource_names[resource] = NULL;
     capacity->resource_count--;
+    capacity->names_version++;
 }
 
 static struct stock *find_stock(const struct node *node, uint32_t resource)
@@ -364,6 +371,7 @@ static struct node *get_node(struct capacity *capacity, const char *name)
         return capacity->nodes[position];
     struct node *node = xcalloc(1, sizeof *node);
     node->name = xstrdup(name);
+    node->serial = ++capacity->next_serial;
     ARRAY_RESERVE(capacity->nodes, &capacity->node_capacity, capacity->node_count + 1);
     memmove(capacity->nodes + position + 1, capacity->nodes + position,
             (capacity->node_count - position) * sizeof *capacity->nodes);
@@ -705,6 +713,7 @@ static void add_reserved(struct capacity *capacity, struct node *node,
     for (size_t i = 0; i < count; i++)
         get_stock(capacity, node, amounts[i].resource)->reserved += sign *
                                                                     amounts[i].amount;
+    node->version++;
 }
 
 /* Puts what the job holds of the node now in place of what it held before. True if that
@@ -825,8 +834,19 @@ static void read_shape(struct capacity *capacity, struct job *job)
     struct job_spec spec;
     const char *reason;
     struct het_error err;
+    job->rules = (struct capacity_rules){ 0 };
     if (job_spec_parse(job->object, &spec, &reason, &err) < 0)
         return;
+    job->rules = (struct capacity_rules){
+        .is_readable = true,
+        .min_gpus = spec.min_gpus,
+        .termination_grace_s = spec.termination_grace_s,
+        .hook_timeout_ms = spec.hook_timeout_ms,
+        .planner_timeout_ms = spec.planner_timeout_ms,
+        .replan_mode = spec.replan_mode,
+        .cooldown_ms = spec.cooldown_ms,
+        .max_replans_per_hour = spec.max_replans_per_hour,
+    };
     job_spec_name_types(&spec, capacity->hardware);
     shape_fini(&job->shape);
     shape_init(&job->shape, capacity, &spec);
@@ -944,6 +964,7 @@ static void learn_of_pod(struct capacity *capacity, struct pod *pod)
             get_stock(capacity, pod->node, resource)->foreign += item->amount;
         json_object_del(pod->unknown, name);
     }
+    pod->node->version++;
     if (pod->amount_count == before)
         return;
     qsort(pod->amounts, pod->amount_count, sizeof *pod->amounts, compare_amounts);
@@ -996,6 +1017,7 @@ bool capacity_set_node(struct capacity *capacity, const char *name, json_t *obje
     json_t *old = node->object;
     node->object = object ? json_incref(object) : NULL;
     json_decref(old);
+    node->version++;
     if (other_resource || stocks_changed)
         recount_node(capacity, node);
     learn(capacity);
@@ -1150,6 +1172,7 @@ static bool add_foreign(struct capacity *capacity, const struct pod *pod, int si
         get_stock(capacity, node, pod->amounts[i].resource)->foreign +=
             sign * pod->amounts[i].amount;
     drop_stocks(capacity, node);
+    node->version++;
     return changed || (may_change && fit_digest(capacity, node) != before);
 }
 
@@ -1246,6 +1269,7 @@ static struct plan *read_plan(struct capacity *capacity, const json_t *config_ma
     result->job_name = xstrdup(kube_label(config_map, LABEL_JOB_NAME));
     result->is_retired = is_retired(config_map);
     result->is_claim = *kube_annotation(config_map, ANNOTATION_PREEMPTS);
+    capacity->claim_count += result->is_claim;
     struct het_arena *arena = het_arena_new();
     const struct het_plan *plan = plan_object_read(arena, config_map);
     if (plan) {
@@ -1270,6 +1294,7 @@ static bool remove_plan(struct capacity *capacity, const char *uid)
     struct plan *plan = strmap_remove(&capacity->plans, uid);
     if (!plan)
         return false;
+    capacity->claim_count -= plan->is_claim;
     struct job *job = plan->job;
     for (size_t i = 0; i < job->plan_count; i++) {
         if (job->plans[i] == plan) {
@@ -1464,36 +1489,96 @@ static void view_node(const struct viewer *viewer, const struct node *node,
     view_free(viewer, node, share, seen);
 }
 
+/* The share of the job that is next in both lists, which are in the order of names. */
+static const struct share *share_on(const struct job *job, const struct node *node,
+                                    size_t *next)
+{
+    bool is_there = job && *next < job->share_count && job->shares[*next]->node == node;
+    return is_there ? job->shares[(*next)++] : NULL;
+}
+
+void capacity_kept_fini(struct capacity_kept *kept)
+{
+    het_arena_free(kept->arena);
+    free(kept->nodes);
+    free(kept->places);
+    *kept = (struct capacity_kept){ 0 };
+}
+
+/* Begins anew where what is kept does not hold any more, or texts of views that were
+ * replaced have piled up. */
+static void renew(struct capacity_kept *kept, const struct capacity *capacity)
+{
+    bool is_full = kept->viewed > 4 * (kept->count + 64);
+    if (kept->arena && kept->names_version == capacity->names_version && !is_full)
+        return;
+    capacity_kept_fini(kept);
+    kept->arena = het_arena_new();
+    kept->names_version = capacity->names_version;
+}
+
+/* What the job sees of `node`, at place `at` of what is kept. */
+static void keep_view(struct capacity_kept *kept, const struct viewer *viewer,
+                      const struct node *node, const struct share *share, size_t at)
+{
+    if (at < kept->count && kept->places[at].serial == node->serial &&
+        kept->places[at].version == node->version)
+        return;
+    if (at == kept->count)
+        kept->count++;
+    view_node(viewer, node, share, &kept->nodes[at]);
+    kept->places[at].serial = node->serial;
+    kept->places[at].version = node->version;
+    kept->viewed++;
+}
+
 size_t capacity_view(const struct capacity *capacity, struct het_arena *arena,
                      const char *job_key, const struct job_spec *spec,
-                     struct capacity_node **ret)
+                     struct capacity_kept *kept, struct capacity_node **ret)
 {
+    struct capacity_kept own = { 0 };
+    struct capacity_kept *held = kept ? kept : &own;
     const struct job *job = strmap_find(&capacity->jobs, job_key);
     const json_t *template = json_object_get(spec->pod_template, "spec");
+    renew(held, capacity);
+    ARRAY_RESERVE(held->nodes, &held->node_capacity, capacity->node_count);
+    ARRAY_RESERVE(held->places, &held->place_capacity, capacity->node_count);
     struct viewer viewer = {
         .capacity = capacity,
-        .arena = arena,
+        .arena = kept ? kept->arena : arena,
         .spec = spec,
         .tolerations = json_object_get(template, "tolerations"),
         .template_selector = json_object_get(template, "nodeSelector"),
         .template_affinity = job_spec_template_affinity(spec),
     };
     shape_init(&viewer.shape, capacity, spec);
-    struct capacity_node *view =
-        HET_ARENA_ARRAY(arena, struct capacity_node, capacity->node_count);
     size_t count = 0, next_share = 0;
     for (size_t i = 0; i < capacity->node_count; i++) {
         const struct node *node = capacity->nodes[i];
-        const struct share *share = NULL; /* both lists are in the order of names */
-        if (job && next_share < job->share_count && job->shares[next_share]->node == node)
-            share = job->shares[next_share++];
+        const struct share *share = share_on(job, node, &next_share);
         /* A node that has lost its labels is still the place of what runs on it. */
         if (node->object && (node->has_gpus || share))
-            view_node(&viewer, node, share, &view[count++]);
+            keep_view(held, &viewer, node, share, count++);
     }
+    held->count = count;
     shape_fini(&viewer.shape);
-    *ret = view;
+    *ret = HET_ARENA_ARRAY(arena, struct capacity_node, count);
+    if (count)
+        memcpy(*ret, held->nodes, count * sizeof **ret);
+    capacity_kept_fini(&own);
     return count;
+}
+
+bool capacity_has_claims(const struct capacity *capacity)
+{
+    return capacity->claim_count;
+}
+
+void capacity_rules_of(const struct capacity *capacity, const char *job_key,
+                       struct capacity_rules *ret)
+{
+    const struct job *job = strmap_find(&capacity->jobs, job_key);
+    *ret = job && job->object ? job->rules : (struct capacity_rules){ 0 };
 }
 
 /* GPUs among what the job has there, by whatever resource it asks for them. */

@@ -105,9 +105,37 @@ struct capacity_node {
  * the template tolerates its taints (those of the GPU resources always), it matches the
  * job's and the template's selectors and affinity, and the job's policies admit it.
  * Allocated in `arena`. */
+/*
+ * `kept` (zero at first) remembers what one job saw with one spec, so that only nodes on
+ * which something has changed since are looked at; whoever has another spec, hardware or
+ * job gives an empty one. NULL: all are looked at. */
+struct capacity_kept {
+    struct het_arena *arena;
+    struct capacity_node *nodes;
+    struct {
+        uint64_t serial, version;
+    } * places; /* which node it was, and as of when */
+    size_t count, node_capacity, place_capacity;
+    uint64_t names_version;
+    uint64_t viewed; /* nodes looked at so far */
+};
+void capacity_kept_fini(struct capacity_kept *kept);
 size_t capacity_view(const struct capacity *capacity, struct het_arena *arena,
                      const char *job_key, const struct job_spec *spec,
-                     struct capacity_node **ret);
+                     struct capacity_kept *kept, struct capacity_node **ret);
+/* What the spec of a job that is there says about giving GPUs up, before the
+ * administrator's limits; not readable: it is refused, or there is none. */
+struct capacity_rules {
+    bool is_readable;
+    int64_t min_gpus;
+    int64_t termination_grace_s, hook_timeout_ms, planner_timeout_ms;
+    int64_t cooldown_ms, max_replans_per_hour;
+    enum replan_mode replan_mode;
+};
+void capacity_rules_of(const struct capacity *capacity, const char *job_key,
+                       struct capacity_rules *ret);
+/* Whether any plan is a claim (peers.h). */
+bool capacity_has_claims(const struct capacity *capacity);
 /* GPUs that a job which is there and not finished holds, or has reserved, by node; none
  * for any other. Returns how many nodes. */
 struct capacity_share {

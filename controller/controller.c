@@ -18,6 +18,7 @@
 #include "controller/watch.h"
 #include "controller/workqueue.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -134,6 +135,7 @@ struct controller {
     void (*on_decision)(void *context, const struct snapshot *snapshot,
                         const struct decision *decision);
     void *decision_context;
+    bool doubts_memos;
     struct controller_statistics statistics;
     struct metrics *metrics; /* NULL: nothing is measured */
     int64_t measure_due_ms;
@@ -185,6 +187,12 @@ static bool rank_job(struct controller *controller, struct job *job, const json_
     job->precedence = precedence;
     insert_job(controller, job);
     return true;
+}
+
+static void forget_memo(struct job *job)
+{
+    snapshot_memo_fini(&job->memo);
+    job->memo = (struct snapshot_memo){ 0 };
 }
 
 static void free_job(struct job *job)
@@ -421,6 +429,8 @@ static int use_hardware(struct controller *controller, json_t *json,
     capacity_set_hardware(controller->capacity, hardware, controller->now_ms);
     het_arena_free(controller->hardware_arena);
     controller->hardware_arena = arena;
+    for (size_t i = 0; i < controller->job_count; i++) /* its types are called anew */
+        forget_memo(controller->jobs[i]);
     return 0;
 }
 
@@ -1270,6 +1280,18 @@ static struct snapshot_sources sources_of(const struct controller *controller)
     };
 }
 
+/* What is remembered must make no difference. */
+static void doubt_memo(struct het_arena *arena, struct snapshot_sources sources,
+                       const struct job *job, const struct snapshot *snapshot)
+{
+    struct snapshot anew;
+    sources.memo = NULL;
+    bool found = snapshot_take(arena, &sources, snapshot->spec.ns, snapshot->spec.name,
+                               &job->memory, &anew);
+    assert(found);
+    assert(snapshot_is_same(snapshot, &anew));
+}
+
 /* Decides about one job; false if there is none of that key. */
 static bool decide(struct controller *controller, const char *key)
 {
@@ -1284,6 +1306,8 @@ static bool decide(struct controller *controller, const char *key)
     const char *ns = het_arena_printf(arena, "%.*s", (int)(slash - key), key);
     struct snapshot snapshot;
     bool found = snapshot_take(arena, &sources, ns, slash + 1, &job->memory, &snapshot);
+    if (found && controller->doubts_memos)
+        doubt_memo(arena, sources, job, &snapshot);
     if (found) {
         snapshot.planner_load = load_for(controller, job);
         int64_t blocked_until_ms;
@@ -1439,6 +1463,7 @@ struct controller *controller_new(struct transport *transport,
     controller->settings = config->settings ? config->settings : settings_default();
     controller->on_decision = config->on_decision;
     controller->decision_context = config->decision_context;
+    controller->doubts_memos = config->doubts_memos;
     controller->capacity = capacity_new();
     capacity_set_settings(controller->capacity, controller->settings, 0);
     struct apply_callbacks callbacks = { .on_reading = on_reading,

@@ -62,6 +62,9 @@ struct controller_config {
     void (*on_decision)(void *context, const struct snapshot *snapshot,
                         const struct decision *decision);
     void *decision_context;
+    /* For tests: each snapshot is taken again without what is remembered of the job, and
+     * must be the same. */
+    bool doubts_memos;
 };
 
 struct controller;

@@ -137,7 +137,7 @@ static bool is_in_a_claim(const struct claim *claims, size_t count, const char *
 
 /* When the peer may move without need: after its cool-down, as often as its cap allows.
  */
-static int64_t next_move_ms(struct het_arena *arena, const struct job_spec *spec,
+static int64_t next_move_ms(struct het_arena *arena, const struct capacity_rules *rules,
                             const json_t *plan, int64_t wall_ms)
 {
     int64_t decided_ms = 0, *times;
@@ -145,29 +145,28 @@ static int64_t next_move_ms(struct het_arena *arena, const struct job_spec *spec
     size_t count = replan_rule_read_times(
         arena, kube_annotation(plan, ANNOTATION_REPLAN_TIMES), &times);
     int64_t cap_ms =
-        replan_rule_allowed_ms(times, count, spec->max_replans_per_hour, wall_ms);
-    int64_t cool_ms = decided_ms + spec->cooldown_ms;
+        replan_rule_allowed_ms(times, count, rules->max_replans_per_hour, wall_ms);
+    int64_t cool_ms = decided_ms + rules->cooldown_ms;
     return cool_ms > cap_ms ? cool_ms : cap_ms;
 }
 
 /* What the peer's spec says about giving up GPUs. */
 static void read_rules(struct het_arena *arena, const struct settings_limits *limits,
-                       const json_t *job, const json_t *plan, int64_t wall_ms,
-                       struct peer *ret)
+                       const struct capacity_rules *rules, const json_t *plan,
+                       int64_t wall_ms, struct peer *ret)
 {
-    struct job_spec spec;
-    const char *reason;
-    struct het_error err;
     ret->min_gpus = ret->next_move_wall_ms = INT64_MAX;
     ret->stop_ms = MOVE_SLACK_MS + 1000 * DEFAULT_GRACE_S;
-    if (job_spec_parse(job, &spec, &reason, &err) < 0)
+    if (!rules->is_readable)
         return;
-    job_spec_limit(&spec, limits);
-    ret->min_gpus = spec.min_gpus;
-    ret->stop_ms = MOVE_SLACK_MS + 1000 * spec.termination_grace_s +
-                   spec.hook_timeout_ms + spec.planner_timeout_ms;
-    if (spec.replan_mode == REPLAN_AUTOMATIC)
-        ret->next_move_wall_ms = next_move_ms(arena, &spec, plan, wall_ms);
+    struct job_spec limited = { .hook_timeout_ms = rules->hook_timeout_ms,
+                                .planner_timeout_ms = rules->planner_timeout_ms };
+    job_spec_limit(&limited, limits);
+    ret->min_gpus = rules->min_gpus;
+    ret->stop_ms = MOVE_SLACK_MS + 1000 * rules->termination_grace_s +
+                   limited.hook_timeout_ms + limited.planner_timeout_ms;
+    if (rules->replan_mode == REPLAN_AUTOMATIC)
+        ret->next_move_wall_ms = next_move_ms(arena, rules, plan, wall_ms);
 }
 
 static int compare_peers(const void *a, const void *b)
@@ -180,8 +179,9 @@ size_t peers_take(struct het_arena *arena, const struct store *store,
                   const struct capacity *capacity, const struct settings_limits *limits,
                   const char *job_key, int64_t wall_ms, struct peer **ret)
 {
-    struct claim *claims;
-    size_t claim_count = peers_claims(arena, store, &claims);
+    struct claim *claims = NULL;
+    size_t claim_count =
+        capacity_has_claims(capacity) ? peers_claims(arena, store, &claims) : 0;
     size_t jobs = store_count(store, &kube_job), count = 0;
     struct peer *peers = HET_ARENA_ARRAY(arena, struct peer, jobs);
     for (size_t i = 0; i < jobs; i++) {
@@ -204,7 +204,9 @@ size_t peers_take(struct het_arena *arena, const struct store *store,
         };
         for (size_t k = 0; k < share_count; k++)
             peer->gpus += shares[k].gpus;
-        read_rules(arena, limits, job, newest_plan(arena, store, job), wall_ms, peer);
+        struct capacity_rules rules;
+        capacity_rules_of(capacity, key, &rules);
+        read_rules(arena, limits, &rules, newest_plan(arena, store, job), wall_ms, peer);
     }
     qsort(peers, count, sizeof *peers, compare_peers);
     *ret = peers;

@@ -95,6 +95,7 @@ struct simulation *simulation_new(const struct simulation_config *config,
         .settings = config->settings,
         .on_decision = config->on_decision,
         .decision_context = config->decision_context,
+        .doubts_memos = config->doubts_memos,
         .metrics = config->metrics,
         .seed = config->seed,
     };

@@ -23,6 +23,7 @@ struct simulation_config {
     void (*on_decision)(void *context, const struct snapshot *snapshot,
                         const struct decision *decision);
     void *decision_context;
+    bool doubts_memos;
     struct metrics *metrics; /* of all replicas together; borrowed, may be NULL */
     uint64_t seed;
     size_t replicas; /* 0: one, that elects nobody */

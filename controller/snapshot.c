@@ -159,6 +159,14 @@ void snapshot_read_plan(struct het_arena *arena, struct snapshot_plan *plan)
         plan->rank_node_count = het_plan_rank_nodes(arena, plan->plan, &plan->rank_nodes);
 }
 
+/* Whether both have the same plan: annotations come and go, the plan stays. */
+static bool is_plan_of(const json_t *config_map, const json_t *held)
+{
+    return config_map == held || (held && !strcmp(kube_uid(config_map), kube_uid(held)) &&
+                                  json_equal(json_object_get(config_map, "data"),
+                                             json_object_get(held, "data")));
+}
+
 /* The newest plan, which is long, out of the memo if it is still that one. */
 static void read_newest(struct het_arena *arena, struct snapshot_memo *memo,
                         struct snapshot_plan *plan)
@@ -167,7 +175,7 @@ static void read_newest(struct het_arena *arena, struct snapshot_memo *memo,
         snapshot_read_plan(arena, plan);
         return;
     }
-    if (memo->config_map != plan->config_map) {
+    if (!is_plan_of(plan->config_map, memo->config_map)) {
         json_decref(memo->config_map);
         het_arena_free(memo->arena);
         memo->config_map = json_incref((json_t *)(uintptr_t)plan->config_map);
@@ -359,6 +367,9 @@ static void take_quota(struct het_arena *arena, const struct snapshot_sources *s
 
 void snapshot_memo_fini(struct snapshot_memo *memo)
 {
+    json_decref(memo->job);
+    free(memo->refused);
+    capacity_kept_fini(&memo->kept);
     json_decref(memo->profile);
     json_decref(memo->config_map);
     het_arena_free(memo->arena);
@@ -378,23 +389,12 @@ static uint64_t digest_profile(const json_t *profile, struct snapshot_memo *memo
     return memo->profile_digest;
 }
 
-/* Parts of the spec that the planner's answer depends on. */
-static const char *const planning_parts[] = { "model", "training", "resources", "planner",
-                                              "perGPUResources" };
-
 /* What the planner's answer depends on besides the nodes: all of it, and by parts, so
  * that it can be said what changed. */
 static void digest_input(struct snapshot *snapshot,
-                         const struct snapshot_sources *sources)
+                         const struct snapshot_sources *sources, uint64_t planning_digest)
 {
-    struct change_input parts = { 0 };
-    const json_t *spec = json_object_get(snapshot->job, "spec");
-    for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
-        parts.spec = digest_json(parts.spec, json_object_get(spec, planning_parts[i]));
-    /* Those without limits have the same plans. */
-    const struct het_runtime *runtime = job_spec_runtime(&snapshot->spec);
-    if (!het_runtime_runs_all(runtime))
-        parts.spec = digest_text(parts.spec, runtime->name);
+    struct change_input parts = { .spec = planning_digest };
     const uint64_t profile[] = { sources->hardware_digest,
                                  digest_profile(snapshot->profile, sources->memo) };
     parts.profile = digest_bytes(0, profile, sizeof profile);
@@ -527,13 +527,24 @@ static const struct claim *find_claim(struct het_arena *arena, const struct stor
     return NULL;
 }
 
+/* Whether nothing fits what is free, as far as that is known. */
+static bool is_told_no(const struct snapshot *snapshot)
+{
+    const struct planner_answer *answer = &snapshot->memory.answer;
+    int64_t gpus = 0;
+    for (size_t i = 0; i < snapshot->node_count; i++)
+        gpus += snapshot->nodes[i].free;
+    return !gpus ||
+           (answer->kind == ANSWER_NO_PLAN && answer->digest == snapshot->input_digest);
+}
+
 /* Whether the job, which holds nothing, may lay a claim (reconcile/claim.h): only then it
  * matters what others hold. */
 static bool may_claim(const struct snapshot *snapshot)
 {
     return !snapshot->precedence.never_claims && !snapshot->quota.queue &&
            !snapshot->refused_reason && !snapshot->spec.is_suspended &&
-           !snapshot_job_is_finished(snapshot->job);
+           !snapshot_job_is_finished(snapshot->job) && is_told_no(snapshot);
 }
 
 static void take_others(struct het_arena *arena, const struct snapshot_sources *sources,
@@ -542,8 +553,9 @@ static void take_others(struct het_arena *arena, const struct snapshot_sources *
     snapshot->precedence = precedence_of(sources->store, snapshot->job);
     bool waits = !snapshot->plan_count || *snapshot->plans[0].retired;
     if (!waits) {
-        snapshot->claimed_by =
-            find_claim(arena, sources->store, &snapshot->precedence, job_key);
+        if (capacity_has_claims(sources->capacity))
+            snapshot->claimed_by =
+                find_claim(arena, sources->store, &snapshot->precedence, job_key);
         return;
     }
     if (!may_claim(snapshot))
@@ -598,6 +610,99 @@ bool snapshot_read_spec(struct het_arena *arena, const struct het_hardware *tabl
     return false;
 }
 
+/* Parts of the spec that the planner's answer depends on. */
+static const char *const planning_parts[] = { "model", "training", "resources", "planner",
+                                              "perGPUResources" };
+
+static uint64_t digest_planning(const json_t *job, const struct job_spec *known)
+{
+    const json_t *spec = json_object_get(job, "spec");
+    uint64_t digest = 0;
+    for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
+        digest = digest_json(digest, json_object_get(spec, planning_parts[i]));
+    /* Those without limits have the same plans. */
+    const struct het_runtime *runtime = job_spec_runtime(known);
+    return het_runtime_runs_all(runtime) ? digest : digest_text(digest, runtime->name);
+}
+
+/* Reads the spec into the memo, unless it is the job's that is held there. */
+static void remember_spec(struct snapshot_memo *memo, const struct het_hardware *table,
+                          const struct settings *settings, const json_t *job)
+{
+    if (memo->job == job)
+        return;
+    struct het_arena *arena = het_arena_new();
+    struct snapshot read = { .job = job, .settings = settings };
+    bool is_good = snapshot_read_spec(arena, table, &read);
+    /* A status that was written changes nothing of what the job sees. */
+    if (!memo->job ||
+        !json_equal(json_object_get(memo->job, "spec"), json_object_get(job, "spec")))
+        capacity_kept_fini(&memo->kept);
+    json_decref(memo->job);
+    free(memo->refused);
+    memo->job = json_incref((json_t *)(uintptr_t)job);
+    memo->spec = read.spec;
+    memo->refused_reason = read.refused_reason;
+    memo->refused = read.refused ? xstrdup(read.refused) : NULL;
+    memo->pod_digest = is_good ? digest_pods(&read.spec) : 0;
+    memo->planning_digest = digest_planning(job, &read.spec);
+    memo->parses++;
+    het_arena_free(arena);
+}
+
+/* The spec and what is made of it, out of the memo if there is one. */
+static uint64_t take_spec(struct het_arena *arena, const struct snapshot_sources *sources,
+                          struct snapshot *snapshot)
+{
+    const struct het_hardware *table = capacity_hardware(sources->capacity);
+    struct snapshot_memo *memo = sources->memo;
+    if (!memo) {
+        if (snapshot_read_spec(arena, table, snapshot))
+            snapshot->pod_digest = digest_pods(&snapshot->spec);
+        return digest_planning(snapshot->job, &snapshot->spec);
+    }
+    remember_spec(memo, table, snapshot->settings, snapshot->job);
+    snapshot->spec = memo->spec;
+    snapshot->refused_reason = memo->refused_reason;
+    snapshot->refused = memo->refused;
+    snapshot->pod_digest = memo->pod_digest;
+    return memo->planning_digest;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same_node(const struct capacity_node *a, const struct capacity_node *b)
+{
+    return !strcmp(a->name, b->name) && same_text(a->type, b->type) &&
+           same_text(a->resource, b->resource) && a->labels == b->labels &&
+           a->memory_bytes == b->memory_bytes && a->allocatable == b->allocatable &&
+           a->free == b->free && a->claimed == b->claimed &&
+           same_text(a->limited_by, b->limited_by) &&
+           same_text(a->unusable, b->unusable) &&
+           a->unusable_since_ms == b->unusable_since_ms &&
+           a->preference == b->preference && a->is_spot == b->is_spot &&
+           a->is_leaving == b->is_leaving && same_text(a->leaving_by, b->leaving_by) &&
+           a->leaving_since_ms == b->leaving_since_ms;
+}
+
+bool snapshot_is_same(const struct snapshot *a, const struct snapshot *b)
+{
+    if (a->job != b->job || a->node_count != b->node_count ||
+        a->input_digest != b->input_digest || a->spec_digest != b->spec_digest ||
+        a->pod_digest != b->pod_digest ||
+        !same_text(a->refused_reason, b->refused_reason) ||
+        !same_text(a->refused, b->refused) || a->peer_count != b->peer_count ||
+        a->plan_count != b->plan_count || !a->claimed_by != !b->claimed_by)
+        return false;
+    for (size_t i = 0; i < a->node_count; i++)
+        if (!same_node(&a->nodes[i], &b->nodes[i]))
+            return false;
+    return true;
+}
+
 bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sources,
                    const char *ns, const char *name, const struct job_memory *memory,
                    struct snapshot *ret)
@@ -616,8 +721,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
     };
     if (memory)
         snapshot.memory = *memory;
-    if (snapshot_read_spec(arena, capacity_hardware(sources->capacity), &snapshot))
-        snapshot.pod_digest = digest_pods(&snapshot.spec);
+    uint64_t planning_digest = take_spec(arena, sources, &snapshot);
 
     const struct job_spec *spec = &snapshot.spec;
     if (spec->profile_name)
@@ -632,13 +736,15 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
 
     struct capacity_node *nodes;
     const char *key = het_arena_printf(arena, "%s/%s", spec->ns, spec->uid);
-    snapshot.node_count = capacity_view(sources->capacity, arena, key, spec, &nodes);
+    snapshot.node_count = capacity_view(sources->capacity, arena, key, spec,
+                                        sources->memo ? &sources->memo->kept : NULL,
+                                        &nodes);
     avoid_nodes(&snapshot, nodes);
     take_quota(arena, sources, &snapshot, nodes);
     snapshot.nodes = nodes;
     take_measurements(arena, sources, &snapshot);
     take_levels(&snapshot);
-    digest_input(&snapshot, sources);
+    digest_input(&snapshot, sources, planning_digest);
     snapshot.input_digest = digest_nodes(&snapshot, snapshot.spec_digest);
     if (snapshot.plan_count)
         take_own_claim(arena, sources->capacity, &snapshot,

@@ -193,6 +193,13 @@ struct snapshot {
 /* What need not be read again of one job's objects as long as they are the same; zero:
  * nothing is known. */
 struct snapshot_memo {
+    json_t *job; /* of which spec, its digests and `kept` are */
+    struct job_spec spec;
+    const char *refused_reason;
+    char *refused;
+    uint64_t pod_digest, planning_digest;
+    uint64_t parses; /* of the spec, so far */
+    struct capacity_kept kept;
     json_t *profile;
     uint64_t profile_digest;
     json_t *config_map; /* of the newest plan */
@@ -214,9 +221,14 @@ struct snapshot_sources {
     enum kueue_presence kueue;
     bool server_has_gates;
     int64_t now_ms, wall_ms;
-    struct snapshot_memo
-        *memo; /* of this job; NULL: all is read. Outlives the snapshot */
+    /* Of this job, and of `hardware` and `settings` of capacity; NULL: all is read.
+     * Outlives the snapshot. */
+    struct snapshot_memo *memo;
 };
+
+/* Whether two snapshots of one job tell the same to the planner, and show the same
+ * nodes. For tests: a memo changes nothing. */
+bool snapshot_is_same(const struct snapshot *a, const struct snapshot *b);
 
 /* Builds the snapshot of the job with `ns` and `name`; false if the store has no such
  * job. `memory` may be NULL (nothing remembered yet). Everything is in `arena` or

@@ -366,6 +366,7 @@ struct random_run_result random_run(const struct random_run_config *config)
                        .replicas = seed % 10 ? 1 : 2,
                        .digest = 0xcbf29ce484222325u };
     struct simulation_config simulated = { .inside = inside_planner_answer,
+                                           .doubts_memos = true,
                                            .inside_context = &run.planner,
                                            .on_decision = config->on_decision,
                                            .decision_context = config->decision_context,

@@ -42,7 +42,8 @@ static struct capacity_node see_as(const char *job_key, const char *node,
     ck_assert_msg(!job_spec_parse(job, &spec, &reason, &err), "%s", err.message);
     job_spec_name_types(&spec, capacity_hardware(world->capacity));
     struct capacity_node *nodes;
-    size_t count = capacity_view(world->capacity, world->arena, job_key, &spec, &nodes);
+    size_t count =
+        capacity_view(world->capacity, world->arena, job_key, &spec, NULL, &nodes);
     for (size_t i = 0; i < count; i++)
         if (!strcmp(nodes[i].name, node))
             return nodes[i];

@@ -140,6 +140,49 @@ static json_t *take_question(const json_t *hardware, const struct settings *sett
     return desired_question(&snapshot);
 }
 
+/* What the job sees, with `memo` and with nothing remembered. */
+static void take_twice(struct snapshot_memo *memo)
+{
+    struct snapshot_sources sources = { .store = world->store,
+                                        .capacity = world->capacity,
+                                        .now_ms = world->now_ms };
+    struct snapshot anew, kept;
+    ck_assert(snapshot_take(world->arena, &sources, "ns", "job", NULL, &anew));
+    sources.memo = memo;
+    ck_assert(snapshot_take(world->arena, &sources, "ns", "job", NULL, &kept));
+    ck_assert(snapshot_is_same(&anew, &kept));
+}
+
+START_TEST(what_has_not_changed_is_not_read_again)
+{
+    struct snapshot_memo memo = { 0 };
+    world_node(world, "c", "NVIDIA-A100-SXM4-40GB", 4);
+    world_job(world, "{}");
+    take_twice(&memo);
+    uint64_t nodes = memo.kept.viewed;
+    ck_assert_uint_gt(nodes, 1);
+    take_twice(&memo);
+    ck_assert_uint_eq(memo.parses, 1);
+    ck_assert_uint_eq(memo.kept.viewed, nodes);
+    world_node_ready(world, "c", false); /* of one node */
+    take_twice(&memo);
+    ck_assert_uint_eq(memo.parses, 1);
+    ck_assert_uint_eq(memo.kept.viewed, nodes + 1);
+    world_settle(world); /* its status is written */
+    take_twice(&memo);
+    ck_assert_uint_eq(memo.parses, 2);
+    ck_assert_uint_eq(memo.kept.viewed, nodes + 1);
+    world_node(world, "b0", "NVIDIA-A100-SXM4-40GB", 4); /* in the middle */
+    take_twice(&memo);
+    world_remove(world, &kube_node, "", "b0");
+    take_twice(&memo);
+    world_job(world, "{'resources': {'minGPUs': 1, 'spotPolicy': 'Forbid'}}");
+    take_twice(&memo);
+    ck_assert_uint_eq(memo.parses, 3);
+    snapshot_memo_fini(&memo);
+}
+END_TEST
+
 START_TEST(planner_is_told_of_levels_in_the_order_of_the_topology_keys)
 {
     json_auto_t *hardware = quoted(
@@ -800,6 +843,7 @@ Suite *test_reconcile_suite(void)
     TCase *cases = tcase_create("reconcile");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, new_job_is_planned_placed_and_then_left_alone);
+    tcase_add_test(cases, what_has_not_changed_is_not_read_again);
     tcase_add_test(cases, pods_carry_pin_limits_environment_and_plan);
     tcase_add_test(cases, pods_ask_for_gpus_by_the_resource_that_the_job_names);
     tcase_add_test(cases, planner_is_told_of_levels_in_the_order_of_the_topology_keys);

@@ -156,6 +156,7 @@ static struct profiler profiler;
 static void begin(uint64_t seed, bool heartbeats, size_t replicas)
 {
     struct simulation_config config = { .planner = hetplan(),
+                                        .doubts_memos = true,
                                         .settings = profiler_settings(),
                                         .seed = seed,
                                         .replicas = replicas,

@@ -453,7 +453,8 @@ int64_t world_free_on(struct world *world, const char *node)
 {
     const struct job_spec any = { 0 };
     struct capacity_node *nodes;
-    size_t count = capacity_view(world->capacity, world->arena, "ns/other", &any, &nodes);
+    size_t count =
+        capacity_view(world->capacity, world->arena, "ns/other", &any, NULL, &nodes);
     for (size_t i = 0; i < count; i++)
         if (!strcmp(nodes[i].name, node))
             return nodes[i].free;
