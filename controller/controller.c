@@ -43,6 +43,7 @@ struct job {
     int64_t spent_ms;
     bool is_held_up;          /* by another job, when it was looked at last */
     int64_t deaf_until_ms;    /* decision.h */
+    int64_t status_since_ms;  /* a status that may wait has waited since; 0: none */
     int64_t blocked_since_ms; /* it waits for its turn since then; 0: it does not */
     bool is_called;           /* its turn to ask the planner has come */
     struct bid bid;           /* for GPUs that are free */
@@ -1230,6 +1231,30 @@ static int64_t resync_ms(const struct controller *controller, const struct job *
            (int64_t)(digest % (CONTROLLER_RESYNC_MS / 10));
 }
 
+/* A status that may wait is left out until it has waited so long, and decided on anew
+ * then: steps that follow each other become one write. */
+static void hold_status(struct controller *controller, struct job *job,
+                        struct decision *decision)
+{
+    size_t at = 0;
+    while (at < decision->action_count && decision->actions[at].kind != ACTION_STATUS)
+        at++;
+    int64_t since_ms = job->status_since_ms;
+    job->status_since_ms = 0;
+    if (at == decision->action_count || !decision->actions[at].patience_ms)
+        return;
+    if (!since_ms)
+        since_ms = controller->now_ms;
+    int64_t due_ms = since_ms + decision->actions[at].patience_ms;
+    if (controller->now_ms >= due_ms)
+        return;
+    job->status_since_ms = since_ms;
+    decision->requeue_ms = least(decision->requeue_ms, due_ms);
+    json_decref(decision->actions[at].object);
+    memmove(&decision->actions[at], &decision->actions[at + 1],
+            (--decision->action_count - at) * sizeof *decision->actions);
+}
+
 /* Puts what was decided to work. The key stays taken until the writes are over. */
 static void carry_out(struct controller *controller, struct job *job,
                       const struct decision *decision)
@@ -1323,6 +1348,7 @@ static bool decide(struct controller *controller, const char *key)
             decision.requeue_ms = least(decision.requeue_ms, rivals_until_ms);
         if (decision.is_held_up)
             decision.requeue_ms = least(decision.requeue_ms, blocked_until_ms);
+        hold_status(controller, job, &decision);
         carry_out(controller, job, &decision);
         decision_fini(&decision);
     }

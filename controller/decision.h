@@ -39,6 +39,7 @@ struct action {
     struct change_input parts;    /* ACTION_PLAN: of what it asks about */
     bool is_what_if;              /* ACTION_PLAN: about GPUs that are not free */
     int64_t timeout_ms;           /* ACTION_PLAN, ACTION_HOOK */
+    int64_t patience_ms; /* ACTION_STATUS: it may be written as much later (status.h) */
     /* ACTION_HOOK; `object` is what is posted. */
     const char *address, *path;
     int64_t port;

@@ -460,6 +460,7 @@ static const struct field action_fields[] = {
     FIELD(MEMBER, parts, .table = &change_table),
     FIELD(FLAG, is_what_if),
     FIELD(WHOLE, timeout_ms),
+    FIELD(WHOLE, patience_ms),
     FIELD(TEXT, address),
     FIELD(TEXT, path),
     FIELD(WHOLE, port),

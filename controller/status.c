@@ -608,3 +608,75 @@ bool status_differs(const json_t *job, const json_t *status)
     json_auto_t *wanted = without_order(status);
     return !present || !json_equal(present, wanted);
 }
+
+/* ---- what may wait ---- */
+
+/* Whether a condition that turns from `before` ("" : not there) to `after` is a step on
+ * the way, which the next write may tell. */
+static bool is_step(const char *type, const char *before, const char *after)
+{
+    bool is_new = !*before,
+         was_or_is_true = !strcmp(before, "True") || !strcmp(after, "True");
+    if (!strcmp(type, "Placed"))
+        return true;
+    if (!strcmp(type, "PlanFeasible"))
+        return strcmp(before, "False") != 0 && strcmp(after, "False") != 0;
+    if (!strcmp(type, "Running") || !strcmp(type, "PlanOutdated"))
+        return !was_or_is_true;
+    if (!strcmp(type, "Accepted"))
+        return is_new && !strcmp(after, "True");
+    return is_new && (!strcmp(type, "Complete") || !strcmp(type, "Failed")) &&
+           !strcmp(after, "False");
+}
+
+static bool conditions_may_wait(const json_t *job, const json_t *status)
+{
+    size_t i;
+    json_t *condition;
+    json_array_foreach (json_object_get(status, "conditions"), i, condition) {
+        const char *type = object_text(condition, "type");
+        const char *before = object_condition(job, type);
+        const char *after = object_text(condition, "status");
+        if (strcmp(before, after) != 0 && !is_step(type, before, after))
+            return false;
+    }
+    return true;
+}
+
+/* A copy without what steps on the way change. */
+static json_t *without_steps(const json_t *status)
+{
+    static const char *const steps[] = { "conditions",    "plan",
+                                         "allocation",    "selector",
+                                         "allocatedGPUs", "observedGeneration" };
+    static const char *const of_pods[] = { "desired", "gated", "pending", "running" };
+    json_t *rest = json_copy((json_t *)(uintptr_t)status);
+    json_t *pods = json_copy(json_object_get(status, "pods"));
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        json_object_del(rest, steps[i]);
+    for (size_t i = 0; i < sizeof of_pods / sizeof *of_pods; i++)
+        json_object_del(pods, of_pods[i]);
+    json_object_set_new(rest, "pods", pods);
+    return rest;
+}
+
+/* What a job has before its first status. */
+static json_t *first_status(void)
+{
+    return json_pack("{s:{s:i, s:i}, s:i, s:i}", "pods", "succeeded", 0, "failed", 0,
+                     "restarts", 0, "replans", 0);
+}
+
+int64_t status_patience_ms(const json_t *job, const json_t *status)
+{
+    const json_t *present = json_object_get(job, "status");
+    json_t *seen = json_object_get(present, "observedGeneration");
+    if (seen && !json_equal(seen, json_object_get(status, "observedGeneration")))
+        return 0; /* somebody changed the spec and waits for the word on it */
+    json_auto_t *none = first_status();
+    json_auto_t *before = without_steps(seen ? present : none);
+    json_auto_t *after = without_steps(status);
+    return json_equal(before, after) && conditions_may_wait(job, status)
+               ? STATUS_PROGRESS_MS
+               : 0;
+}

@@ -70,6 +70,12 @@ size_t status_state(const json_t *job); /* below STATUS_STATES */
 const char *status_state_name(size_t state);
 /* Whether the job shows another decision than `decision`, or none. */
 bool status_decision_is_new(const json_t *job, const struct status_decision *decision);
+/* How long `status` may wait to be written over the job's present one, so that a person
+ * misses nothing and steps that follow each other are one write: 0 where something
+ * happened that people or programs wait for; STATUS_PROGRESS_MS where it only tells of
+ * steps on the way to running. */
+#define STATUS_PROGRESS_MS ((int64_t)3000)
+int64_t status_patience_ms(const json_t *job, const json_t *status);
 /* Whether writing `status` over the job's present status would change anything. */
 bool status_differs(const json_t *job, const json_t *status);
 

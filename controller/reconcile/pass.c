@@ -262,7 +262,7 @@ static void announce(struct pass *pass, int phase)
 }
 
 /* `status` is taken. */
-void pass_status(struct pass *pass, int phase, json_t *status)
+struct action *pass_status(struct pass *pass, int phase, json_t *status)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
     struct action *action = pass_add(pass, ACTION_STATUS, phase);
@@ -272,6 +272,7 @@ void pass_status(struct pass *pass, int phase, json_t *status)
                                "heterotrain.io/v1alpha1", "kind", "HeteroTrainingJob",
                                "metadata", "name", spec->name, "namespace", spec->ns,
                                "uid", spec->uid, "status", status);
+    return action;
 }
 
 /* Writes the status if it says something new; last, after the actions that it reports. */
@@ -282,8 +283,14 @@ void pass_write_status(struct pass *pass, int phase)
         json_decref(status);
         return;
     }
+    size_t actions = pass->decision->action_count;
     announce(pass, phase);
-    pass_status(pass, phase + 1, status);
+    bool is_announced = pass->decision->action_count > actions;
+    /* Those whose GPUs are claimed look for the claim's status. */
+    bool is_claim = pass->current && pass->current->claim_until_wall_ms;
+    int64_t patience_ms = status_patience_ms(pass->snapshot->job, status);
+    struct action *action = pass_status(pass, phase + 1, status);
+    action->patience_ms = is_announced || is_claim ? 0 : patience_ms;
 }
 
 /* ---- what is there ---- */

@@ -99,7 +99,7 @@ void pass_set_not_placed(struct pass *pass, const char *reason, const char *mess
 /* The condition as the job shows it now; NULL: not at all. */
 const json_t *pass_present(const struct pass *pass, const char *type);
 /* Writes `status`, which is taken. */
-void pass_status(struct pass *pass, int phase, json_t *status);
+struct action *pass_status(struct pass *pass, int phase, json_t *status);
 /* Writes the status if it says something new; last, after the actions that it reports. */
 void pass_write_status(struct pass *pass, int phase);
 

@@ -1,6 +1,7 @@
 #include "controller/desired.h"
 #include "controller/object.h"
 #include "controller/plan_object.h"
+#include "controller/status.h"
 #include "tests/controller/world.h"
 
 #include <check.h>
@@ -139,6 +140,44 @@ static json_t *take_question(const json_t *hardware, const struct settings *sett
     ck_assert(snapshot_take(world->arena, &sources, "ns", "job", NULL, &snapshot));
     return desired_question(&snapshot);
 }
+
+/* How long the status that would be written now may wait; -1: there is none. */
+static int64_t status_patience(void)
+{
+    struct het_arena *arena = het_arena_new();
+    struct decision decision;
+    int64_t patience_ms = -1;
+    world_decide(world, arena, &decision);
+    for (size_t i = 0; i < decision.action_count; i++)
+        if (decision.actions[i].kind == ACTION_STATUS)
+            patience_ms = decision.actions[i].patience_ms;
+    decision_fini(&decision);
+    het_arena_free(arena);
+    return patience_ms;
+}
+
+START_TEST(status_of_a_step_on_the_way_may_wait_and_no_other)
+{
+    world_job(world, "{}");
+    ck_assert_int_eq(status_patience(), STATUS_PROGRESS_MS); /* it is planned */
+    world_settle(world);
+    world_answer_no_plan(world, "too little");
+    ck_assert_int_eq(status_patience(), 0);
+    world_job(world, "{'training': {'globalBatchSize': 0}}"); /* refused */
+    ck_assert_int_eq(status_patience(), 0);
+}
+END_TEST
+
+START_TEST(status_that_a_job_runs_is_written_at_once)
+{
+    world_job(world, "{}");
+    world_settle(world);
+    world_answer_nodes(world, "a:4", 1);
+    world_settle(world);
+    world_run_pods(world);
+    ck_assert_int_eq(status_patience(), 0);
+}
+END_TEST
 
 /* What the job sees, with `memo` and with nothing remembered. */
 static void take_twice(struct snapshot_memo *memo)
@@ -843,6 +882,8 @@ Suite *test_reconcile_suite(void)
     TCase *cases = tcase_create("reconcile");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, new_job_is_planned_placed_and_then_left_alone);
+    tcase_add_test(cases, status_of_a_step_on_the_way_may_wait_and_no_other);
+    tcase_add_test(cases, status_that_a_job_runs_is_written_at_once);
     tcase_add_test(cases, what_has_not_changed_is_not_read_again);
     tcase_add_test(cases, pods_carry_pin_limits_environment_and_plan);
     tcase_add_test(cases, pods_ask_for_gpus_by_the_resource_that_the_job_names);

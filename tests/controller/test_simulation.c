@@ -1471,7 +1471,9 @@ END_TEST
 /* What it takes to start a job, among as many. */
 START_TEST(jobs_that_start_together_cost_each_as_much_as_one_alone)
 {
-    enum { JOBS = 24, DECISIONS = 14 };
+    /* Seven that make objects and events; the status says that the job waits, that it is
+     * placed, that it runs. */
+    enum { JOBS = 24, DECISIONS = 14, WRITES = 10 };
     for (int i = 0; i < JOBS; i++) {
         auto_free char *node = xasprintf("m-%02d", i);
         put_node(node, "NVIDIA-A100-SXM4-40GB", 2);
@@ -1479,6 +1481,7 @@ START_TEST(jobs_that_start_together_cost_each_as_much_as_one_alone)
     run_s(1);
     struct controller_statistics before =
         controller_statistics(simulation_controller(simulation));
+    uint64_t writes = embedded_statistics(server).writes;
     for (int i = 0; i < JOBS; i++) {
         auto_free char *name = xasprintf("many-%02d", i);
         put_job(name, 2);
@@ -1490,9 +1493,11 @@ START_TEST(jobs_that_start_together_cost_each_as_much_as_one_alone)
         auto_free char *name = xasprintf("many-%02d", i);
         ck_assert(runs(name));
     }
+    writes = embedded_statistics(server).writes - writes;
+    hold(writes <= WRITES * JOBS, "%d jobs took %" PRIu64 " writes", JOBS, writes);
     hold(after.passes - before.passes <= DECISIONS * JOBS,
          "%d jobs took %" PRIu64 " decisions", JOBS, after.passes - before.passes);
-    hold(after.plans - before.plans <= JOBS + JOBS / 4, "and %" PRIu64 " questions",
+    hold(after.plans - before.plans <= JOBS + JOBS / 2, "and %" PRIu64 " questions",
          after.plans - before.plans);
 }
 END_TEST
