@@ -16,7 +16,7 @@ PLANNER_CORE := error arena random hardware network cluster workload profile est
                 inventory front batch cell catalog neighbour mixture assembly polish \
                 algo/megatron algo/metis algo/oomfirst algo/amp algo/ditto algo/autohet algo/exhaustive \
                 algo/optimal algo/repair search explain render/writer render/torchrun render/table render/explanation render/timeline \
-                render/lanes render/rendering render/megatron render/flagscale render/hetu render/sailor \
+                render/lanes render/rendering render/megatron render/flagscale render/sailor \
                 render/deepspeed render/torchtitan
 PLANNER_EDGE := yaml json yaml_text node_list network_file megatron_log profile_sailor profile_metis profile_config profile_model profile_timers profile_object codec input answer render_json confine
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options document convert main

@@ -148,10 +148,10 @@ static const struct choice precisions[] = { { "BF16", .value = "bf16" },
                                             { "FP16", .value = "fp16" },
                                             { "FP32", .value = "fp32" } };
 static const struct choice runtimes[] = {
-    { "Torchrun", .value = "torchrun" },   { "Custom", .value = "custom" },
-    { "Megatron", .value = "megatron" },   { "FlagScale", .value = "flagscale" },
-    { "Hetu", .value = "hetu" },           { "Sailor", .value = "sailor" },
-    { "DeepSpeed", .value = "deepspeed" }, { "TorchTitan", .value = "torchtitan" },
+    { "Torchrun", .value = "torchrun" },     { "Custom", .value = "custom" },
+    { "Megatron", .value = "megatron" },     { "FlagScale", .value = "flagscale" },
+    { "Sailor", .value = "sailor" },         { "DeepSpeed", .value = "deepspeed" },
+    { "TorchTitan", .value = "torchtitan" },
 };
 static const struct choice arguments_policies[] = {
     [false] = { .name = "EnvOnly" },

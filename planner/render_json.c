@@ -83,6 +83,12 @@ int het_render_json(struct het_arena *arena, const struct het_runtime *runtime,
 {
     const struct het_plan *plan = NULL;
     enum het_freedom missing = HET_FREEDOM_COUNT;
+    if (!runtime->version && !het_runtime_runs_all(runtime))
+        return het_fail(
+            err, HET_BAD_INPUT,
+            "runtime: %s has no program that reads a plan as arguments; render "
+            "for another runtime, or for generic",
+            runtime->title);
     if (read_plan(arena, plan_json, &plan, err) < 0)
         return -1;
     plan = het_runtime_express(arena, runtime, plan, &missing);
@@ -95,8 +101,8 @@ int het_render_json(struct het_arena *arena, const struct het_runtime *runtime,
     for (size_t i = 0; i < rendering.file_count; i++)
         json_object_set_new(files, rendering.files[i].name,
                             het_json_text(rendering.files[i].text));
-    *ret = json_pack("{s:s, s:o, s:o, s:o}", "runtime", runtime->name, "plan",
-                     het_codec_plan_json(plan), "files", files, "pods",
-                     pods_json(arena, plan, &job, &rendering));
+    *ret = json_pack("{s:s, s:s*, s:o, s:o, s:o}", "runtime", runtime->name,
+                     "renderedFor", runtime->version, "plan", het_codec_plan_json(plan),
+                     "files", files, "pods", pods_json(arena, plan, &job, &rendering));
     return 0;
 }

@@ -10,21 +10,23 @@
 /* Megatron-LM: --pipeline-model-parallel-layout; world = tp x pp x dp; one number of
  * micro-batches; tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp by --use-tp-pp-dp-mapping.
  * FlagScale: hetero_process_meshes, hetero_pipeline_layer_split, recompute by stage;
- * meshes take consecutive ranks, a mesh has Megatron's order. Hetu: hetero_layers,
- * micro_batch_num_list, device_group_union, rank_to_device_mapping. Sailor:
- * layers_per_stage, dist_config.json with the ranks of each group, asserted to be of 1, 2
- * or 4. DeepSpeed: PipelineModule with partition_method uniform, axes pipe, data, model.
- * TorchTitan: module_fqns_per_model_part; mesh pp, dp, tp. */
+ * meshes take consecutive ranks, a mesh has Megatron's order. Hetu: its paper's
+ * asymmetric pipelines; no program of its repository reads arguments that say them.
+ * Sailor: layers_per_stage, dist_config.json with the ranks of each group, asserted to be
+ * of 1, 2 or 4. DeepSpeed: PipelineModule with partition_method uniform, axes pipe, data,
+ * model. TorchTitan: module_fqns_per_model_part; mesh pp, dp, tp. */
 static const struct het_runtime runtimes[] = {
     { .name = "generic",
       .title = "a program that reads the plan",
       .freedoms = ALL_FREEDOMS },
     { .name = "megatron",
       .title = "Megatron-LM",
+      .version = "Megatron-LM of August 2026 (d98e8a6)",
       .freedoms = BIT(HET_UNEVEN_LAYERS) | BIT(HET_EMPTY_STAGES) | BIT(HET_ANY_TP),
       .rank_orders = HET_STAGE_MAJOR | HET_LANE_MAJOR },
     { .name = "flagscale",
       .title = "FlagScale",
+      .version = "FlagScale 0.8.0",
       .freedoms = BIT(HET_UNEVEN_LAYERS) | BIT(HET_TP_PER_STAGE) | BIT(HET_DP_PER_STAGE) |
                   BIT(HET_RECOMPUTE_PER_STAGE) | BIT(HET_ANY_TP),
       .rank_orders = HET_STAGE_MAJOR,
@@ -38,16 +40,19 @@ static const struct het_runtime runtimes[] = {
                   BIT(HET_ANY_TP) },
     { .name = "sailor",
       .title = "Sailor",
+      .version = "Sailor cf2c8e3",
       .freedoms = BIT(HET_UNEVEN_LAYERS) | BIT(HET_TP_PER_STAGE) |
                   BIT(HET_TP_PER_REPLICA) | BIT(HET_EMPTY_STAGES) |
                   BIT(HET_ANY_RANK_ORDER),
       .max_tp = 4 },
     { .name = "deepspeed",
       .title = "DeepSpeed",
+      .version = "DeepSpeed of February 2025 (38327e0)",
       .freedoms = BIT(HET_EMPTY_STAGES) | BIT(HET_ANY_TP),
       .rank_orders = HET_STAGE_MAJOR },
     { .name = "torchtitan",
       .title = "TorchTitan",
+      .version = "TorchTitan 0.2.2",
       .freedoms = BIT(HET_UNEVEN_LAYERS) | BIT(HET_EMPTY_STAGES) | BIT(HET_ANY_TP),
       .rank_orders = HET_STAGE_MAJOR },
     { 0 },

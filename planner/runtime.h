@@ -40,6 +40,8 @@ enum het_rank_order {
 struct het_runtime {
     const char *name;     /* "megatron" */
     const char *title;    /* "Megatron-LM" */
+    const char *version;  /* of the program that reads what is rendered; NULL: no program
+                             does, or the plan itself is read */
     uint32_t freedoms;    /* bits 1 << enum het_freedom */
     uint32_t rank_orders; /* bits of enum het_rank_order */
     bool mesh_a_node;     /* a node's GPUs are all in stages of one tp and dp */

@@ -134,9 +134,9 @@ struct het_rendering het_render(struct het_arena *arena,
         const char *runtime;
         het_renderer *render;
     } renderers[] = {
-        { "megatron", het_render_megatron },   { "flagscale", het_render_flagscale },
-        { "hetu", het_render_hetu },           { "sailor", het_render_sailor },
-        { "deepspeed", het_render_deepspeed }, { "torchtitan", het_render_torchtitan },
+        { "megatron", het_render_megatron },     { "flagscale", het_render_flagscale },
+        { "sailor", het_render_sailor },         { "deepspeed", het_render_deepspeed },
+        { "torchtitan", het_render_torchtitan },
     };
     struct het_rendering rendering = { 0 };
     for (size_t i = 0; runtime && i < sizeof renderers / sizeof *renderers; i++)

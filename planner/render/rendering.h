@@ -71,7 +71,7 @@ void het_rendering_add_recompute(struct het_arena *arena, struct het_rendering *
 typedef void het_renderer(struct het_arena *arena, const struct het_plan *plan,
                           const struct het_render_job *job,
                           struct het_rendering *rendering);
-het_renderer het_render_megatron, het_render_flagscale, het_render_hetu,
-    het_render_sailor, het_render_deepspeed, het_render_torchtitan;
+het_renderer het_render_megatron, het_render_flagscale, het_render_sailor,
+    het_render_deepspeed, het_render_torchtitan;
 
 #endif
