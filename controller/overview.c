@@ -167,7 +167,7 @@ static void keep_plan_nodes(struct het_arena *arena, const struct het_plan *plan
 
 /* What its stages take, with the job's profile and limits as they are; NULL: it cannot be
  * said. */
-static const struct het_stage_times *stage_times(const struct building *building,
+static const struct het_stage_parts *stage_times(const struct building *building,
                                                  const json_t *job,
                                                  const struct het_plan *plan)
 {
@@ -183,7 +183,7 @@ static const struct het_stage_times *stage_times(const struct building *building
     snapshot.plan_count = 0; /* nothing is moved */
     json_auto_t *document = desired_question(&snapshot);
     struct het_question question;
-    struct het_stage_times *times;
+    struct het_stage_parts *times;
     if (!document || het_question_read(arena, document, &question, NULL) < 0 ||
         het_question_stage_times(arena, &question, plan, &times, NULL) < 0)
         return NULL;

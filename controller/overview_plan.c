@@ -66,7 +66,7 @@ static int64_t microseconds(double seconds)
 }
 
 static json_t *stage_json(const struct het_stage *stage,
-                          const struct het_stage_times *times)
+                          const struct het_stage_parts *times)
 {
     static const char *const recompute[] = {
         [HET_RECOMPUTE_SELECTIVE] = "selective", [HET_RECOMPUTE_FULL] = "full"
@@ -141,7 +141,7 @@ static json_t *pipeline_places(const struct strmap *nodes,
 /* ---- the whole ---- */
 
 static json_t *lane_json(const struct het_pipeline *pipeline,
-                         const struct het_stage_times *times)
+                         const struct het_stage_parts *times)
 {
     json_t *stages = json_array();
     for (size_t s = 0; s < pipeline->stage_count; s++)
@@ -152,7 +152,7 @@ static json_t *lane_json(const struct het_pipeline *pipeline,
 }
 
 json_t *overview_plan_json(struct het_arena *arena, const struct het_plan *plan,
-                           const struct het_stage_times *times)
+                           const struct het_stage_parts *times)
 {
     struct het_rank_node *rank_nodes;
     size_t node_count = het_plan_rank_nodes(arena, plan, &rank_nodes);

@@ -23,6 +23,6 @@
 /* `times` by pipeline and stage (het_question_stage_times); NULL: not known. A new
  * reference. */
 json_t *overview_plan_json(struct het_arena *arena, const struct het_plan *plan,
-                           const struct het_stage_times *times);
+                           const struct het_stage_parts *times);
 
 #endif

@@ -480,7 +480,7 @@ int het_question_simulate(struct het_arena *arena, const struct het_question *qu
 }
 
 int het_question_stage_times(struct het_arena *arena, const struct het_question *question,
-                             const struct het_plan *plan, struct het_stage_times **ret,
+                             const struct het_plan *plan, struct het_stage_parts **ret,
                              struct het_error *err)
 {
     const struct het_problem *problem = &question->problem;
@@ -494,7 +494,7 @@ int het_question_stage_times(struct het_arena *arena, const struct het_question 
         return het_fail(err, HET_BAD_INPUT, "%.300s", violations.messages[0]);
     for (size_t p = 0; p < plan->pipeline_count; p++)
         count += plan->pipelines[p].stage_count;
-    struct het_stage_times *times = HET_ARENA_ARRAY(arena, struct het_stage_times, count);
+    struct het_stage_parts *times = HET_ARENA_ARRAY(arena, struct het_stage_parts, count);
     for (size_t p = 0; p < plan->pipeline_count; p++) {
         const struct het_pipeline *pipeline = &plan->pipelines[p];
         for (size_t s = 0; s < pipeline->stage_count; s++, at++) {

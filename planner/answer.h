@@ -74,14 +74,14 @@ int het_question_simulate(struct het_arena *arena, const struct het_question *qu
 
 /* What a stage of a plan takes for one micro-batch: cost.h's f, g and c, its transfers
  * alone. */
-struct het_stage_times {
+struct het_stage_parts {
     double forward_s, backward_s;
     double send_s; /* to the next stage; 0 of the last one */
 };
 /* Of all stages by pipeline, in `arena`; the plan need not be bound, nor fit into memory.
  * Errors: HET_BAD_INPUT says what is wrong with it. */
 int het_question_stage_times(struct het_arena *arena, const struct het_question *question,
-                             const struct het_plan *plan, struct het_stage_times **ret,
+                             const struct het_plan *plan, struct het_stage_parts **ret,
                              struct het_error *err);
 
 /* What it takes to go from the question's `from` to a plan file, which must be valid:

@@ -557,7 +557,7 @@ static double prove_spread(const struct spread *spread, double least_s)
     return points[at].sync_s + points[at + 1].pipeline_s;
 }
 
-double het_bound_iteration(const struct het_problem *problem)
+static double bound_unreserved(const struct het_problem *problem)
 {
     uint32_t layers = problem->profile->layer_count;
     const struct uplinks uplinks = measure_uplinks(problem);
@@ -585,4 +585,13 @@ double het_bound_iteration(const struct het_problem *problem)
     if (problem->workload->optimizer == HET_ADAM_DISTRIBUTED)
         optimizer_s /= het_cluster_gpu_count(problem->cluster);
     return (bound_s + optimizer_s) * (1 - ROUNDING);
+}
+
+double het_bound_iteration(const struct het_problem *problem)
+{
+    struct het_workload workload = *problem->workload;
+    struct het_problem unreserved = *problem;
+    workload.state_reserve_bytes = 0;
+    unreserved.workload = &workload;
+    return bound_unreserved(&unreserved);
 }

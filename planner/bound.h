@@ -73,7 +73,8 @@ double het_bound_floor(const struct het_problem *problem);
  * anew, so that rounding in the program's solution cannot make the bound too high. A
  * shared embedding is held by whoever has either end, and counts once.
  *
- * Limits of the job or the runtime only take plans away. With measured curves an uplink
+ * Limits of the job or the runtime only take plans away; it holds for plans that use the
+ * workload's state reserve as well. With measured curves an uplink
  * is the most that any of them allows. Beyond HET_BOUND_MAX_LAYERS layers, or on one
  * node, it is the floor, the micro-batch and the step alone. */
 #define HET_BOUND_MAX_LAYERS 128u

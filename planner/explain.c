@@ -318,9 +318,7 @@ int het_explain(struct het_arena *arena, const struct het_problem *problem,
         return -1;
     explanation.stages = explain.stages;
     explanation.stage_count = explain.stage_count;
-    explanation.lower_bound_s = plan->predicted.lower_bound_s > 0
-                                    ? plan->predicted.lower_bound_s
-                                    : het_bound_iteration(problem);
+    explanation.lower_bound_s = het_bound_iteration(problem);
     explanation.busiest_uplink = explanation.cost.sync_uplink;
     if (options) {
         explanation.freedoms = find_freedoms(arena, problem, options);

@@ -1,6 +1,7 @@
 /* explain.h - why a plan is as it is: what bounds its step, why each cut is where it is,
  * what more GPUs would bring, and what each freedom of plans has brought. Everything is
- * found by pricing other plans (simulate.h) or searching again. */
+ * found by pricing other plans (simulate.h) or searching again; what a plan's file says
+ * of itself (its `predicted`) is not read. */
 #ifndef HET_EXPLAIN_H
 #define HET_EXPLAIN_H
 

@@ -1,5 +1,7 @@
 #include "planner/network.h"
 
+#include "planner/logarithm.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -24,7 +26,7 @@ int het_curve_compare(const struct het_curve *a, const struct het_curve *b)
 double het_curve_bandwidth(const struct het_curve *curve, double message_bytes)
 {
     const double least_share = 1e-3;
-    double x = log2(message_bytes / 1e6);
+    double x = het_log2(message_bytes / 1e6);
     if (curve->a != 0) {
         double vertex = -curve->b / (2 * curve->a);
         x = curve->a < 0 ? fmin(x, vertex) : fmax(x, vertex);

@@ -413,6 +413,10 @@ static uint64_t check_stage(struct checker *c, const struct het_stage *stage)
         COMPLAIN_STAGE(c, "%s", "layerCount: must be at least 1");
     if (!stage->replica_count)
         COMPLAIN_STAGE(c, "%s", "replicas: must have at least one");
+    if (c->problem->workload->no_recompute && stage->recompute != HET_RECOMPUTE_NONE)
+        COMPLAIN_STAGE(c, "%s",
+                       "recompute: the job keeps all activations (its constraint is "
+                       "None), so it must be none");
     uint64_t samples = 0;
     for (c->replica = 0; c->replica < stage->replica_count; c->replica++) {
         check_replica(c, &stage->replicas[c->replica]);

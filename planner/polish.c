@@ -835,7 +835,7 @@ static bool use_idle(struct polish *polish)
     return false;
 }
 
-/* A replica of pipeline p to pipeline q (another, or the same). */
+/* A replica of pipeline p to pipeline q, another. */
 static bool move_replica(struct polish *polish, size_t p, uint32_t s, uint32_t r,
                          size_t q)
 {

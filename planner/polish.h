@@ -16,10 +16,11 @@
  *
  * Changes: replicas of a stage joined to a higher tensor-parallel degree, or parted; two
  * neighbouring stages made one, or a stage parted; neighbouring stages exchanged; a
- * replica moved to another stage, of the same or another pipeline, or left idle; idle
- * GPUs made a replica or a pipeline; two pipelines made one, one after the other or side
- * by side, or one made two; other sizes of micro-batches; one layer over a cut;
- * recomputation on and off. */
+ * replica moved to another pipeline, or left idle, as may be a whole pipeline; idle GPUs
+ * made a replica or a pipeline; two pipelines made one, one after the other or side by
+ * side, or one made two behind one of its stages; other sizes of micro-batches; one layer
+ * over a cut; recomputation on and off. Not among them: a replica moved to another stage
+ * of its own pipeline. */
 const struct het_plan *het_polish_plan(struct het_search *search,
                                        struct het_stage_table *table,
                                        struct het_arena *arena,

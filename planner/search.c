@@ -703,16 +703,6 @@ static int fail_no_plan(const struct het_search *search, const struct parts *par
         workload->global_batch);
 }
 
-/* Holds for plans that use the reserve as well. */
-static double bound_of_all(const struct het_problem *problem)
-{
-    struct het_workload workload = *problem->workload;
-    struct het_problem unreserved = *problem;
-    workload.state_reserve_bytes = 0;
-    unreserved.workload = &workload;
-    return het_bound_iteration(&unreserved);
-}
-
 /* The winner once more past the checker, memory and simulation; then what is known of it.
  */
 static const struct het_plan *finish(struct het_arena *arena,
@@ -736,7 +726,7 @@ static const struct het_plan *finish(struct het_arena *arena,
     assert(priced == 0);
     assert(simulated == 0);
 
-    double bound_s = bound_of_all(problem);
+    double bound_s = het_bound_iteration(problem);
     assert(bound_s <= cost.iteration_s);
     if (search->is_optimal)
         bound_s = cost.iteration_s;

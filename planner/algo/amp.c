@@ -1,5 +1,7 @@
 #include "planner/algo/amp.h"
 
+#include "planner/logarithm.h"
+
 #include "planner/balance.h"
 #include "planner/random.h"
 
@@ -793,7 +795,7 @@ static void step(struct annealing *annealing)
         next.dp = annealing->degrees[draw_below(annealing, annealing->degree_count)];
     next.size = draw_size(annealing, &next);
     double accepted_s = annealing->present_s *
-                        (1 - annealing->temperature * log(draw_share(annealing)));
+                        (1 - annealing->temperature * het_log(draw_share(annealing)));
     annealing->temperature *= COOLING;
     if (!next.size || !begin(annealing->amp, &next))
         return;

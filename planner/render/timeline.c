@@ -210,12 +210,24 @@ static void fill_columns(const struct picture *picture, const struct row *row,
     }
 }
 
+/* The largest power of ten that is not above `x`. */
+static double power_of_ten(double x)
+{
+    /* One of them is exact up to 1e22, the other one division from it. */
+    double above = 1, below = 1;
+    while (above * 10 <= x)
+        above *= 10;
+    while (1 / below > x && below < 1e22)
+        below *= 10;
+    return above / below;
+}
+
 /* The round number of seconds between two marks, for at most `most` of them. */
 static double mark_distance(double end_s, int most)
 {
     if (!(end_s > 0))
         return 1;
-    double least = end_s / most, power = pow(10, floor(log10(least)));
+    double least = end_s / most, power = power_of_ten(least);
     static const double steps[] = { 1, 2, 5 };
     for (size_t i = 0; i < 3; i++)
         if (steps[i] * power >= least)

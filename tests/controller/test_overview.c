@@ -229,8 +229,8 @@ START_TEST(pipelines_that_are_alike_share_a_lane)
                                               .stage_count = 1 };
     }
     struct het_plan plan = { .pipelines = pipelines, .pipeline_count = 4 };
-    struct het_stage_times times[4] = { { 0.001, 0.002, 0 } };
-    times[3] = (struct het_stage_times){ 0.003, 0.004, 0.0005 };
+    struct het_stage_parts times[4] = { { 0.001, 0.002, 0 } };
+    times[3] = (struct het_stage_parts){ 0.003, 0.004, 0.0005 };
     json_auto_t *json = overview_plan_json(world->arena, &plan, times);
     check(json, "{\"lanes\":["
                 "{\"at\":[[[0,0,1]],[[0,1,1]],[[0,2,1]]],\"microbatches\":7,\"stages\":"

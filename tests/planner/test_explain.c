@@ -1,5 +1,6 @@
 #include "planner/explain.h"
 
+#include "planner/bound.h"
 #include "planner/render/explanation.h"
 #include "planner/simulate.h"
 #include "tests/planner/toy_plan.h"
@@ -42,6 +43,22 @@ START_TEST(stages_say_how_busy_they_are)
     ck_near(e.stages[1].busy_share, 1);
     ck_assert_uint_eq(e.cost.bottleneck_stage, 1);
     ck_assert_ptr_null(e.freedoms);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(what_a_plan_says_of_itself_is_not_believed)
+{
+    struct toy *toy = toy_new();
+    struct het_plan plan = two_stages(toy);
+    struct het_explanation honest = explain(toy, &plan, NULL);
+    ck_assert(honest.lower_bound_s == het_bound_iteration(&toy->problem));
+    plan.predicted.lower_bound_s = 1000 * honest.cost.iteration_s;
+    plan.predicted.iteration_s = honest.cost.iteration_s / 1000;
+    plan.search.optimal = 1;
+    struct het_explanation e = explain(toy, &plan, NULL);
+    ck_assert(e.lower_bound_s == honest.lower_bound_s);
+    ck_assert(e.cost.iteration_s == honest.cost.iteration_s);
     toy_free(toy);
 }
 END_TEST
@@ -121,6 +138,7 @@ Suite *test_explain_suite(void)
     Suite *suite = suite_create("explain");
     TCase *tcase = tcase_create("explain");
     tcase_add_test(tcase, stages_say_how_busy_they_are);
+    tcase_add_test(tcase, what_a_plan_says_of_itself_is_not_believed);
     tcase_add_test(tcase, moves_are_priced_and_checked);
     tcase_add_test(tcase, pipelines_that_are_alike_are_told_once);
     tcase_add_test(tcase, gradients_name_the_uplink_that_they_wait_for);

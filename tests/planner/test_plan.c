@@ -282,6 +282,23 @@ START_TEST(limits_of_the_job_are_kept)
 }
 END_TEST
 
+START_TEST(job_that_keeps_all_activations_refuses_recomputation)
+{
+    struct toy *toy = toy_new();
+    struct het_plan plan = toy_two_pipelines(toy);
+    struct het_stage *stages = (struct het_stage *)(uintptr_t)plan.pipelines[1].stages;
+    stages[1].recompute = HET_RECOMPUTE_FULL;
+    struct het_violations violations = { 0 };
+    ck_assert_uint_eq(het_plan_check(toy->arena, &toy->problem, &plan, &violations), 0);
+    toy->workload.no_recompute = true;
+    ck_assert_uint_eq(het_plan_check(toy->arena, &toy->problem, &plan, &violations), 1);
+    ck_assert_str_eq(violations.messages[0],
+                     "pipelines[1].stages[1].recompute: the job keeps all activations "
+                     "(its constraint is None), so it must be none");
+    toy_free(toy);
+}
+END_TEST
+
 START_TEST(absurd_numbers_are_violations_and_no_more)
 {
     struct toy *toy = toy_new();
@@ -366,6 +383,7 @@ Suite *test_plan_suite(void)
     tcase_add_test(cases, sound_plan_has_no_violations);
     tcase_add_test(cases, each_violation_is_named_with_its_path);
     tcase_add_test(cases, limits_of_the_job_are_kept);
+    tcase_add_test(cases, job_that_keeps_all_activations_refuses_recomputation);
     tcase_add_test(cases, absurd_numbers_are_violations_and_no_more);
     tcase_add_test(cases, idle_is_what_is_left_in_cluster_order);
     tcase_add_test(cases, ranks_are_contiguous_on_nodes_in_order_of_appearance);
