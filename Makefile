@@ -65,7 +65,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit sim check test demo runtime e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard run-training show
+.PHONY: all help unit sim check test demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard run-training show
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -140,11 +140,14 @@ sim: $(B)/sim ## random simulation (SEEDS=1-2000; SEED=n: that one, with all tha
 check: ## the fast part: unit tests and scenarios, and 50 seeds of the random simulation
 	@QUICK=1 SEEDS=1-50 tests/run-all unit simulated
 
-test: packages ## everything: 2,000 seeds, sanitizers, the real control plane
-	@tests/run-all unit simulated sanitized runtime e2e training chart dashboard
+test: packages ## everything: 2,000 seeds, sanitizers, the real control plane, an empty Debian
+	@tests/run-all unit simulated sanitized runtime e2e training chart dashboard fresh
 
 runtime: $(B)/hetplan ## the training program and the profiler, deploy/runtime (T=words)
 	@tests/runtime/run $(T)
+
+fresh: packages ## what a newcomer does, in an empty Debian (T=steps); needs root
+	@tests/fresh/run $(T)
 
 e2e: packages ## the cases on a real control plane, those of the chart and of training among them; the dashboard
 	@tests/run-all e2e training chart dashboard
@@ -252,7 +255,7 @@ golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the
 
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
-SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/run-all tests/runtime/run tests/runtime/fetch-torch tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
+SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/run-all tests/fresh/run tests/fresh/steps tests/runtime/run tests/runtime/fetch-torch tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
           tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/fetch-kueue tests/e2e/fetch-helm tests/e2e/go-programs tests/e2e/chart tests/e2e/training \
           tests/e2e/kueue tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
