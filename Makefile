@@ -28,8 +28,8 @@ CONTROLLER_PURE := timestamp digest quantity strmap object pod_security settings
 EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
             embedded/history embedded/registry embedded/route embedded/scheduler embedded/batch \
             embedded/script embedded embedded_cluster
-CONTROLLER      := timestamp digest object log metrics feed tls certificate server endpoints transport http auth json_scan kube store workqueue watch lease \
-                   $(filter-out timestamp digest object,$(CONTROLLER_PURE)) apply \
+CONTROLLER      := timestamp digest strmap object log metrics feed tls certificate server endpoints transport http auth json_scan kube store workqueue watch lease \
+                   $(filter-out timestamp digest strmap object,$(CONTROLLER_PURE)) apply \
                    planner_child hook queues census controller dashboard recorder replay health_check $(EMBEDDED) wire simulation report showcase simulate preview trust admission \
                    htj/table htj/options htj/kubectl_transport htj/host htj/client htj/session htj/question htj/plan htj/history htj/status htj/change htj/completion htj kubectl_htj main
 

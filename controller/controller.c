@@ -1421,6 +1421,7 @@ static void make_watches(struct controller *controller)
             .ns = watched[i].is_cluster_wide ? "" : controller->ns,
             .label_selector = watched[i].label_selector,
             .trim = watched[i].trim,
+            .digest = watched[i].resource == &kube_node ? trim_node_digest : NULL,
             .on_quarantine = watched[i].resource == &kube_job ? on_unreadable_job : NULL,
         };
         controller->watches[i] = watch_new(controller->kube, controller->store, &config,

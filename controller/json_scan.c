@@ -13,11 +13,17 @@ static const char *skip_space(const char *at, const char *end)
  */
 static const char *skip_string(const char *at, const char *end)
 {
-    for (at++; at < end; at++) {
-        if (*at == '"')
-            return at + 1;
-        if (*at == '\\')
-            at++;
+    const char *from = at + 1;
+    while (from < end) {
+        const char *quote = memchr(from, '"', (size_t)(end - from));
+        if (!quote)
+            return NULL;
+        size_t slashes = 0;
+        while (quote - slashes > from && quote[-1 - (ptrdiff_t)slashes] == '\\')
+            slashes++;
+        from = quote + 1;
+        if (slashes % 2 == 0)
+            return from;
     }
     return NULL;
 }

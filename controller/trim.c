@@ -1,6 +1,8 @@
 #include "controller/trim.h"
 
+#include "controller/digest.h"
 #include "controller/job_spec.h"
+#include "controller/json_scan.h"
 #include "controller/kube.h"
 #include "controller/object.h"
 #include "controller/pod_need.h"
@@ -56,6 +58,56 @@ json_t *trim_node(json_t *object)
     json_object_set_new(kept, "conditions", conditions);
     json_object_set_new(trimmed, "status", kept);
     return trimmed;
+}
+
+/* Adds the members of the object `text` that `names`, which end with NULL, call. */
+static uint64_t digest_members(uint64_t digest, struct json_span object,
+                               const char *const *names)
+{
+    struct json_walk walk = json_walk_object(object.text, object.length);
+    struct json_span key, value;
+    while (json_next_member(&walk, &key, &value))
+        for (size_t i = 0; names[i]; i++)
+            if (json_span_is(key, names[i])) {
+                digest = digest_text(digest, names[i]);
+                digest = digest_bytes(digest, &value.length, sizeof value.length);
+                digest = digest_bytes(digest, value.text, value.length);
+            }
+    return digest;
+}
+
+static uint64_t digest_conditions(uint64_t digest, struct json_span status)
+{
+    static const char *const fields[] = { "type", "status", NULL };
+    struct json_span list, condition;
+    if (!json_find_member(status.text, status.length, "conditions", &list))
+        return digest;
+    struct json_walk walk = json_walk_array(list.text, list.length);
+    while (json_next_element(&walk, &condition))
+        digest = digest_members(digest_text(digest, "-"), condition, fields);
+    return digest;
+}
+
+uint64_t trim_node_digest(const char *text, size_t length)
+{
+    static const char *const metadata[] = { "name", "uid", "labels", "annotations",
+                                            NULL };
+    static const char *const spec[] = { "unschedulable", "taints", NULL };
+    static const char *const status[] = { "allocatable", NULL };
+    struct json_walk walk = json_walk_object(text, length);
+    struct json_span key, value;
+    uint64_t digest = 0;
+    while (json_next_member(&walk, &key, &value)) {
+        if (json_span_is(key, "metadata")) {
+            digest = digest_members(digest, value, metadata);
+        } else if (json_span_is(key, "spec")) {
+            digest = digest_members(digest, value, spec);
+        } else if (json_span_is(key, "status")) {
+            digest = digest_members(digest, value, status);
+            digest = digest_conditions(digest, value);
+        }
+    }
+    return json_walk_is_complete(&walk) ? digest : 0;
 }
 
 /* ---- pods ---- */

@@ -2,6 +2,7 @@
 
 #include "controller/json_scan.h"
 #include "controller/log.h"
+#include "controller/strmap.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -45,6 +46,7 @@ struct listing {
 };
 
 struct watch {
+    struct strmap origins; /* by "namespace/name"; where config.digest is set */
     struct kube *kube;
     struct store *store;
     struct watch_config config;
@@ -135,6 +137,9 @@ void watch_free(struct watch *watch)
     listing_clear(&watch->listing);
     json_decref(watch->doubted);
     free(watch->last_version);
+    for (size_t k = 0; k < watch->origins.capacity; k++)
+        free(watch->origins.slots[k].value);
+    strmap_fini(&watch->origins);
     free(watch);
 }
 
@@ -289,6 +294,8 @@ static json_t *read_object(struct watch *watch, const char *text, size_t length)
 /* Takes `held` out of the store; it was gone at `version`. */
 static void remove_object(struct watch *watch, json_t *held, const char *version)
 {
+    auto_free char *key = xasprintf("%s/%s", kube_namespace(held), kube_name(held));
+    free(strmap_remove(&watch->origins, key));
     json_incref(held);
     if (store_remove_at(watch->store, watch->config.resource, kube_namespace(held),
                         kube_name(held), kube_uid(held), version))
@@ -707,11 +714,56 @@ static void take_deletion(struct watch *watch, const struct kube_identity *gone)
     remove_object(watch, held, gone->version);
 }
 
-static void take_object(struct watch *watch, const char *text, size_t length)
+/* What is known of the text that an object came from. The versions between that which is
+ * held and the last one that was not decoded all have its content: none of them can take
+ * us back. */
+struct origin {
+    uint64_t digest;
+    char version[]; /* of the object that was decoded */
+};
+
+/* Whether an object of that digest is the one held, but for what nobody keeps. */
+static bool is_unchanged(const struct watch *watch, const struct kube_identity *identity,
+                         uint64_t digest)
 {
+    const json_t *held =
+        store_find(watch->store, watch->config.resource, identity->ns, identity->name);
+    if (!digest || !held || strcmp(kube_uid(held), identity->uid) != 0)
+        return false;
+    auto_free char *key = xasprintf("%s/%s", identity->ns, identity->name);
+    const struct origin *origin = strmap_find(&watch->origins, key);
+    return origin && origin->digest == digest &&
+           !strcmp(origin->version, kube_resource_version(held));
+}
+
+static void keep_origin(struct watch *watch, const struct kube_identity *identity,
+                        uint64_t digest)
+{
+    auto_free char *key = xasprintf("%s/%s", identity->ns, identity->name);
+    free(strmap_remove(&watch->origins, key));
+    if (!digest)
+        return;
+    size_t size = strlen(identity->version) + 1;
+    struct origin *origin = xmalloc(sizeof *origin + size);
+    origin->digest = digest;
+    memcpy(origin->version, identity->version, size);
+    strmap_set(&watch->origins, key, origin);
+}
+
+static void take_object(struct watch *watch, const struct kube_identity *identity,
+                        const char *text, size_t length)
+{
+    uint64_t digest = watch->config.digest ? watch->config.digest(text, length) : 0;
+    if (is_unchanged(watch, identity, digest)) {
+        watch->statistics.unchanged++;
+        return;
+    }
     json_auto_t *object = read_object(watch, text, length);
-    if (object)
-        put_object(watch, object, false);
+    if (!object)
+        return;
+    put_object(watch, object, false);
+    if (watch->config.digest)
+        keep_origin(watch, identity, digest);
 }
 
 static bool has_right_kind(const struct watch *watch, const char *text, size_t length)
@@ -757,7 +809,7 @@ static void take_line(struct watch *watch, const char *line, size_t line_length)
         if (!strcmp(type, "DELETED"))
             take_deletion(watch, &identity);
         else
-            take_object(watch, object, length);
+            take_object(watch, &identity, object, length);
     }
     advance(watch, type, identity.version);
 }

@@ -39,6 +39,10 @@ struct watch_config {
     /* What to keep of an object: returns a new reference (json_incref(object) to keep
      * all, NULL to refuse the object). NULL: keep all. */
     json_t *(*trim)(json_t *object);
+    /* A number of an object's text that is the same only if `trim` keeps the same of it
+     * besides the resourceVersion; 0: it cannot tell. An event with the number of the
+     * object that is held changes nothing and is not decoded. NULL: all are. */
+    uint64_t (*digest)(const char *text, size_t length);
     /* Called with each object that is quarantined, for the first reason; NULL: no one
      * listens. `context` is that of watch_change. */
     void (*on_quarantine)(void *context, const struct kube_identity *identity,
@@ -86,6 +90,7 @@ struct watch_statistics {
     uint64_t expired; /* 410, in any form */
     uint64_t probes;
     uint64_t quarantined; /* objects */
+    uint64_t unchanged;   /* events that were not decoded */
     uint64_t failures;    /* whatever led to a back-off */
     uint64_t doubted;     /* lists that waited to be confirmed (I12) */
 };

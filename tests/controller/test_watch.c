@@ -1,5 +1,7 @@
 #include "controller/watch.h"
 
+#include "controller/trim.h"
+
 #include "tests/controller/objects.h"
 #include "tests/controller/script_transport.h"
 
@@ -267,6 +269,63 @@ START_TEST(events_change_the_store)
     script_end(stream);
     step();
     expect_watch("13");
+}
+END_TEST
+
+/* Of the version and nothing else: those of 10 to 19 have the same. */
+static uint64_t digest_tens(const char *text, size_t length)
+{
+    struct kube_identity identity;
+    kube_scan_identity(config.resource, text, length, &identity);
+    return strtoull(identity.version, NULL, 10) / 10;
+}
+
+START_TEST(event_that_changes_nothing_that_is_kept_is_not_decoded)
+{
+    config.digest = digest_tens;
+    begin(1);
+    struct script_request *stream = synchronise("7", "a:u1:5");
+    send_event(stream, "MODIFIED", "a:u1:11"); /* the list's text is not known any more */
+    send_event(stream, "MODIFIED", "a:u1:12");
+    send_event(stream, "MODIFIED", "a:u1:19");
+    assert_changes("~a@5>11 ");
+    ck_assert_uint_eq(watch_statistics(watch).unchanged, 2);
+    send_event(stream, "MODIFIED", "a:u1:23");
+    assert_changes("~a@11>23 ");
+    send_event(stream, "DELETED", "a:u1:24");
+    send_event(stream, "ADDED", "a:u2:25"); /* another one of that name */
+    assert_changes("-a@23 +a@25 ");
+    ck_assert_uint_eq(watch_statistics(watch).unchanged, 2);
+}
+END_TEST
+
+static uint64_t digest_node(const char *label, const char *beat, const char *ready,
+                            const char *gpus, const char *spec, const char *image)
+{
+    auto_free char *text = xasprintf(
+        "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"%s\",\"labels\":"
+        "{\"a\":\"%s\"}},\"spec\":{\"podCIDR\":\"x\"%s},\"status\":{\"allocatable\":{"
+        "\"nvidia.com/gpu\":\"%s\"},\"images\":[\"%s\"],\"conditions\":[{\"type\":\"Ready\","
+        "\"status\":\"%s\",\"lastHeartbeatTime\":\"%s\"}]}}",
+        beat, label, spec, gpus, image, ready, beat);
+    uint64_t digest = trim_node_digest(text, strlen(text));
+    ck_assert_uint_eq(trim_node_digest(text, strlen(text) - 1), 0); /* cut short */
+    return digest;
+}
+
+START_TEST(heartbeat_of_a_node_is_known_by_its_text)
+{
+    uint64_t digest = digest_node("x", "1", "True", "8", "", "i");
+    ck_assert_uint_ne(digest, 0);
+    ck_assert_uint_eq(digest_node("x", "2", "True", "8", "", "i"), digest);
+    ck_assert_uint_eq(digest_node("x", "2", "True", "8", "", "j\\\"}"), digest);
+    ck_assert_uint_ne(digest_node("y", "2", "True", "8", "", "i"), digest);
+    ck_assert_uint_ne(digest_node("x", "2", "False", "8", "", "i"), digest);
+    ck_assert_uint_ne(digest_node("x", "2", "True", "7", "", "i"), digest);
+    ck_assert_uint_ne(digest_node("x", "2", "True", "8", ",\"unschedulable\":true", "i"),
+                      digest);
+    ck_assert_uint_ne(digest_node("x", "2", "True", "8", ",\"taints\":[{}]", "i"),
+                      digest);
 }
 END_TEST
 
@@ -1413,6 +1472,8 @@ Suite *test_watch_suite(void)
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, lists_from_the_cache_then_watches_from_there);
     tcase_add_test(cases, pages_are_read_to_the_end);
+    tcase_add_test(cases, event_that_changes_nothing_that_is_kept_is_not_decoded);
+    tcase_add_test(cases, heartbeat_of_a_node_is_known_by_its_text);
     tcase_add_test(cases, expired_page_is_read_again_as_one_list);
     tcase_add_test(cases, pages_of_two_versions_are_not_mixed);
     tcase_add_test(cases, page_that_repeats_itself_ends);
