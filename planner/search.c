@@ -10,6 +10,7 @@
 #include "planner/algo/optimal.h"
 #include "planner/algo/repair.h"
 #include "planner/bound.h"
+#include "planner/infeasible.h"
 
 #include <assert.h>
 #include <math.h>
@@ -677,6 +678,9 @@ static int fail_no_plan(const struct het_search *search, const struct parts *par
     uint32_t least_degree, most_gpus;
     if (!has_replica(search->problem, parts, &least_degree, &most_gpus))
         return fail_no_replica(search, least_degree, most_gpus, err);
+    char proof[512];
+    if (het_infeasible_memory(search->problem, proof, sizeof proof))
+        return het_fail(err, HET_NO_PLAN, "no plan fits in memory: %s", proof);
     if (search->inexpressible_count)
         return het_fail(err, HET_NO_PLAN,
                         "no plan that %s can run was found: the plans that fit need %s; "

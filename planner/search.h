@@ -33,8 +33,9 @@ const struct het_algorithm *const *het_search_algorithms(void);
  * sixteen; the parts that were not searched to their end then get half of what is left
  * each, the one that the best plan is of before the others. Same input, same result.
  *
- * Errors: HET_NO_PLAN with the reason and the nearest miss; HET_BAD_INPUT for an unknown
- * algorithm (all names listed). */
+ * Errors: HET_NO_PLAN with the reason: a proof that there is none (infeasible.h, limits
+ * that cannot be met), else the nearest miss, and whether more effort may find one;
+ * HET_BAD_INPUT for an unknown algorithm (all names listed). */
 int het_search_run(struct het_arena *arena, const struct het_problem *problem,
                    const struct het_search_options *options, const struct het_plan **ret,
                    struct het_search_statistics *ret_statistics, struct het_error *err);

@@ -225,16 +225,18 @@ END_TEST
 START_TEST(no_plan_says_what_came_nearest)
 {
     struct toy *toy = toy_new();
-    toy->types[0].memory_bytes = toy->types[1].memory_bytes = (uint64_t)2 << 30;
+    /* Each layer fits, and all states together, but no cut of them. */
+    toy->types[0].memory_bytes = (uint64_t)(4.2 * 0x1p30);
+    toy->types[1].memory_bytes = (uint64_t)2 << 30;
     bind(toy);
     struct het_error err = search_fails(toy, "auto");
     ck_assert_int_eq(err.code, HET_NO_PLAN);
-    /* Four stages of one layer on two ranks each; layer 0 is the worst: 200e6 parameters
-     * of 16 bytes, 50 MB for each of 4 micro-batches in flight and of 2 while it runs,
-     * 1 GiB workspace: 3.5e9 / 2^30 + 1 = 4.26 GiB. */
+    /* Three stages of two ranks each: layers 1 and 2 have 200e6 parameters of 16 bytes a
+     * rank, 200 MB for each of 2 micro-batches in flight, 100 MB for each of 2 while a
+     * layer runs, 1 GiB workspace: 3.8e9 / 2^30 + 1 = 4.54 GiB. */
     ck_assert_msg(strstr(err.message,
-                         "needs 4.3 GiB on fast (2.0 GiB, 2.0 usable) for layers 0-0, "
-                         "tensor-parallel degree 2, micro-batch 1"),
+                         "the nearest miss needs 4.5 GiB on fast (4.2 GiB, 4.2 usable) "
+                         "for layers 1-2, tensor-parallel degree 2, micro-batch 1"),
                   "%s", err.message);
     toy_free(toy);
 }
@@ -315,7 +317,10 @@ START_TEST(effort_that_ended_is_said_before_memory)
     const struct het_plan *plan;
     struct het_search_statistics statistics;
     struct het_error err = { 0 };
-    toy->types[0].memory_bytes = toy->types[1].memory_bytes = 1;
+    /* Each layer fits, and all states together, but no cut of them. */
+    toy->types[0].memory_bytes = (uint64_t)(4.2 * 0x1p30);
+    toy->types[1].memory_bytes = 1;
+    toy->types[1].workspace_bytes = 0;
     ck_assert_int_eq(
         het_search_run(toy->arena, &toy->problem, &options, &plan, &statistics, &err),
         -1);
@@ -328,6 +333,34 @@ START_TEST(effort_that_ended_is_said_before_memory)
         het_search_run(toy->arena, &toy->problem, &options, &plan, &statistics, &err),
         -1);
     ck_assert_msg(!strncmp(err.message, "no plan fits in memory", 22), "%s", err.message);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(no_effort_is_asked_for_where_none_would_help)
+{
+    struct toy *toy = toy_new();
+    struct het_search_options options = { .effort = 1 };
+    const struct het_plan *plan;
+    struct het_error err = { 0 };
+    /* Layer 0 has 400 million parameters of 16 bytes, 3 GiB a GPU with degree 2. */
+    toy->types[0].memory_bytes = toy->types[1].memory_bytes = (uint64_t)2 << 30;
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, NULL, &err), -1);
+    ck_assert_int_eq(err.code, HET_NO_PLAN);
+    ck_assert_msg(strstr(err.message, "layer 0 alone fits on no GPU; it comes nearest on "
+                                      "fast, which has 2.0 GiB to use"),
+                  "%s", err.message);
+    /* 1100 million parameters of 16 bytes are 16.4 GiB; one GPU has 19. */
+    toy->types[0].memory_bytes = (uint64_t)8 << 30;
+    toy->workload.max_gpus = 2;
+    bind(toy);
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, NULL, &err), -1);
+    ck_assert_msg(strstr(err.message, "optimizer state needs 16.4 GiB, and the 2 GPUs "
+                                      "that the job may use have 14.0 GiB for it. At "
+                                      "least 1 more of the largest"),
+                  "%s", err.message);
     toy_free(toy);
 }
 END_TEST
@@ -387,6 +420,7 @@ Suite *test_search_suite(void)
     tcase_add_test(cases, no_plan_names_the_limit_that_cannot_be_met);
     tcase_add_test(cases, effort_is_a_limit);
     tcase_add_test(cases, effort_that_ended_is_said_before_memory);
+    tcase_add_test(cases, no_effort_is_asked_for_where_none_would_help);
     tcase_add_test(cases, rule_of_thumb_needs_no_effort);
     tcase_add_test(cases, progress_is_told);
     suite_add_tcase(suite, cases);
