@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FOR_WORLD = 1, FOR_SCHEDULE, FOR_FAULTS, FOR_DEATHS, FOR_PLANNER };
+enum { FOR_WORLD = 1, FOR_SCHEDULE, FOR_FAULTS, FOR_DEATHS, FOR_PLANNER, FOR_STALLS };
 
 /* By then every back-off, cool-down, deadline and hourly cap of a random job is over. */
 #define REST_MS     ((int64_t)2 * 3600 * 1000)
 #define QUIET_MS    ((int64_t)60 * 1000)
 /* Of one moment; the busiest seeds need a few dozen. */
 #define MOST_ROUNDS 2000
+/* A server lies in one list, and not in the next. */
+#define HONEST_MS   ((int64_t)60 * 1000)
 /* All is listed, planned and looked at again. */
 #define ANEW_MS     ((int64_t)180 * 1000)
 
@@ -26,10 +28,12 @@ struct run {
     struct invariants *invariants;
     struct random_world world;
     struct inside_planner planner;
-    struct dice schedule, fate, deaths;
+    struct dice schedule, fate, deaths, stalls;
     unsigned fault_per_mille, death_per_mille;
     size_t replicas;
+    unsigned stall_per_mille;
     bool is_dying, lists_lie;
+    int64_t lied_ms;
     uint64_t faults, restarts, events, writes, opinions, digest;
     char *broken;
 };
@@ -143,6 +147,34 @@ static void on_change(void *context, const struct embedded_change *change)
 
 /* ---- faults ---- */
 
+/* Kind of what a path lists, as in its watch; NULL: of something else. */
+static const char *listed_kind(const struct embedded_call *call)
+{
+    static const char *const plurals[] = { "pods", "nodes", "configmaps",
+                                           "heterotrainingjobs" };
+    bool is_list = strstr(call->path, "limit=") || strstr(call->path, "resourceVersion=");
+    for (size_t i = 0; i < sizeof plurals / sizeof *plurals; i++) {
+        auto_free char *end = xasprintf("/%s?", plurals[i]);
+        if (!strcmp(call->method, "GET") && is_list && strstr(call->path, end))
+            return plurals[i];
+    }
+    return NULL;
+}
+
+/* A list that lacks most of what there is: all of it, or half where that is enough to be
+ * doubted. What nobody can know is left out: the same lie twice, and one in the first
+ * list of a controller, which it can compare with nothing. */
+static enum embedded_fault lie_of(struct run *run, const char *plural)
+{
+    int64_t now_ms = simulation_now_ms(run->simulation);
+    if (now_ms - run->lied_ms < HONEST_MS || run->death_per_mille || run->replicas > 1)
+        return EMBEDDED_NO_FAULT;
+    run->lied_ms = now_ms;
+    bool is_large = embedded_count(run->server, plural) >= 10;
+    return is_large && dice_chance(&run->stalls, 500) ? EMBEDDED_PARTIAL_LIST
+                                                      : EMBEDDED_EMPTY_LIST;
+}
+
 static enum embedded_fault fault_of(void *context, const struct embedded_call *call)
 {
     static const enum embedded_fault of_requests[] = {
@@ -153,9 +185,6 @@ static enum embedded_fault fault_of(void *context, const struct embedded_call *c
     };
     static const enum embedded_fault of_watches[] = { EMBEDDED_CUT, EMBEDDED_CUT,
                                                       EMBEDDED_ANSWER_410 };
-    static const enum embedded_fault of_lists[] = { EMBEDDED_EMPTY_LIST,
-                                                    EMBEDDED_PARTIAL_LIST,
-                                                    EMBEDDED_STALE_LIST };
     struct run *run = context;
     /* What was on its way when the controller died arrives, or does not. */
     if (run->is_dying)
@@ -166,8 +195,9 @@ static enum embedded_fault fault_of(void *context, const struct embedded_call *c
     enum embedded_fault fault = !strcmp(call->method, "WATCH")
                                     ? dice_pick(&run->fate, of_watches)
                                     : dice_pick(&run->fate, of_requests);
-    if (strstr(call->path, "limit=") && run->lists_lie && dice_chance(&run->fate, 500))
-        fault = dice_pick(&run->fate, of_lists);
+    const char *listed = listed_kind(call);
+    if (listed && run->lists_lie && dice_chance(&run->stalls, 700))
+        fault = lie_of(run, listed);
     tell(run, "fault %d of %s %s", fault, call->method, call->path);
     return fault;
 }
@@ -240,12 +270,14 @@ static void set_up(struct run *run)
         embedded_set_minor(run->server, 26);
     int64_t latency_ms = is_faulty ? dice_between(dice, 1, 500) : 0;
     embedded_set_random_faults(run->server, run->seed, 0, latency_ms);
-    run->lists_lie = getenv("LIES");
+    run->lists_lie = is_faulty && dice_chance(&run->stalls, 400);
+    run->stall_per_mille = dice_chance(&run->stalls, 400) ? 300 : 0;
     embedded_set_faults(run->server, fault_of, run);
     simulation_before_round(run->simulation, before_round, run);
     run->world.may_hold = dice_chance(dice, 300);
     struct invariants_config config = { .is_late = is_faulty || is_deadly ||
                                                    run->world.may_hold ||
+                                                   run->stall_per_mille ||
                                                    run->replicas > 1 };
     run->invariants = invariants_new(run->simulation, &config);
     embedded_observe(run->server, on_change, run);
@@ -265,6 +297,27 @@ static int64_t random_pause_ms(struct dice *dice)
     return dice_between(dice, 0, dice_pick(dice, longest_ms));
 }
 
+/* A watch stays open and says nothing for a while, in which something happens; often
+ * just that of which it would have told. Half of the time all other watches expire. */
+static void stall(struct run *run)
+{
+    static const char *const plurals[] = { "heterotrainingjobs", "heterotrainingjobs",
+                                           "pods", "configmaps", "nodes" };
+    const char *plural = dice_pick(&run->stalls, plurals);
+    embedded_hold_watches(run->server, plural, true);
+    run->faults++;
+    tell(run, "==> the watch of %s stalls", plural);
+    if (!strcmp(plural, "heterotrainingjobs") && dice_chance(&run->stalls, 700))
+        happen(run, random_world_delete_job(&run->world));
+    else
+        happen(run, random_world_shake(&run->world));
+    if (dice_chance(&run->stalls, 500))
+        embedded_compact(run->server);
+    go_on(run, dice_between(&run->stalls, 1000, 60000));
+    embedded_hold_watches(run->server, plural, false);
+    tell(run, "==> the watch of %s goes on", plural);
+}
+
 static void shake(struct run *run)
 {
     int64_t jobs = dice_between(&run->schedule, 1, 3);
@@ -275,6 +328,8 @@ static void shake(struct run *run)
         happen(run, random_world_shake(&run->world));
         if (dice_chance(&run->schedule, 300))
             thaw(run);
+        if (dice_chance(&run->stalls, run->stall_per_mille))
+            stall(run);
     }
 }
 
@@ -283,6 +338,7 @@ static void end_troubles(struct run *run)
     run->fault_per_mille = 0;
     run->death_per_mille = 0;
     run->planner.fault_per_mille = 0;
+    run->lists_lie = false;
     thaw(run);
 }
 
@@ -363,6 +419,7 @@ struct random_run_result random_run(const struct random_run_config *config)
                        .schedule = dice_of(seed, FOR_SCHEDULE),
                        .fate = dice_of(seed, FOR_FAULTS),
                        .deaths = dice_of(seed, FOR_DEATHS),
+                       .stalls = dice_of(seed, FOR_STALLS),
                        .replicas = seed % 10 ? 1 : 2,
                        .digest = 0xcbf29ce484222325u };
     struct simulation_config simulated = { .inside = inside_planner_answer,

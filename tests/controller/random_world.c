@@ -335,6 +335,21 @@ static json_t *changed_job(struct random_world *world, const json_t *job)
     return changed;
 }
 
+char *random_world_delete_job(struct random_world *world)
+{
+    size_t count = embedded_count(world->server, "heterotrainingjobs");
+    if (!count)
+        return xstrdup("");
+    const json_t *job = embedded_at(world->server, "heterotrainingjobs",
+                                    (size_t)dice_throw(&world->dice, count));
+    char *what = xasprintf("delete job %s/%s", object_text(job, "metadata.namespace"),
+                           object_text(job, "metadata.name"));
+    auto_free char *ns = xstrdup(object_text(job, "metadata.namespace"));
+    auto_free char *name = xstrdup(object_text(job, "metadata.name"));
+    embedded_delete(world->server, "heterotrainingjobs", ns, name, -1, NULL);
+    return what;
+}
+
 char *random_world_add_job(struct random_world *world)
 {
     struct dice *dice = &world->dice;

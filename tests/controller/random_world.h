@@ -28,6 +28,7 @@ void random_world_build(struct random_world *world);
 /* One job is made, or made anew, or changed. Returns what was done, freed by the caller.
  */
 char *random_world_add_job(struct random_world *world);
+char *random_world_delete_job(struct random_world *world);
 /* Something happens. Returns what ("" if it could not), freed by the caller. */
 char *random_world_shake(struct random_world *world);
 /* The API server refuses nothing any more, as the priority class that is missing is made,
