@@ -23,7 +23,7 @@ PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options document convert
 # Controller: the pure modules decide; they know no network, clock or disk.
 CONTROLLER_PURE := timestamp digest quantity strmap object pod_security settings hardware_map tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue measurement snapshot desired status decision record \
                    reconcile/pass reconcile/sharing reconcile/places reconcile/resharding reconcile/candidate reconcile/drain reconcile/generation reconcile/what_if reconcile/demand reconcile/claim reconcile/planning \
-                   reconcile/life reconcile/restart reconcile/quota reconcile/gang reconcile/replan reconcile/profiling reconcile webhook overview_plan overview
+                   reconcile/life reconcile/heartbeat reconcile/restart reconcile/quota reconcile/gang reconcile/replan reconcile/profiling reconcile webhook overview_plan overview
 # The API server and the cluster inside the process: simulate, tests.
 EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
             embedded/history embedded/registry embedded/route embedded/scheduler embedded/batch \

@@ -561,6 +561,8 @@ static bool on_node(struct controller *controller, const char *name,
 {
     bool changed =
         capacity_set_node(controller->capacity, name, event->after, controller->now_ms);
+    if (!event->after)
+        store_remove(controller->store, &kube_lease, NODE_LEASES, name, NULL);
     /* Whether a node is there or out of service says which pods are gone. */
     const json_t *before =
         json_object_get(json_object_get(event->before, "spec"), "taints");
@@ -772,6 +774,10 @@ static void on_read(void *context, const struct kube_resource *resource, json_t 
     struct controller *controller = context;
     json_auto_t *before = json_incref(store_find(
         controller->store, resource, kube_namespace(object), kube_name(object)));
+    if (resource == &kube_lease) { /* of a node, for the decision that asked for it */
+        store_put_read(controller->store, resource, object, reading);
+        return;
+    }
     json_auto_t *trimmed = trim(resource, object);
     if (trimmed && store_put_read(controller->store, resource, trimmed, reading))
         add_put(controller, resource, before, trimmed);

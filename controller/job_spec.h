@@ -49,6 +49,7 @@
 /* Nodes (with commas) that could not take the generation's pods, and until when they are
  * not planned on again. */
 #define ANNOTATION_AVOID         "heterotrain.io/avoid-nodes"
+#define NODE_LEASES              "kube-node-lease" /* the namespace of heartbeats */
 #define ANNOTATION_AVOID_UNTIL   "heterotrain.io/avoid-until"
 /* How many generations so far were given up so, this one included. */
 #define ANNOTATION_GANG_TIMEOUTS "heterotrain.io/gang-timeouts"

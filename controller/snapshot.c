@@ -309,13 +309,31 @@ static void avoid_nodes(struct snapshot *snapshot, struct capacity_node *nodes)
         for (size_t n = 0; n < snapshot->node_count; n++) {
             if (nodes[n].unusable || !names_node(list, nodes[n].name))
                 continue;
-            nodes[n].unusable = "Avoided (GangTimeout)";
+            nodes[n].unusable = "Avoided";
             nodes[n].unusable_since_ms = snapshot->now_ms;
             nodes[n].free = 0;
         }
         if (!snapshot->avoided_until_wall_ms || until < snapshot->avoided_until_wall_ms)
             snapshot->avoided_until_wall_ms = until;
     }
+}
+
+/* What was read of the heartbeats of the newest plan's nodes. */
+static void take_leases(struct het_arena *arena, const struct snapshot_sources *sources,
+                        struct snapshot *snapshot)
+{
+    if (!snapshot->plan_count || !store_count(sources->store, &kube_lease))
+        return;
+    const struct snapshot_plan *plan = &snapshot->plans[0];
+    const json_t **leases =
+        HET_ARENA_ARRAY(arena, const json_t *, plan->rank_node_count + 1);
+    for (size_t i = 0; i < plan->rank_node_count; i++) {
+        const json_t *lease = store_find(sources->store, &kube_lease, NODE_LEASES,
+                                         plan->rank_nodes[i].node_name);
+        if (lease)
+            leases[snapshot->lease_count++] = lease;
+    }
+    snapshot->leases = leases;
 }
 
 /* ---- quota ---- */
@@ -732,6 +750,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
                 : store_find(sources->store, &kube_model_profile, ns, spec->profile_name);
     take_plans(arena, sources, &snapshot);
     take_pods(arena, sources, &snapshot);
+    take_leases(arena, sources, &snapshot);
     snapshot.service = store_find(sources->store, &kube_service, ns, name);
 
     struct capacity_node *nodes;

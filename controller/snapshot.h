@@ -62,6 +62,18 @@ struct job_memory {
     int64_t checked_generation, checked_ms;
     /* Pods of this generation were missing and the job's were read anew. */
     int64_t searched_generation, searched_ms;
+    /* Whether the nodes of this generation still spoke when a rank of it failed
+     * (reconcile/heartbeat.h): how far that is known, since when, and of the lease in
+     * doubt what it was. */
+    int64_t heard_generation, heard_ms;
+    enum hearing {
+        HEARING_NONE,
+        HEARING_ASKED,
+        HEARING_DOUBT,
+        HEARING_AGAIN,
+        HEARING_OVER
+    } hearing;
+    uint64_t doubt_digest;
     /* To a question about GPUs that are not free (reconcile/claim.h). */
     struct planner_answer what_if;
     bool is_planning; /* a child works on planning_digest */
@@ -159,6 +171,8 @@ struct snapshot {
     size_t plan_count;
     const struct snapshot_pod *pods; /* all our pods, by (generation, index) */
     size_t pod_count;
+    const json_t *const *leases; /* of the nodes of the newest plan, as far as known */
+    size_t lease_count;
     const json_t *service;             /* NULL: not there; may be somebody else's */
     const struct capacity_node *nodes; /* by name; of their GPUs, what the quota allows */
     size_t node_count;

@@ -3,6 +3,7 @@
 #include "controller/object.h"
 #include "controller/reconcile/drain.h"
 #include "controller/reconcile/generation.h"
+#include "controller/reconcile/heartbeat.h"
 #include "controller/reconcile/life.h"
 #include "controller/reconcile/places.h"
 #include "controller/reconcile/planning.h"
@@ -199,6 +200,22 @@ static void restart_failed(struct pass *pass, const struct snapshot_pod *pod)
                                           pod->name, pod->exit_code)
                               : pass_text(pass, "a pod of generation %" PRId64 " failed",
                                           current->generation);
+    if (heartbeat_listen(pass)) {
+        generation_retire(pass, "RestartBackOff", restarts);
+        generation_delete_pods(pass);
+        pass_set_not_placed(
+            pass, "RestartBackOff",
+            pass_text(pass, "%s; whether its nodes still speak is seen", message));
+        pass->decision->summary = pass_text(pass, "%s; listening for its nodes", message);
+        return;
+    }
+    const char *silent = heartbeat_silent(pass);
+    if (silent) {
+        restart_generation(
+            pass, "NodeNotReady",
+            pass_text(pass, "%s, and node %s does not speak", message, silent), restarts);
+        return;
+    }
     if (restarts >= snapshot->spec.max_restarts) {
         life_fail(pass, "RestartLimitReached",
                   pass_text(pass, "%s after %" PRId64 " restarts", message, restarts));

@@ -289,6 +289,65 @@ START_TEST(rank_that_fails_while_a_node_is_silent_does_not_count)
 }
 END_TEST
 
+/* The node's heartbeat was `age_s` seconds ago. */
+static void put_lease(const char *node, int age_s)
+{
+    char time[TIMESTAMP_SIZE];
+    timestamp_format(1767225600000 + world->now_ms - 1000 * age_s, time);
+    world_put(world, &kube_lease,
+              quoted("{'metadata': {'name': '%s', 'namespace': '%s'}, 'spec': "
+                     "{'renewTime': '%s'}}",
+                     node, NODE_LEASES, time));
+}
+
+START_TEST(rank_that_fails_as_a_node_hangs_does_not_count_and_the_node_is_left)
+{
+    world_run_job(world, "{'failurePolicy': {'maxRestarts': 0}}");
+    put_lease("a", 3);
+    put_lease("b", 17);
+    fail_pod("job-1-0", 1, 0, "{}", "[]");
+    world_settle(world);
+    ck_assert_int_eq(world->refreshes, 4); /* 2 to see the fit, 2 leases */
+    ck_assert_str_eq(condition("Failed"), "False");
+    put_lease("a", 3); /* renewed */
+    world_pass_s(world, 11);
+    ck_assert_str_eq(condition("Failed"), "False");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_AVOID), "b");
+    world_answer_nodes(world, "a:4 c:2", 2.0);
+    world_settle(world);
+    ck_assert_int_eq(world_generation(world), 2);
+    ck_assert_int_eq(status_number("restarts"), 0);
+    ck_assert_str_eq(trigger(), "NodeNotReady");
+}
+END_TEST
+
+/* Its clock is slow. */
+START_TEST(node_whose_heartbeats_only_look_old_is_not_blamed)
+{
+    world_run_job(world, "{'failurePolicy': {'maxRestarts': 0}}");
+    put_lease("a", 3);
+    put_lease("b", 40);
+    fail_pod("job-1-0", 1, 0, "{}", "[]");
+    world_settle(world);
+    ck_assert_str_eq(condition("Failed"), "False");
+    put_lease("b", 40);
+    world_pass_s(world, 11);
+    ck_assert_str_eq(condition("Failed"), "True");
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_AVOID), "");
+}
+END_TEST
+
+START_TEST(failure_while_all_nodes_speak_counts_at_once)
+{
+    world_run_job(world, "{'failurePolicy': {'maxRestarts': 0}}");
+    put_lease("a", 3);
+    put_lease("b", 9);
+    fail_pod("job-1-0", 1, 0, "{}", "[]");
+    world_settle(world);
+    ck_assert_str_eq(condition("Failed"), "True");
+}
+END_TEST
+
 /* Of a generation that was disrupted nothing starts before backoffSeconds; the pods that
  * end meanwhile, with whatever code, were told to. */
 START_TEST(disrupted_generation_starts_again_uncounted)
@@ -727,6 +786,10 @@ Suite *test_life_suite(void)
     tcase_add_test(cases, rank_that_fails_after_its_peer_was_evicted_does_not_count);
     tcase_add_test(cases, rank_that_failed_before_anybody_was_evicted_counts);
     tcase_add_test(cases, rank_that_fails_while_a_node_is_silent_does_not_count);
+    tcase_add_test(cases,
+                   rank_that_fails_as_a_node_hangs_does_not_count_and_the_node_is_left);
+    tcase_add_test(cases, node_whose_heartbeats_only_look_old_is_not_blamed);
+    tcase_add_test(cases, failure_while_all_nodes_speak_counts_at_once);
     tcase_add_test(cases, disrupted_generation_starts_again_uncounted);
     tcase_add_test(cases, restarts_are_forgotten_after_healthy_time);
     tcase_add_test(cases, another_rank_than_zero_decides_nothing);

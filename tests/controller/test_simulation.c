@@ -1939,6 +1939,46 @@ static enum embedded_fault lie_of(void *context, const struct embedded_call *cal
     return liar->lies && is_list ? EMBEDDED_PARTIAL_LIST : EMBEDDED_NO_FAULT;
 }
 
+/* Heartbeats of all nodes but one. */
+static void renew_leases(const char *but)
+{
+    for (size_t i = 0; i < embedded_count(server, "nodes"); i++) {
+        const char *name = kube_name(embedded_at(server, "nodes", i));
+        char time[TIMESTAMP_SIZE];
+        timestamp_format(embedded_now_ms(server), time);
+        if (strcmp(name, but) != 0)
+            put(quoted("{'apiVersion': 'coordination.k8s.io/v1', 'kind': 'Lease', "
+                       "'metadata': {'name': '%s', 'namespace': '%s'}, 'spec': "
+                       "{'renewTime': '%s'}}",
+                       name, NODE_LEASES, time));
+    }
+}
+
+/* A machine hangs; 15 s later its peers give up, and it still counts as ready. */
+START_TEST(peers_of_a_node_that_hangs_start_again_without_it_and_uncounted)
+{
+    begin(1, false, 1);
+    run_job(8);
+    auto_free char *before = nodes_of("j");
+    ck_assert_ptr_nonnull(strstr(before, "a-1"));
+    renew_leases("");
+    for (int i = 0; i < 3; i++) {
+        run_s(5);
+        renew_leases("a-1");
+    }
+    do_event("fail pod/j-1-0 1");
+    for (int i = 0; i < 16; i++) {
+        run_s(5);
+        renew_leases("a-1");
+    }
+    ck_assert(runs("j"));
+    auto_free char *after = nodes_of("j");
+    ck_assert_msg(!strstr(after, "a-1"), "it runs on %s", after);
+    ck_assert_int_eq(restarts_of("j"), 0);
+    teardown();
+}
+END_TEST
+
 /* A server is upgraded, which ends its watches. */
 START_TEST(server_that_is_upgraded_is_asked_again_what_it_can_do)
 {
@@ -2116,6 +2156,7 @@ Suite *test_simulation_suite(void)
     tcase_add_test(deaf, job_that_was_deleted_behind_a_stalled_watch_gets_no_plans);
     tcase_add_test(deaf, job_made_again_behind_a_stalled_watch_is_found);
     tcase_add_test(deaf, half_a_list_after_410_costs_a_few_writes);
+    tcase_add_test(deaf, peers_of_a_node_that_hangs_start_again_without_it_and_uncounted);
     tcase_add_test(deaf, server_that_is_upgraded_is_asked_again_what_it_can_do);
     tcase_add_test(deaf, job_that_is_nested_too_deep_is_told_so_and_others_go_on);
     suite_add_tcase(suite, deaf);
