@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#define DEFAULT_REQUESTS_PER_S 20.0
+#define DEFAULT_REQUESTS_PER_S 50.0
 enum {
-    DEFAULT_BURST = 30,
+    DEFAULT_BURST = 100,
     RECONNECT_MS = 1000, /* client-go's artificial Retry-After for a lost connection */
     MESSAGE_BYTES = 1024,
     EXCERPT_BYTES = 200, /* of a body that is no Status, in a message */

@@ -3,10 +3,11 @@
  *
  * Retries: 429 and 5xx with Retry-After are waited out (up to 10 times); GET is retried
  * after connection errors; a write is never repeated blindly (its outcome is then
- * KUBE_UNKNOWN and the caller reads back). A client-side limiter holds requests to 20 a
- * second, bursts of 30 (settable); what waits is started in the order of asking, but what
- * only tells something (events, patches of a status) is overtaken by what does something:
- * pods of a job that lost a node do not wait for the statuses of a thousand others.
+ * KUBE_UNKNOWN and the caller reads back). A client-side limiter holds requests to 50 a
+ * second, bursts of 100 (settable); what waits is started in the order of asking, but
+ * what only tells something (events, patches of a status) is overtaken by what does
+ * something: pods of a job that lost a node do not wait for the statuses of a thousand
+ * others.
  *
  * Every verb returns the id of its request, never 0, for kube_cancel. JSON given to a
  * verb is read before it returns. */

@@ -71,7 +71,7 @@ static const char help[] =
     "                         heterotrain-system; heterotrain-controller)\n"
     "  --hetplan PATH         the planner (default: hetplan beside this program)\n"
     "  --requests-per-second N, --burst N\n"
-    "                         limits of requests to the API server (default 20 and 30)\n"
+    "                         limits of requests to the API server (default 50 and 100)\n"
     "  --http ADDRESS:PORT    serve /healthz, /readyz, /metrics and /log-level there\n"
     "                         (default: nothing is served)\n"
     "  --dashboard ADDRESS:PORT\n"
@@ -721,7 +721,7 @@ static int program_init(struct program *program, const struct options *options,
     struct controller_config config = {
         .ns = options->ns,
         .requests_per_s = options->requests_per_s,
-        .burst = options->burst ? options->burst : 30,
+        .burst = options->burst ? options->burst : 100,
         .seed = (uint64_t)clock_ms(CLOCK_REALTIME) ^ (uint64_t)getpid(),
     };
     program->arena = het_arena_new();
