@@ -122,6 +122,7 @@ static int exit_code(enum het_error_code code)
     case HET_OK:
         return HTJ_EXIT_DONE;
     case HET_NO_PLAN:
+    case HET_CUT_SHORT:
     case HET_CONFLICT: /* the plan that waits is another one */
         return HTJ_EXIT_NO_PLAN;
     case HET_BAD_INPUT:

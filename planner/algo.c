@@ -11,6 +11,11 @@
 
 bool het_search_spend(struct het_search *search, uint64_t units)
 {
+    if (search->options->stop && *search->options->stop) {
+        search->is_cut_short = true;
+        search->effort_left = 0;
+        return false;
+    }
     uint64_t before = search->effort_spent / PROGRESS_UNITS;
     uint64_t taken = units < search->effort_left ? units : search->effort_left;
     search->effort_left -= taken;

@@ -12,6 +12,7 @@
 #include "planner/runtime.h"
 #include "planner/shortlist.h"
 
+#include <signal.h>
 #include <stdbool.h>
 
 struct het_search;
@@ -60,6 +61,9 @@ struct het_search_options {
     bool statistics;                  /* say them in the plan's search report */
     void (*progress)(void *context, const struct het_search *search); /* may be NULL */
     void *progress_context;
+    /* Not 0: the search ends at once, with the best plan so far (het_search_run). It may
+     * be set by a signal. NULL: it never is. */
+    const volatile sig_atomic_t *stop;
 };
 
 #define HET_SEARCH_MAX_SEEDS 4u
@@ -86,8 +90,9 @@ struct het_search {
     size_t seed_count;
     struct het_shortlist *shortlist;   /* of the running algorithm; NULL: not kept */
     struct het_preference *preference; /* of all algorithms; NULL: none */
-    bool is_optimal;  /* the running algorithm has proved that no plan is faster */
-    bool has_run_out; /* an algorithm would have looked at more, with more effort */
+    bool is_optimal;   /* the running algorithm has proved that no plan is faster */
+    bool has_run_out;  /* an algorithm would have looked at more, with more effort */
+    bool is_cut_short; /* options->stop was set while there was something to do */
     /* What came nearest, if nothing fits: shown with "no plan fits". */
     char nearest_miss[512];
     double nearest_miss_ratio; /* bytes needed / bytes there, of the best miss; 0: none */

@@ -384,6 +384,8 @@ int het_question_plan(struct het_arena *arena, const struct het_question *questi
         plan->predicted.stable = find_stable(arena, &planning, plan);
     }
     find_unrestricted(arena, &planning, &plan->predicted);
+    /* Even if only what is told besides was cut short: it is not the whole answer. */
+    plan->search.is_cut_short |= options.stop && *options.stop;
     *ret = plan;
     return 0;
 }

@@ -1274,12 +1274,14 @@ static int read_report(const struct het_view *root, struct het_search_report *re
     struct het_view optimal = het_view_get(&search, "optimal");
     struct het_view ran_out = het_view_get(&search, "ranOut");
     bool is_optimal = false, has_run_out = false;
+    struct het_view cut_short = het_view_get(&search, "cutShort");
     if (het_view_object(&search, err) < 0 ||
         het_view_u64(&effort, 0, INT64_MAX, &ret->effort, err) < 0 ||
         het_view_u64(&priced, 0, INT64_MAX, &ret->plans_priced, err) < 0 ||
         het_view_u64(&seed, 0, INT64_MAX, &ret->seed, err) < 0 ||
         het_view_bool(&optimal, &is_optimal, err) < 0 ||
-        het_view_bool(&ran_out, &has_run_out, err) < 0)
+        het_view_bool(&ran_out, &has_run_out, err) < 0 ||
+        het_view_bool(&cut_short, &ret->is_cut_short, err) < 0)
         return -1;
     ret->optimal = is_optimal;
     ret->has_run_out = has_run_out;
@@ -1560,6 +1562,8 @@ json_t *het_codec_plan_json(const struct het_plan *plan)
                            number(plan->search.seed), "optimal", plan->search.optimal)));
     if (plan->search.effort && plan->search.has_run_out)
         json_object_set_new(json_object_get(json, "search"), "ranOut", json_true());
+    if (plan->search.effort && plan->search.is_cut_short)
+        json_object_set_new(json_object_get(json, "search"), "cutShort", json_true());
     if (plan->search.effort && plan->search.has_statistics)
         json_object_set_new(json_object_get(json, "search"), "statistics",
                             statistics_json(&plan->search.statistics));

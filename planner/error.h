@@ -15,6 +15,7 @@ enum het_error_code {
                        what to change. hetplan exits 2 */
     HET_NO_PROFILE, /* no measurement for a (device type, tp, microbatch) */
     HET_NO_PLAN,    /* no plan fits; the message says what is missing. hetplan exits 1 */
+    HET_CUT_SHORT,  /* told to stop before there was a plan. hetplan exits 3 */
     HET_IO,         /* a file, pipe or connection failed */
     HET_NOT_FOUND,  /* the API server has no such object */
     HET_CONFLICT,   /* the object changed, or exists already */

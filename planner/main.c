@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXIT_DONE = 0, EXIT_NO_PLAN = 1, EXIT_BAD_INPUT = 2 };
+enum { EXIT_DONE = 0, EXIT_NO_PLAN = 1, EXIT_BAD_INPUT = 2, EXIT_CUT_SHORT = 3 };
 
 struct command {
     const char *name;
@@ -68,7 +68,9 @@ static bool wants_table(const struct het_options *options)
 
 static int exit_code(const struct het_error *err)
 {
-    return err->code == HET_NO_PLAN ? EXIT_NO_PLAN : EXIT_BAD_INPUT;
+    return err->code == HET_NO_PLAN     ? EXIT_NO_PLAN
+           : err->code == HET_CUT_SHORT ? EXIT_CUT_SHORT
+                                        : EXIT_BAD_INPUT;
 }
 
 static int fail(const struct command *command, const struct het_error *err)
@@ -135,6 +137,24 @@ static void hide_progress(const struct progress *progress)
         fputs("\r\033[K", stderr);
 }
 
+/* Set by SIGTERM, and by SIGXCPU when the CPU time is over (`hetplan plan -`). */
+static volatile sig_atomic_t told_to_stop;
+
+static void stop(int number)
+{
+    (void)number;
+    told_to_stop = 1;
+}
+
+/* The search then ends with the best plan that it has. */
+static void answer_early(void)
+{
+    static const int signals[] = { SIGTERM, SIGXCPU };
+    struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART };
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &action, NULL);
+}
+
 static int answer(struct het_arena *arena, const json_t *document,
                   struct het_question *question, struct progress *progress,
                   const struct het_plan **ret, struct het_error *err)
@@ -146,6 +166,7 @@ static int answer(struct het_arena *arena, const json_t *document,
         question->options.progress = show_progress;
         question->options.progress_context = progress;
     }
+    question->options.stop = &told_to_stop;
     int result = het_question_plan(arena, question, ret, err);
     if (progress)
         hide_progress(progress);
@@ -164,6 +185,9 @@ static void confine(void)
 /* `hetplan plan -`: a document in, JSON out whatever happens. */
 static int plan_document(const struct command *command)
 {
+    static const char *const codes[] = { [EXIT_NO_PLAN] = "NoPlan",
+                                         [EXIT_BAD_INPUT] = "BadInput",
+                                         [EXIT_CUT_SHORT] = "CutShort" };
     struct het_arena *arena = het_arena_new();
     struct het_error err;
     json_auto_t *document = NULL, *json = NULL;
@@ -172,13 +196,13 @@ static int plan_document(const struct command *command)
     struct het_question question;
     const struct het_plan *plan;
     int code = EXIT_DONE;
+    answer_early();
     confine();
     if (het_input_read_stream(stdin, "standard input", &text, &length, &err) < 0 ||
         het_json_decode(text, length, "standard input", &document, &err) < 0 ||
         answer(arena, document, &question, NULL, &plan, &err) < 0) {
         code = exit_code(&err);
-        json = json_pack("{s:{s:s, s:o}}", "error", "code",
-                         code == EXIT_NO_PLAN ? "NoPlan" : "BadInput", "message",
+        json = json_pack("{s:{s:s, s:o}}", "error", "code", codes[code], "message",
                          het_json_text(err.message));
     } else {
         json = het_codec_plan_json(plan);
@@ -774,7 +798,8 @@ static const struct command commands[] = {
             "With \"-\" one JSON document is read from standard input, {\"cluster\", "
             "\"pods\", \"profile\", \"hardware\", \"network\", \"job\"}, each part in the form of its "
             "file, and the answer on standard output is always JSON: the plan, or "
-            "{\"error\": {\"code\": \"NoPlan\" or \"BadInput\", \"message\"}}.\n\n"
+            "{\"error\": {\"code\": \"NoPlan\", \"BadInput\" or \"CutShort\", \"message\"}}; "
+            "SIGTERM ends the search with the best plan so far.\n\n"
             "With --kubeconfig the plan is that which a HeteroTrainingJob, of the cluster or "
             "of a file, would get on the live cluster now; nothing there is written. That "
             "is \"kubectl-htj plan\", a program beside this one that asks through kubectl, "
@@ -784,7 +809,8 @@ static const struct command commands[] = {
                   "faster under the same cost model.",
         .exit_status = "0  a plan was found\n1  no plan fits; standard error says why, "
                        "and what came nearest\n2  an option or a file is wrong; standard "
-                       "error names file, field and what to change",
+                       "error names file, field and what to change\n3  \"-\" was told to "
+                       "stop before there was a plan",
         .examples =
             "hetplan plan --profile profiles/OPT-350 --cluster cluster.json \\\n"
             "    --global-batch-size 256\n"

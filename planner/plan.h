@@ -117,6 +117,7 @@ struct het_search_report {
     uint64_t seed;
     int optimal;         /* 1: proved */
     bool has_run_out;    /* of effort, before all was looked at that would have been */
+    bool is_cut_short;   /* told to stop: the best plan until then */
     bool has_statistics; /* asked for */
     struct het_search_statistics statistics;
 };

@@ -449,7 +449,7 @@ static int run_parts(struct het_search *search, struct parts *parts, uint64_t ef
     int result = 0;
     for (size_t i = 0; i < parts->count; i++)
         parts->items[i].is_done = parts->items[i].is_winner = false;
-    for (size_t i = 0; i < parts->count && result == 0; i++) {
+    for (size_t i = 0; i < parts->count && result == 0 && !search->is_cut_short; i++) {
         size_t rest = parts->count - i;
         uint64_t look = effort / 4 * 3 - search->effort_spent;
         uint64_t share = i ? look / (rest < LOOK_SHARES ? rest : LOOK_SHARES) : look / 2;
@@ -460,7 +460,8 @@ static int run_parts(struct het_search *search, struct parts *parts, uint64_t ef
             break;
     }
     struct part *part;
-    while (result == 0 && search->effort_spent < effort && (part = next_part(parts))) {
+    while (result == 0 && !search->is_cut_short && search->effort_spent < effort &&
+           (part = next_part(parts))) {
         uint64_t left = effort - search->effort_spent;
         result = run_part(search, part, (left + 1) / 2, err);
         part->is_done = true;
@@ -557,7 +558,7 @@ static int run_algorithms(struct het_search *search, struct parts *parts,
     bool is_optimal = false, has_finisher = false;
     for (size_t i = 0; algorithms[i]; i++)
         has_finisher = has_finisher || algorithms[i]->starts_from_others;
-    for (; *algorithms; algorithms++) {
+    for (; *algorithms && !search->is_cut_short; algorithms++) {
         uint64_t share = share_of(search->problem, *algorithms, has_finisher, effort);
         search->incumbent = best;
         search->incumbent_cost = best_cost;
@@ -753,6 +754,7 @@ static const struct het_plan *finish(struct het_arena *arena,
         .has_statistics = search->options->statistics,
         .statistics = search->statistics,
         .seed = search->options->seed,
+        .is_cut_short = search->is_cut_short,
         .optimal = plan->predicted.lower_bound_s >= cost.iteration_s,
         .has_run_out = search->has_run_out &&
                        plan->predicted.lower_bound_s < cost.iteration_s,
@@ -789,6 +791,9 @@ int het_search_run(struct het_arena *arena, const struct het_problem *problem,
     };
     find_parts(&parts);
     int result = run_algorithms(&search, &parts, algorithms, effort, err);
+    if (result == 0 && !search.incumbent && search.is_cut_short)
+        result = het_fail(err, HET_CUT_SHORT,
+                          "the search was told to stop before it had found a plan");
     if (result == 0 && !search.incumbent)
         result = fail_no_plan(&search, &parts, effort, err);
     if (result == 0)

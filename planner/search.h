@@ -31,11 +31,13 @@ const struct het_algorithm *const *het_search_algorithms(void);
  * Effort: three quarters of it are for a first look at every part, half of that for the
  * first, then a sixteenth of what is left for each, or an even share among the last
  * sixteen; the parts that were not searched to their end then get half of what is left
- * each, the one that the best plan is of before the others. Same input, same result.
+ * each, the one that the best plan is of before the others. Same input, same result,
+ * unless it is told to stop (options->stop): then the best plan until then, which says so
+ * (is_cut_short).
  *
- * Errors: HET_NO_PLAN with the reason: a proof that there is none (infeasible.h, limits
- * that cannot be met), else the nearest miss, and whether more effort may find one;
- * HET_BAD_INPUT for an unknown algorithm (all names listed). */
+ * Errors: HET_CUT_SHORT; HET_NO_PLAN with the reason: a proof that there is none
+ * (infeasible.h, limits that cannot be met), else the nearest miss, and whether more
+ * effort may find one; HET_BAD_INPUT for an unknown algorithm (all names listed). */
 int het_search_run(struct het_arena *arena, const struct het_problem *problem,
                    const struct het_search_options *options, const struct het_plan **ret,
                    struct het_search_statistics *ret_statistics, struct het_error *err);

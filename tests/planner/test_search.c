@@ -1,3 +1,4 @@
+#include "planner/codec.h"
 #include "planner/render/table.h"
 #include "planner/search.h"
 #include "tests/planner/toy.h"
@@ -403,6 +404,56 @@ START_TEST(progress_is_told)
 }
 END_TEST
 
+/* Told to stop once there is a plan. */
+static void stop_at_first(void *context, const struct het_search *at)
+{
+    *(volatile sig_atomic_t *)context = at->incumbent != NULL;
+}
+
+START_TEST(search_that_is_told_to_stop_gives_its_best_plan_so_far)
+{
+    struct toy *toy = toy_new();
+    volatile sig_atomic_t stop = 0;
+    struct het_search_options options = { .progress = stop_at_first,
+                                          .progress_context = (void *)(uintptr_t)&stop,
+                                          .stop = &stop };
+    const struct het_plan *early, *whole = search(toy, NULL);
+    struct het_search_statistics statistics;
+    struct het_error err = { 0 };
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &early, &statistics, &err),
+        0);
+    ck_assert(early->search.is_cut_short);
+    ck_assert(!whole->search.is_cut_short);
+    ck_assert_uint_lt(early->search.plans_priced, whole->search.plans_priced);
+    ck_assert(early->predicted.iteration_s >= whole->predicted.iteration_s);
+    struct het_violations violations = { 0 };
+    ck_assert_uint_eq(het_plan_check(toy->arena, &toy->problem, early, &violations), 0);
+    /* The document says so, and a whole one says nothing. */
+    json_auto_t *cut = het_codec_plan_json(early), *other = het_codec_plan_json(whole);
+    const struct het_plan *read;
+    ck_assert(json_is_true(json_object_get(json_object_get(cut, "search"), "cutShort")));
+    ck_assert_ptr_null(json_object_get(json_object_get(other, "search"), "cutShort"));
+    ck_assert_int_eq(het_codec_plan(toy->arena, cut, &read, &err), 0);
+    ck_assert(read->search.is_cut_short);
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(search_that_is_stopped_before_it_has_a_plan_says_so)
+{
+    struct toy *toy = toy_new();
+    volatile sig_atomic_t stop = 1;
+    struct het_search_options options = { .algorithm = "metis", .stop = &stop };
+    const struct het_plan *plan;
+    struct het_error err = { 0 };
+    ck_assert_int_eq(
+        het_search_run(toy->arena, &toy->problem, &options, &plan, NULL, &err), -1);
+    ck_assert_int_eq(err.code, HET_CUT_SHORT);
+    toy_free(toy);
+}
+END_TEST
+
 Suite *test_search_suite(void)
 {
     Suite *suite = suite_create("search");
@@ -423,6 +474,8 @@ Suite *test_search_suite(void)
     tcase_add_test(cases, no_effort_is_asked_for_where_none_would_help);
     tcase_add_test(cases, rule_of_thumb_needs_no_effort);
     tcase_add_test(cases, progress_is_told);
+    tcase_add_test(cases, search_that_is_told_to_stop_gives_its_best_plan_so_far);
+    tcase_add_test(cases, search_that_is_stopped_before_it_has_a_plan_says_so);
     suite_add_tcase(suite, cases);
     return suite;
 }
