@@ -46,6 +46,9 @@ struct job {
     int64_t status_since_ms;  /* a status that may wait has waited since; 0: none */
     int64_t blocked_since_ms; /* it waits for its turn since then; 0: it does not */
     bool is_called;           /* its turn to ask the planner has come */
+    bool asks_urgently;       /* of its search that is under way: it cannot run without */
+    bool is_being_cut;        /* the search was told to end */
+    int cuts;                 /* of its searches in a row; then it holds up nobody */
     struct bid bid;           /* for GPUs that are free */
     int64_t bid_since_ms;     /* of its state */
     /* A plan of it is being written, or may have been, until then: nobody else may decide
@@ -97,6 +100,8 @@ struct controller {
     /* Jobs that want to ask the planner: those that cannot run without an answer, and
      * those that can. */
     struct workqueue *urgent, *wishes;
+    struct job *searching[PLANNER_MAX_CHILDREN]; /* whose searches are under way */
+    size_t searching_count;
     size_t called; /* jobs whose turn has come, and that have not been looked at yet */
     const struct settings *settings;
     struct capacity *capacity;
@@ -229,8 +234,22 @@ static void enqueue_attentive(struct controller *controller)
     }
 }
 
+static void end_search(struct controller *controller, struct job *job)
+{
+    struct job **searching = controller->searching;
+    for (size_t i = 0; i < controller->searching_count; i++) {
+        if (searching[i] == job) {
+            searching[i] = searching[--controller->searching_count];
+            break;
+        }
+    }
+    job->is_being_cut = false;
+    job->memory.is_planning = false;
+}
+
 static void forget_job(struct controller *controller, struct job *job)
 {
+    end_search(controller, job);
     take_out_job(controller, job);
     strmap_remove(&controller->jobs_by_key, job->key);
     planner_cancel(controller->planner, job->key);
@@ -243,13 +262,14 @@ static void forget_job(struct controller *controller, struct job *job)
 }
 
 /* Until when `job` waits for `earlier`, which comes before it and has not been told yet
- * whether it gets GPUs: as long as one search may take, from the moment `job` began to
- * wait. A planner that hangs holds up nobody for longer. */
+ * whether it gets GPUs: as long as one search may take, and at most as long as one with
+ * the default time, from the moment `job` began to wait. A planner that hangs, or a
+ * tenant who has many long searches, holds up nobody for longer. */
 static int64_t patience_ms(const struct controller *controller, const struct job *job,
                            const struct job *earlier)
 {
     int64_t since = job->blocked_since_ms ? job->blocked_since_ms : controller->now_ms;
-    return since + earlier->planner_limit_ms;
+    return since + least(earlier->planner_limit_ms, CONTROLLER_PATIENCE_MS);
 }
 
 /* The job that `job` has to wait for, and until when: one that is just taking GPUs, or
@@ -267,7 +287,7 @@ static const struct job *find_blocker(const struct controller *controller,
         const struct job *earlier = controller->jobs[i];
         *ret_until_ms = patience_ms(controller, job, earlier);
         if (earlier->wants_gpus && earlier->is_unanswered && !earlier->is_failing &&
-            controller->now_ms < *ret_until_ms)
+            !earlier->cuts && controller->now_ms < *ret_until_ms)
             return earlier;
     }
     return NULL;
@@ -913,9 +933,11 @@ static void take_outcomes(struct controller *controller)
 
 /* ---- the planner ---- */
 
-static void set_answer(struct job *job, enum answer_kind kind, uint64_t digest,
-                       const char *text, const char *message, int64_t took_ms)
+static void set_answer(struct controller *controller, struct job *job,
+                       enum answer_kind kind, uint64_t digest, const char *text,
+                       const char *message, int64_t took_ms, bool is_cut)
 {
+    end_search(controller, job);
     bool what_if = job->memory.is_what_if;
     char **held_text = what_if ? &job->what_if_text : &job->answer_text;
     char **held_message = what_if ? &job->what_if_message : &job->answer_message;
@@ -935,8 +957,27 @@ static void set_answer(struct job *job, enum answer_kind kind, uint64_t digest,
         .text = new_text,
         .message = new_message,
         .planner_ms = took_ms,
+        .is_cut = is_cut,
     };
-    job->memory.is_planning = false;
+}
+
+/* A search that was cut short, and whose best plan so far is not the answer: it is asked
+ * again at the job's next turn, which is longer. */
+static void ask_again(struct controller *controller, struct job *job)
+{
+    end_search(controller, job);
+    job->cuts++;
+    log_event(LOG_INFO, "planner", "cut short", LOG_STR("job", job->key),
+              LOG_INT("times", job->cuts));
+    workqueue_add(controller->queue, job->key);
+}
+
+/* Whether the answer to a search that was cut short is to be passed over: there is none;
+ * or the job runs, or is not to run, so that there is time for a better one. */
+static bool is_passed_over(const struct job *job, const struct planner_reply *reply)
+{
+    return reply->outcome == PLANNER_CUT || (reply->is_cut && !job->asks_urgently &&
+                                             job->cuts < CONTROLLER_TURN_DOUBLINGS);
 }
 
 static void count_failure(struct controller *controller, struct job *job)
@@ -975,6 +1016,12 @@ static void on_answer(void *context, const char *key, uint64_t digest,
     enum answer_kind kind = kinds[reply->outcome];
     if (!job)
         return;
+    if (is_passed_over(job, reply)) {
+        metrics_observe(controller->metrics, METRIC_PLAN_SECONDS,
+                        (double)reply->took_ms / 1000, LABELS("cut"));
+        ask_again(controller, job);
+        return;
+    }
     struct het_error err = { 0 };
     const char *message = reply->message;
     if (kind == ANSWER_PLAN && !is_plan(controller->metrics, reply->output, &err)) {
@@ -987,7 +1034,9 @@ static void on_answer(void *context, const char *key, uint64_t digest,
               LOG_STR("job", key), LOG_INT("took_ms", reply->took_ms),
               LOG_BOOL("has_plan", kind == ANSWER_PLAN),
               LOG_STR("message", kind == ANSWER_PLAN ? "" : message));
-    set_answer(job, kind, digest, reply->output, message, reply->took_ms);
+    set_answer(controller, job, kind, digest, reply->output, message, reply->took_ms,
+               reply->is_cut && job->asks_urgently);
+    job->cuts = 0;
     if (kind == ANSWER_FAILED)
         count_failure(controller, job);
     else
@@ -1033,9 +1082,109 @@ static struct workqueue *find_waiting(const struct controller *controller)
                : NULL;
 }
 
-/* Calls jobs that wait for a planner, as many as there are planners free. Namespaces take
- * turns, so that one with a thousand jobs delays the next question of another by one
- * search; within a namespace the first to ask is the first to be answered. */
+/* ---- turns ---- */
+
+/* Searches under way of a namespace. */
+static size_t count_searches(void *context, const char *ns)
+{
+    const struct controller *controller = context;
+    size_t count = 0, length = strlen(ns);
+    for (size_t i = 0; i < controller->searching_count; i++) {
+        const char *key = controller->searching[i]->key;
+        count += !strncmp(key, ns, length) && key[length] == '/';
+    }
+    return count;
+}
+
+static size_t count_searches_beside(const struct controller *controller, const char *key)
+{
+    char ns[256];
+    snprintf(ns, sizeof ns, "%.*s", (int)strcspn(key, "/"), key);
+    return count_searches((void *)(uintptr_t)controller, ns);
+}
+
+/* The job that waits for a planner of this kind and is called next; NULL: none waits, or
+ * there is a planner for it. */
+static const char *next_waiting(const struct controller *controller, bool is_urgent)
+{
+    struct workqueue *queue = is_urgent ? controller->urgent : controller->wishes;
+    return workqueue_length(queue) && !has_room(controller, is_urgent)
+               ? workqueue_peek(queue, controller->now_ms)
+               : NULL;
+}
+
+/* Whether jobs of other namespaces wait to be told what `job` gets. */
+static bool holds_up_others(const struct controller *controller, const struct job *job)
+{
+    size_t length = strcspn(job->key, "/") + 1, at = 0;
+    if (!job->is_unanswered || job->cuts)
+        return false;
+    while (controller->jobs[at] != job)
+        at++;
+    for (size_t i = at + 1; i < controller->job_count; i++)
+        if (controller->jobs[i]->is_held_up &&
+            strncmp(controller->jobs[i]->key, job->key, length) != 0)
+            return true;
+    return false;
+}
+
+/* When the search of `job` is cut short, as things are: where a job waits that cannot run
+ * without an answer, and this one can; where jobs of other namespaces wait for its
+ * answer; and where its namespace has more searches under way than that of a job that
+ * waits. INT64_MAX: it is not. */
+static int64_t cut_due_ms(const struct controller *controller, const struct job *job)
+{
+    int64_t asked_ms = job->memory.planning_asked_ms;
+    int doublings = job->cuts < CONTROLLER_TURN_DOUBLINGS ? job->cuts
+                                                          : CONTROLLER_TURN_DOUBLINGS;
+    int64_t turn_ms = least(job->planner_limit_ms, CONTROLLER_TURN_MS) << doublings;
+    int64_t later_turn_ms = (int64_t)CONTROLLER_LATER_TURN_MS << doublings;
+    if (job->asks_urgently && holds_up_others(controller, job))
+        return asked_ms + turn_ms;
+    const char *waiting = next_waiting(controller, true);
+    if (waiting && !job->asks_urgently)
+        return asked_ms + later_turn_ms;
+    if (!waiting && !job->asks_urgently)
+        waiting = next_waiting(controller, false);
+    return waiting && count_searches_beside(controller, job->key) >
+                          count_searches_beside(controller, waiting)
+               ? asked_ms + turn_ms
+               : INT64_MAX;
+}
+
+/* The search to cut short next, and when; NULL: none. One at a time. */
+static struct job *find_cut(const struct controller *controller, int64_t *ret_due_ms)
+{
+    struct job *found = NULL;
+    *ret_due_ms = INT64_MAX;
+    for (size_t i = 0; i < controller->searching_count; i++) {
+        struct job *job = controller->searching[i];
+        if (job->is_being_cut) {
+            *ret_due_ms = INT64_MAX;
+            return NULL;
+        }
+        int64_t due_ms = cut_due_ms(controller, job);
+        if (due_ms < *ret_due_ms) {
+            *ret_due_ms = due_ms;
+            found = job;
+        }
+    }
+    return found;
+}
+
+static void cut_searches(struct controller *controller)
+{
+    int64_t due_ms;
+    struct job *job = find_cut(controller, &due_ms);
+    if (!job || controller->now_ms < due_ms)
+        return;
+    job->is_being_cut = true;
+    planner_cut(controller->planner, job->key, controller->now_ms);
+}
+
+/* Calls jobs that wait for a planner, as many as there are planners free. The namespace
+ * with the fewest searches under way is next; among equal ones they take turns. Within a
+ * namespace the first to ask is the first to be answered. */
 static void call_waiting(struct controller *controller)
 {
     for (struct workqueue *queue; (queue = find_waiting(controller));) {
@@ -1167,13 +1316,15 @@ static void ask_planner(struct controller *controller, struct job *job,
     job->memory.planning_spec_digest = action->spec_digest;
     job->memory.planning_parts = action->parts;
     job->memory.planning_asked_ms = controller->now_ms;
+    job->asks_urgently = action->is_urgent;
+    controller->searching[controller->searching_count++] = job;
     controller->statistics.plans++;
     if (planner_start(controller->planner, job->key, action->digest, action->object,
                       action->timeout_ms, controller->now_ms, &err) == 0)
         return;
     log_event(LOG_ERROR, "planner", "cannot start", LOG_STR("job", job->key),
               LOG_STR("error", err.message));
-    set_answer(job, ANSWER_FAILED, action->digest, "", err.message, 0);
+    set_answer(controller, job, ANSWER_FAILED, action->digest, "", err.message, 0, false);
     count_failure(controller, job);
     workqueue_add(controller->queue, job->key);
 }
@@ -1490,6 +1641,8 @@ struct controller *controller_new(struct transport *transport,
     controller->queue = workqueue_new();
     controller->urgent = workqueue_new();
     controller->wishes = workqueue_new();
+    workqueue_set_load(controller->urgent, count_searches, controller);
+    workqueue_set_load(controller->wishes, count_searches, controller);
     workqueue_set_metrics(controller->queue, config->metrics, "jobs");
     workqueue_set_metrics(controller->urgent, config->metrics, "urgent-questions");
     workqueue_set_metrics(controller->wishes, config->metrics, "wishes");
@@ -1663,6 +1816,7 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     take_outcomes(controller);
     planner_step(controller->planner, now_ms);
     if (may_decide(controller)) {
+        cut_searches(controller);
         call_waiting(controller);
         call_held_up(controller);
     }
@@ -1692,6 +1846,9 @@ int64_t controller_next_ms(const struct controller *controller)
     if (may_decide(controller)) {
         if (find_waiting(controller))
             return controller->now_ms;
+        int64_t cut_ms;
+        find_cut(controller, &cut_ms);
+        next_ms = least(next_ms, cut_ms);
         next_ms = least(next_ms, workqueue_next_ms(controller->queue));
         next_ms = least(next_ms, hooks_next_ms(controller->hooks));
     }

@@ -30,9 +30,14 @@ enum {
     CONTROLLER_KEYS_A_STEP = 8,     /* jobs decided between two looks at the network */
     CONTROLLER_RESYNC_MS = 600000,  /* every job is looked at again after 10 min + 10 % */
     CONTROLLER_MAX_POLL_MS = 30000, /* one wait */
-    CONTROLLER_SLACK_MS = 2000,     /* others wait for a search: its CPU time, and this */
-    CONTROLLER_DOUBT_MS = 10000,    /* a plan whose writing failed may yet appear */
-    CONTROLLER_MEASURE_MS = 5000,   /* metrics of what is there are no older */
+    CONTROLLER_SLACK_MS = 2000, /* others wait for a search: its CPU time, and this, */
+    CONTROLLER_PATIENCE_MS = 32000, /* but at most this */
+    /* A search is cut short after its turn if others wait that come before it. */
+    CONTROLLER_TURN_MS = 10000,      /* of one that a job cannot run without */
+    CONTROLLER_LATER_TURN_MS = 1000, /* of another; both double with each cut, */
+    CONTROLLER_TURN_DOUBLINGS = 3,   /* so often; then what it has is the answer */
+    CONTROLLER_DOUBT_MS = 10000,     /* a plan whose writing failed may yet appear */
+    CONTROLLER_MEASURE_MS = 5000,    /* metrics of what is there are no older */
     /* A job whose writes failed is not decided on before its pause is over, whatever
      * happens, unless its spec changes; a longer pause is for what nobody disturbs. */
     CONTROLLER_HOLD_MS = 30000,

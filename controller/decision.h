@@ -38,6 +38,7 @@ struct action {
     uint64_t digest, spec_digest; /* ACTION_PLAN: of the question */
     struct change_input parts;    /* ACTION_PLAN: of what it asks about */
     bool is_what_if;              /* ACTION_PLAN: about GPUs that are not free */
+    bool is_urgent;               /* ACTION_PLAN: the job cannot run without an answer */
     int64_t timeout_ms;           /* ACTION_PLAN, ACTION_HOOK */
     int64_t patience_ms; /* ACTION_STATUS: it may be written as much later (status.h) */
     /* ACTION_HOOK; `object` is what is posted. */

@@ -3,6 +3,7 @@
 #include "controller/kube.h"
 #include "controller/node_selector.h"
 #include "controller/object.h"
+#include "controller/settings.h"
 #include "controller/timestamp.h"
 
 #include <assert.h>
@@ -159,9 +160,9 @@ static const struct choice arguments_policies[] = {
 };
 /* Work budgets of the search (hetplan --effort). */
 static const struct choice efforts[] = {
-    { "Normal", .number = 1000000 },
-    { "Low", .number = 100000 },
-    { "High", .number = 10000000 },
+    { "Normal", .number = EFFORT_NORMAL },
+    { "Low", .number = EFFORT_LOW },
+    { "High", .number = EFFORT_HIGH },
 };
 static const struct choice recomputations[] = { { .name = "Auto" }, { .name = "None" } };
 static const struct choice model_types[] = { { .name = "Transformer" } };

@@ -12,8 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STDERR_KEPT 1024      /* the tail of what the child says on standard error */
-#define PIPE_BYTES  (1 << 20) /* what the system lets everybody have */
+#define STDERR_KEPT    1024      /* the tail of what the child says on standard error */
+#define EXIT_CUT_SHORT 3         /* of hetplan */
+#define PIPE_BYTES     (1 << 20) /* what the system lets everybody have */
 
 struct child {
     pid_t pid; /* 0: free */
@@ -27,6 +28,7 @@ struct child {
     char *output;
     size_t output_length, output_capacity;
     bool is_too_long, is_late;
+    bool is_cut; /* told to end with what it has */
     char complaint[STDERR_KEPT + 1];
     size_t complaint_length;
 };
@@ -37,7 +39,9 @@ struct promise {
     uint64_t digest;
     enum planner_outcome outcome;
     char *output, *message;
-    int64_t took_ms, due_ms;
+    int64_t took_ms;
+    int64_t asked_ms, due_ms, first_ms; /* by the clock */
+    bool is_cut;
 };
 
 struct planner {
@@ -159,7 +163,9 @@ static void start_inside(struct planner *planner, const char *key, uint64_t dige
                                              .output = xstrdup(reply.output),
                                              .message = xstrdup(reply.message),
                                              .took_ms = reply.took_ms,
-                                             .due_ms = now_ms + reply.took_ms };
+                                             .due_ms = now_ms + reply.took_ms,
+                                             .asked_ms = now_ms,
+                                             .first_ms = now_ms + reply.first_ms };
 }
 
 static void keep_promises(struct planner *planner, int64_t now_ms)
@@ -172,6 +178,7 @@ static void keep_promises(struct planner *planner, int64_t now_ms)
         struct planner_reply reply = { .outcome = promise.outcome,
                                        .output = promise.output,
                                        .message = promise.message,
+                                       .is_cut = promise.is_cut,
                                        .took_ms = promise.took_ms };
         planner->callback(planner->context, promise.key, promise.digest, &reply);
         promise_fini(&promise);
@@ -204,7 +211,7 @@ static _Noreturn void become_planner(const struct planner *planner, int in, int 
             _exit(126);
     close_range(3, ~0u, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    limit(RLIMIT_CPU, cpu_s, cpu_s + 1); /* SIGXCPU says what happened, SIGKILL ends it */
+    limit(RLIMIT_CPU, cpu_s, cpu_s + PLANNER_LAST_CPU_S); /* SIGXCPU, then SIGKILL */
 #if !defined(__SANITIZE_ADDRESS__) /* its shadow takes more address space than that */
     limit(RLIMIT_AS, PLANNER_MEMORY_BYTES, PLANNER_MEMORY_BYTES);
 #endif
@@ -226,7 +233,8 @@ static _Noreturn void become_planner(const struct planner *planner, int in, int 
 
 int64_t planner_wall_ms(int64_t timeout_ms)
 {
-    return timeout_ms + PLANNER_WALL_MS;
+    int64_t wall_ms = PLANNER_WALL_TIMES * timeout_ms;
+    return wall_ms > PLANNER_WALL_MS ? wall_ms : PLANNER_WALL_MS;
 }
 
 /* Our ends do not block and are not inherited by later children. */
@@ -346,6 +354,33 @@ void planner_cancel(struct planner *planner, const char *key)
     }
 }
 
+static void cut_promise(struct promise *promise, int64_t now_ms)
+{
+    if (promise->is_cut || now_ms >= promise->due_ms)
+        return;
+    promise->is_cut = true;
+    promise->due_ms = now_ms;
+    promise->took_ms = now_ms - promise->asked_ms;
+    if (promise->outcome != PLANNER_PLAN || now_ms < promise->first_ms)
+        promise->outcome = PLANNER_CUT;
+}
+
+void planner_cut(struct planner *planner, const char *key, int64_t now_ms)
+{
+    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+        struct child *child = &planner->children[i];
+        struct promise *promise = &planner->promises[i];
+        if (promise->key && !strcmp(promise->key, key))
+            cut_promise(promise, now_ms);
+        if (!child->pid || strcmp(child->key, key) != 0 || child->is_cut)
+            continue;
+        child->is_cut = true;
+        kill(child->pid, SIGTERM);
+        if (child->kill_ms > now_ms + PLANNER_LAST_MS)
+            child->kill_ms = now_ms + PLANNER_LAST_MS;
+    }
+}
+
 size_t planner_poll_list(const struct planner *planner, struct pollfd *fds,
                          size_t capacity)
 {
@@ -447,6 +482,15 @@ static const char *say_signal(struct het_arena *arena, const struct child *child
                             strsignal(number), *last ? ": " : "", last);
 }
 
+/* Whether the CPU time was over: told so by SIGXCPU, or ended by SIGKILL later on. */
+static bool has_used_up(int status, double used_s, double timeout_s)
+{
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status) == EXIT_CUT_SHORT;
+    return WTERMSIG(status) == SIGXCPU ||
+           (WTERMSIG(status) == SIGKILL && used_s >= timeout_s);
+}
+
 static struct planner_reply judge(struct het_arena *arena, struct child *child,
                                   const struct end *end, int64_t now_ms)
 {
@@ -456,17 +500,23 @@ static struct planner_reply judge(struct het_arena *arena, struct child *child,
                                    .took_ms = now_ms - child->started_ms };
     int status = end->status;
     double timeout_s = (double)child->timeout_ms / 1000;
-    if (child->is_late) {
+    double used_s = seconds(end->used.ru_utime) + seconds(end->used.ru_stime);
+    bool has_no_plan = WIFSIGNALED(status) || WEXITSTATUS(status) == EXIT_CUT_SHORT;
+    if (child->is_cut && has_no_plan) {
+        reply.outcome = PLANNER_CUT;
+        reply.message = "the search was cut short before it had found a plan";
+    } else if (child->is_late) {
         reply.message = het_arena_printf(
             arena,
             "the planner was ended after %.4g s of wall time, of which it got %.4g s of "
             "CPU time (planner.timeoutSeconds gives it %.4g); if that is little, the "
             "controller has too little CPU",
-            (double)(child->kill_ms - child->started_ms) / 1000,
-            seconds(end->used.ru_utime) + seconds(end->used.ru_stime), timeout_s);
-    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
+            (double)(child->kill_ms - child->started_ms) / 1000, used_s, timeout_s);
+    } else if (has_used_up(status, used_s, timeout_s)) {
         reply.message = het_arena_printf(
-            arena, "the planner used up its %.4g s of CPU time (planner.timeoutSeconds)",
+            arena,
+            "the planner used up its %.4g s of CPU time (planner.timeoutSeconds) before it "
+            "had found a plan",
             timeout_s);
     } else if (WIFSIGNALED(status)) {
         reply.message = say_signal(arena, child, WTERMSIG(status));
@@ -483,6 +533,8 @@ static struct planner_reply judge(struct het_arena *arena, struct child *child,
         child->output[child->output_length] = '\0';
         reply.outcome = PLANNER_PLAN;
         reply.output = child->output;
+        /* One that had just ended is whole; canonical JSON has one way to say this. */
+        reply.is_cut = child->is_cut && strstr(child->output, "\"cutShort\":true");
     } else {
         const char *reason = reason_given(arena, child);
         int code = WEXITSTATUS(status);

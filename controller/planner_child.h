@@ -19,13 +19,17 @@
 #define PLANNER_MEMORY_BYTES ((uint64_t)1 << 30) /* RLIMIT_AS */
 #define PLANNER_OPEN_FILES   16                  /* RLIMIT_NOFILE */
 #define PLANNER_OUTPUT_BYTES ((size_t)4 << 20)   /* a longer answer is none */
-#define PLANNER_WALL_MS      ((int64_t)2000)     /* wall time past the CPU limit */
+#define PLANNER_WALL_TIMES   10                  /* wall time: so often the CPU time, */
+#define PLANNER_WALL_MS      ((int64_t)60000)    /* at least this */
+#define PLANNER_LAST_CPU_S   2               /* to say what it has, past its CPU time */
+#define PLANNER_LAST_MS      ((int64_t)3000) /* likewise, once it is cut short */
 #define PLANNER_MAX_CHILDREN 4
 
 enum planner_outcome {
     PLANNER_PLAN,    /* exit 0: `output` is the plan */
     PLANNER_NO_PLAN, /* exit 1: `message` says why none fits */
     PLANNER_REFUSED, /* exit 2: the question is wrong; `message` names the field */
+    PLANNER_CUT,     /* cut short (planner_cut) before it had a plan */
     PLANNER_BROKE,   /* crashed, timed out, printed rubbish; `message` says which */
 };
 
@@ -33,7 +37,9 @@ struct planner_reply {
     enum planner_outcome outcome;
     const char *output;  /* of PLANNER_PLAN: canonical JSON, without the newline */
     const char *message; /* of the others */
+    bool is_cut;         /* of PLANNER_PLAN: cut short, the best until then */
     int64_t took_ms;     /* by the now_ms that were passed in */
+    int64_t first_ms;    /* of planner_inside: when there was a first plan */
 };
 
 /* Called from planner_step, at most once a question. */
@@ -54,7 +60,7 @@ void planner_set_confinement(struct planner *planner,
 
 /* Plans a question inside this process: fills `ret`, whose strings are borrowed until the
  * next call; the answer arrives `took_ms` after the question, by the now_ms that are
- * passed in. */
+ * passed in. Cut short, it arrives at once; before `first_ms` there was no plan. */
 typedef void planner_inside(void *context, const json_t *question, int64_t timeout_ms,
                             struct planner_reply *ret);
 /* From now on `inside` answers, and no child is started: for whoever has another clock
@@ -74,6 +80,10 @@ int planner_start(struct planner *planner, const char *key, uint64_t digest,
                   struct het_error *err);
 /* Kills the child of `key`, if any; its callback is not called. */
 void planner_cancel(struct planner *planner, const char *key);
+
+/* Has the search of `key`, if there is one, end with the best plan that it has, within
+ * PLANNER_LAST_MS. */
+void planner_cut(struct planner *planner, const char *key, int64_t now_ms);
 
 /* Pipes to poll: fills up to `capacity` entries, returns how many there are (at most 3 a
  * child). */

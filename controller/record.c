@@ -88,6 +88,7 @@ static const struct field answer_fields[] = {
     FIELD(TEXT, text),
     FIELD(TEXT, message),
     FIELD(WHOLE, planner_ms),
+    FIELD(FLAG, is_cut),
 };
 static const struct table answer_table = TABLE("struct planner_answer", answer_fields);
 #undef STRUCT
@@ -296,6 +297,8 @@ static const struct table profiler_table =
 #define STRUCT struct settings_planner
 static const struct field settings_planner_fields[] = {
     FIELD(CHOICE, confinement, .last = PLANNER_UNCONFINED),
+    FIELD(COUNT, most_effort),
+    FIELD(COUNT, most_timeout_ms),
 };
 static const struct table settings_planner_table =
     TABLE("struct settings_planner", settings_planner_fields);
@@ -465,6 +468,7 @@ static const struct field action_fields[] = {
     FIELD(HASH, spec_digest),
     FIELD(MEMBER, parts, .table = &change_table),
     FIELD(FLAG, is_what_if),
+    FIELD(FLAG, is_urgent),
     FIELD(WHOLE, timeout_ms),
     FIELD(WHOLE, patience_ms),
     FIELD(TEXT, address),

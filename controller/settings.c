@@ -41,6 +41,7 @@ static const struct settings default_settings = {
     .spot_label_count = COUNT(spot_labels),
     .limits = { .checkpoint_s = 900, .gang_s = 900, .termination_grace_s = 900 },
     .profiler = { .deadline_s = 1800, .largest_microbatch = 16 },
+    .planner = { .most_effort = EFFORT_HIGH, .most_timeout_ms = 600000 },
 };
 
 const struct settings *settings_default(void)
@@ -282,14 +283,43 @@ static int read_confinement(struct het_arena *arena, const struct het_view *fiel
     return name ? het_view_fail(field, err, "must be Required, IfPossible or Off") : 0;
 }
 
+/* By the names that jobs have for it. */
+static int read_effort(struct het_arena *arena, const struct het_view *field,
+                       int64_t *ret, struct het_error *err)
+{
+    static const struct {
+        const char *name;
+        int64_t value;
+    } efforts[] = { { "Low", EFFORT_LOW },
+                    { "Normal", EFFORT_NORMAL },
+                    { "High", EFFORT_HIGH } };
+    const char *name = NULL;
+    if (het_view_name(field, arena, &name, err) < 0)
+        return -1;
+    for (size_t i = 0; name && i < COUNT(efforts); i++) {
+        if (!strcmp(name, efforts[i].name)) {
+            *ret = efforts[i].value;
+            return 0;
+        }
+    }
+    return name ? het_view_fail(field, err, "must be Low, Normal or High") : 0;
+}
+
 static int read_planner(struct het_arena *arena, const struct het_view *root,
                         struct settings_planner *planner, struct het_error *err)
 {
-    static const char *const names[] = { "confinement", NULL };
+    static const char *const names[] = { "confinement", "maxEffort", "maxTimeoutSeconds",
+                                         NULL };
     struct het_view field = het_view_get(root, "planner");
     struct het_view confinement = het_view_get(&field, "confinement");
-    if (het_view_object(&field, err) < 0 || het_view_members(&field, names, err) < 0)
+    struct het_view effort = het_view_get(&field, "maxEffort");
+    struct het_view timeout = het_view_get(&field, "maxTimeoutSeconds");
+    uint32_t timeout_s = (uint32_t)(planner->most_timeout_ms / 1000);
+    if (het_view_object(&field, err) < 0 || het_view_members(&field, names, err) < 0 ||
+        read_effort(arena, &effort, &planner->most_effort, err) < 0 ||
+        het_view_u32(&timeout, 1, 600, &timeout_s, err) < 0)
         return -1;
+    planner->most_timeout_ms = (int64_t)timeout_s * 1000;
     return read_confinement(arena, &confinement, &planner->confinement, err);
 }
 

@@ -49,9 +49,16 @@ enum planner_confinement {
     PLANNER_UNCONFINED,
 };
 
+/* Work budgets of the search (hetplan --effort), as jobs name them. */
+#define EFFORT_LOW    ((int64_t)100000)
+#define EFFORT_NORMAL ((int64_t)1000000)
+#define EFFORT_HIGH   ((int64_t)10000000)
+
 /* How the planner is run for all jobs. */
 struct settings_planner {
     enum planner_confinement confinement;
+    /* maxEffort, maxTimeoutSeconds: what jobs get of spec.planner at most. */
+    int64_t most_effort, most_timeout_ms;
 };
 
 /* The most that a job may have of times in which it holds GPUs without using them, or

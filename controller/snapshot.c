@@ -613,6 +613,14 @@ static void take_measurements(struct het_arena *arena,
         snapshot->measurements = list;
 }
 
+static void cap_planner(const struct settings *settings, struct job_spec *spec)
+{
+    if (spec->effort > settings->planner.most_effort)
+        spec->effort = settings->planner.most_effort;
+    if (spec->planner_timeout_ms > settings->planner.most_timeout_ms)
+        spec->planner_timeout_ms = settings->planner.most_timeout_ms;
+}
+
 bool snapshot_read_spec(struct het_arena *arena, const struct het_hardware *table,
                         struct snapshot *snapshot)
 {
@@ -621,6 +629,7 @@ bool snapshot_read_spec(struct het_arena *arena, const struct het_hardware *tabl
         0) {
         job_spec_name_types(&snapshot->spec, table);
         job_spec_limit(&snapshot->spec, &snapshot->settings->limits);
+        cap_planner(snapshot->settings, &snapshot->spec);
         return true;
     }
     snapshot->refused = het_arena_strdup(arena, err.message);

@@ -29,6 +29,9 @@ struct planner_answer {
     const char *text;    /* the plan (canonical JSON), or "" */
     const char *message; /* why there is none */
     int64_t planner_ms;
+    /* A plan of a search that was cut short as others waited: it is good enough to run,
+     * and a longer search may find a better one. */
+    bool is_cut;
 };
 
 /* The checkpoint hook (drain.h) that was started last: of which generation, for the

@@ -51,6 +51,8 @@ struct workqueue {
     uint64_t next_order;
     struct metrics *metrics; /* NULL: nothing is measured */
     const char *name;
+    workqueue_load *load; /* NULL: all namespaces are alike */
+    void *load_context;
 };
 
 struct workqueue *workqueue_new(void)
@@ -67,6 +69,12 @@ void workqueue_set_metrics(struct workqueue *queue, struct metrics *metrics,
 {
     queue->metrics = metrics;
     queue->name = name;
+}
+
+void workqueue_set_load(struct workqueue *queue, workqueue_load *load, void *context)
+{
+    queue->load = load;
+    queue->load_context = context;
 }
 
 static void item_free(struct item *item)
@@ -353,15 +361,45 @@ void workqueue_remove(struct workqueue *queue, const char *key)
     drop_if_idle(queue, item);
 }
 
-const char *workqueue_take(struct workqueue *queue, int64_t now_ms)
+static void leave_ring(struct workqueue *queue, struct tenant *tenant)
+{
+    TAILQ_REMOVE(&queue->ring, tenant, ring_link);
+    tenant->in_ring = false;
+}
+
+/* The namespace whose turn it is, with ready keys; NULL: there is none. */
+static struct tenant *next_tenant(struct workqueue *queue, int64_t now_ms)
 {
     while (queue->heap_count && queue->heap[0]->due_ms <= now_ms)
         make_ready(queue, queue->heap[0]);
-    struct tenant *tenant;
-    while ((tenant = TAILQ_FIRST(&queue->ring)) && TAILQ_EMPTY(&tenant->ready)) {
-        TAILQ_REMOVE(&queue->ring, tenant, ring_link);
-        tenant->in_ring = false;
+    struct tenant *best = NULL, *following;
+    size_t least = SIZE_MAX;
+    for (struct tenant *tenant = TAILQ_FIRST(&queue->ring); tenant; tenant = following) {
+        following = TAILQ_NEXT(tenant, ring_link);
+        if (TAILQ_EMPTY(&tenant->ready)) {
+            leave_ring(queue, tenant);
+            continue;
+        }
+        if (!queue->load)
+            return tenant;
+        size_t load = queue->load(queue->load_context, tenant->ns);
+        if (load < least) {
+            best = tenant;
+            least = load;
+        }
     }
+    return best;
+}
+
+const char *workqueue_peek(struct workqueue *queue, int64_t now_ms)
+{
+    const struct tenant *tenant = next_tenant(queue, now_ms);
+    return tenant ? TAILQ_FIRST(&tenant->ready)->key : NULL;
+}
+
+const char *workqueue_take(struct workqueue *queue, int64_t now_ms)
+{
+    struct tenant *tenant = next_tenant(queue, now_ms);
     if (!tenant)
         return NULL;
     struct item *item = TAILQ_FIRST(&tenant->ready);

@@ -25,6 +25,11 @@ void workqueue_free(struct workqueue *queue);
 void workqueue_set_metrics(struct workqueue *queue, struct metrics *metrics,
                            const char *name);
 
+/* Who has had least comes first: of the namespaces with ready keys those of the least
+ * `load` take turns. NULL, as without a call: all do. */
+typedef size_t workqueue_load(void *context, const char *ns);
+void workqueue_set_load(struct workqueue *queue, workqueue_load *load, void *context);
+
 /* Ready at once. */
 void workqueue_add(struct workqueue *queue, const char *key);
 /* Ready at `at_ms`, or earlier if it was already due earlier. */
@@ -41,6 +46,8 @@ void workqueue_remove(struct workqueue *queue, const char *key);
 /* The next ready key, now marked as being worked on; NULL if none is ready. Valid until
  * workqueue_done of that key. */
 const char *workqueue_take(struct workqueue *queue, int64_t now_ms);
+/* The key that would be taken, left as it is; NULL if none is ready. */
+const char *workqueue_peek(struct workqueue *queue, int64_t now_ms);
 void workqueue_done(struct workqueue *queue, const char *key);
 
 /* When the next key gets ready (<= now: one is ready), INT64_MAX if none waits. */

@@ -77,8 +77,10 @@ bool planning_ask(struct pass *pass, bool is_urgent)
     pass_deafen(pass, INT64_MAX);
     if (!pass_may_ask(pass, is_urgent))
         return false;
-    pass_ask_planner(pass, desired_question(snapshot), snapshot->input_digest)->parts =
-        snapshot->input_parts;
+    struct action *action =
+        pass_ask_planner(pass, desired_question(snapshot), snapshot->input_digest);
+    action->parts = snapshot->input_parts;
+    action->is_urgent = is_urgent;
     pass->decision->memory.input_unsettled_ms = 0;
     return false;
 }
@@ -241,7 +243,9 @@ static void explain_no_plan(struct pass *pass)
     bool is_told = planning_is_answered(pass);
     const char *message = pass_text(pass, "%s", answer->message);
     if (!is_told || answer->kind == ANSWER_FAILED) {
-        if (!is_settling(pass) && planning_ask(pass, true)) {
+        /* Of a dry run nothing waits for the answer. */
+        bool is_urgent = !pass->snapshot->spec.is_dry_run;
+        if (!is_settling(pass) && planning_ask(pass, is_urgent)) {
             pass->decision->is_unanswered = false;
             planning_wait(pass, claim_has_stopped(pass) ? "Preempted" : "NoUsableGPUs",
                           no_gpus_message(pass));
@@ -299,6 +303,8 @@ static const struct het_plan *find_plan(struct pass *pass, uint64_t *ret_digest)
         return NULL;
     }
     pass->decision->memory.considered_digest = *ret_digest;
+    if (pass->snapshot->memory.answer.is_cut)
+        *ret_digest = 0; /* a better one is looked for later */
     return offers[0].plan;
 }
 

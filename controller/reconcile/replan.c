@@ -346,6 +346,11 @@ void replan_consider(struct pass *pass)
     }
     if (!pass->can_plan || !is_wanted(pass, changes(pass)) || is_too_early(pass))
         return;
+    if (snapshot->memory.answer.is_cut && planning_is_answered(pass)) {
+        planning_ask(pass, false); /* now there is time */
+        pass->decision->bid.state = BID_ASKING;
+        return;
+    }
     struct planning_offer offers[2];
     size_t count = planning_offers(pass, offers);
     if (!count) {

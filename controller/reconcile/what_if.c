@@ -15,10 +15,13 @@ static struct snapshot view_of(const struct pass *pass, const struct what_if *qu
 void what_if_ask(struct pass *pass, const struct what_if *question, bool is_urgent)
 {
     struct snapshot view = view_of(pass, question);
-    if (!view.memory.is_planning && desired_can_ask(&view) &&
-        pass_may_ask(pass, is_urgent))
-        pass_ask_planner(pass, desired_question(&view), question->digest)->is_what_if =
-            true;
+    if (view.memory.is_planning || !desired_can_ask(&view) ||
+        !pass_may_ask(pass, is_urgent))
+        return;
+    struct action *action =
+        pass_ask_planner(pass, desired_question(&view), question->digest);
+    action->is_what_if = true;
+    action->is_urgent = is_urgent;
 }
 
 bool what_if_is_answered(const struct pass *pass, const struct what_if *question)

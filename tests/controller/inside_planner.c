@@ -58,6 +58,7 @@ void inside_planner_answer(void *context, const json_t *document, int64_t timeou
     planner->questions++;
     ret->took_ms =
         planner->latency_ms ? dice_between(&planner->dice, 0, planner->latency_ms) : 0;
+    ret->first_ms = ret->took_ms / 2;
     if (dice_chance(&planner->dice, planner->fault_per_mille)) {
         go_wrong(planner, timeout_ms, ret);
         return;

@@ -16,6 +16,7 @@
 static char script[] = "/tmp/heterotrain-planner-XXXXXX";
 static struct planner *planner;
 static int answers;
+static bool was_cut;
 static enum planner_outcome outcome;
 static char text[8192], answered_key[64];
 
@@ -26,6 +27,7 @@ static void on_answer(void *context, const char *key, uint64_t digest,
     ck_assert_uint_eq(digest, 42);
     answers++;
     outcome = reply->outcome;
+    was_cut = reply->is_cut;
     snprintf(text, sizeof text, "%s%s", reply->output, reply->message);
     snprintf(answered_key, sizeof answered_key, "%s", key);
 }
@@ -139,8 +141,21 @@ START_TEST(hanging_planner_is_killed_when_its_wall_time_is_over)
     ck_assert_int_eq(answers, 0);
     wait_for(1, planner_wall_ms(1000));
     ck_assert_int_eq(outcome, PLANNER_BROKE);
-    ck_assert_ptr_nonnull(strstr(text, "ended after 3 s of wall time"));
+    ck_assert_ptr_nonnull(strstr(text, "ended after 60 s of wall time"));
     ck_assert_ptr_nonnull(strstr(text, "the controller has too little CPU"));
+}
+END_TEST
+
+START_TEST(wall_time_leaves_room_for_a_throttled_planner)
+{
+    ck_assert_int_eq(planner_wall_ms(1000), PLANNER_WALL_MS);
+    ck_assert_int_eq(planner_wall_ms(30000), 300000);
+    /* A second of CPU time takes a minute here, and the answer counts. */
+    write_script("cat >/dev/null; sleep 0.2; echo plan");
+    start("ns/job", json_object());
+    wait_for(1, 59000);
+    ck_assert_int_eq(outcome, PLANNER_PLAN);
+    ck_assert_str_eq(text, "plan");
 }
 END_TEST
 
@@ -149,7 +164,8 @@ START_TEST(busy_planner_runs_out_of_cpu_time)
     ask("while :; do :; done");
     ck_assert_int_eq(outcome, PLANNER_BROKE);
     ck_assert_str_eq(text,
-                     "the planner used up its 1 s of CPU time (planner.timeoutSeconds)");
+                     "the planner used up its 1 s of CPU time (planner.timeoutSeconds) "
+                     "before it had found a plan");
 }
 END_TEST
 
@@ -275,6 +291,64 @@ START_TEST(program_confines_itself_to_reading_writing_and_memory)
 END_TEST
 #endif
 
+START_TEST(search_that_is_cut_short_says_what_it_has)
+{
+    char ready[64];
+    snprintf(ready, sizeof ready, "%s.ready", script);
+    write_script("trap 'echo \"{\\\"cutShort\\\":true}\"; exit 0' TERM\n"
+                 ": > \"$0.ready\"; while :; do sleep 0.01; done");
+    start("ns/job", json_object());
+    for (int i = 0; i < 2000 && access(ready, F_OK) < 0; i++)
+        poll(NULL, 0, 10);
+    unlink(ready);
+    planner_cut(planner, "ns/other", 5);
+    planner_step(planner, 5);
+    ck_assert_int_eq(answers, 0);
+    planner_cut(planner, "ns/job", 5);
+    wait_for(1, 5);
+    ck_assert_msg(outcome == PLANNER_PLAN, "%s", text);
+    ck_assert(was_cut);
+}
+END_TEST
+
+START_TEST(search_without_a_plan_is_cut_short_for_good)
+{
+    write_script("trap '' TERM; sleep 100");
+    start("ns/job", json_object());
+    planner_cut(planner, "ns/job", 5);
+    ck_assert_int_eq(planner_next_ms(planner), 5 + PLANNER_LAST_MS);
+    wait_for(1, 5 + PLANNER_LAST_MS);
+    ck_assert_int_eq(outcome, PLANNER_CUT);
+}
+END_TEST
+
+/* The real one, with far more effort than there is time. */
+START_TEST(hetplan_answers_with_a_valid_plan_when_it_is_cut_short)
+{
+    const char *program = getenv("HETPLAN");
+    planner_free(planner);
+    planner = planner_new(program ? program : "build/hetplan", on_answer, &answers);
+    json_t *question =
+        json_pack("{s:o, s:o, s:{s:i, s:I, s:s}}", "cluster",
+                  json_load_file("tests/data/gpt2-xl/ex3.json", 0, NULL), "profile",
+                  json_load_file("tests/data/gpt2-xl/profile.json", 0, NULL), "job",
+                  "globalBatchSize", 128, "effort", (json_int_t)1000000000000,
+                  "algorithm", "metis");
+    ck_assert_ptr_nonnull(question);
+    struct het_error err;
+    ck_assert_int_eq(planner_start(planner, "ns/job", 42, question, 60000, 0, &err), 0);
+    json_decref(question);
+    for (int i = 0; i < 20; i++) {
+        struct pollfd fds[3 * PLANNER_MAX_CHILDREN];
+        poll(fds, planner_poll_list(planner, fds, 3 * PLANNER_MAX_CHILDREN), 100);
+        planner_step(planner, 5);
+    }
+    planner_cut(planner, "ns/job", 5);
+    wait_for(1, 5);
+    ck_assert_msg(outcome == PLANNER_PLAN, "%s", text);
+}
+END_TEST
+
 static void plan_inside(void *context, const json_t *question, int64_t timeout_ms,
                         struct planner_reply *ret)
 {
@@ -317,11 +391,15 @@ Suite *test_planner_child_suite(void)
     tcase_add_loop_test(cases, exit_codes_say_what_the_answer_is, 0, 8);
     tcase_add_test(cases, missing_program_is_a_broken_planner);
     tcase_add_test(cases, hanging_planner_is_killed_when_its_wall_time_is_over);
+    tcase_add_test(cases, wall_time_leaves_room_for_a_throttled_planner);
     tcase_add_test(cases, busy_planner_runs_out_of_cpu_time);
     tcase_add_test(cases, large_question_to_a_deaf_child_ends_well);
     tcase_add_test(cases, child_has_no_environment_and_no_other_files);
     tcase_add_test(cases, several_children_answer_for_their_own_job);
     tcase_add_test(cases, answer_from_inside_arrives_in_its_time_unless_it_is_cancelled);
+    tcase_add_test(cases, search_that_is_cut_short_says_what_it_has);
+    tcase_add_test(cases, search_without_a_plan_is_cut_short_for_good);
+    tcase_add_test(cases, hetplan_answers_with_a_valid_plan_when_it_is_cut_short);
 #if !defined(__SANITIZE_ADDRESS__)
     tcase_add_test(cases, planner_that_was_taken_over_finds_nothing_to_take);
     tcase_add_test(cases, unconfined_planner_could_take_what_it_likes);

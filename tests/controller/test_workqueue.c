@@ -60,6 +60,31 @@ START_TEST(key_added_while_worked_on_comes_again_afterwards)
 }
 END_TEST
 
+static size_t load_of(void *context, const char *ns)
+{
+    return !strcmp(ns, context) ? 1 : 0;
+}
+
+START_TEST(namespace_with_the_least_load_comes_first)
+{
+    static char busy[] = "a";
+    workqueue_set_load(queue, load_of, busy);
+    for (int i = 0; i < 2; i++) {
+        workqueue_add(queue, i ? "a/2" : "a/1");
+        workqueue_add(queue, i ? "b/2" : "b/1");
+        workqueue_add(queue, i ? "c/2" : "c/1");
+    }
+    static const char *const order[] = { "b/1", "c/1", "b/2", "c/2", "a/1", "a/2" };
+    for (int i = 0; i < 6; i++) {
+        ck_assert_str_eq(workqueue_peek(queue, 0), order[i]);
+        ck_assert_uint_eq(workqueue_length(queue), 6 - i); /* left as it was */
+        assert_takes(0, order[i]);
+        workqueue_done(queue, order[i]);
+    }
+    ck_assert_ptr_null(workqueue_peek(queue, 0));
+}
+END_TEST
+
 START_TEST(delayed_key_waits_for_its_time)
 {
     workqueue_add_at(queue, "ns/a", 100);
@@ -302,6 +327,7 @@ Suite *test_workqueue_suite(void)
     tcase_add_checked_fixture(cases, set_up, tear_down);
     tcase_add_test(cases, key_added_often_comes_once);
     tcase_add_test(cases, key_added_while_worked_on_comes_again_afterwards);
+    tcase_add_test(cases, namespace_with_the_least_load_comes_first);
     tcase_add_test(cases, delayed_key_waits_for_its_time);
     tcase_add_test(cases, earlier_time_wins);
     tcase_add_test(cases, ready_key_stays_ready_when_delayed);
