@@ -5,7 +5,9 @@ For its four settings, with the profiles of synthetic_profile.py: steps as the p
 count them and user CPU of the whole process, of the walks of Metis and of OOM-first under
 the paper's rule of memory and under ours, beside the paper's steps; whether both walks end
 at the same plan; and the seconds of an iteration of what metis-walk, metis and oomfirst
-answer, as hetplan prices them. With --json a list of rows instead.
+answer, as hetplan prices them. Plans fit as the papers' do, to the last byte: without
+headroom or reserve. "no plan": of what was found nothing fits, or can be built. With --json a
+list of rows instead.
 """
 import json
 import os
@@ -20,6 +22,8 @@ import synthetic_profile
 SETTINGS = [(10, 4, 612, 562), (20, 8, 58078, 41208), (20, 16, 3734, 3482),
             (40, 32, 1714619, 1553492)]
 RUNS = 5
+NO_PLAN = 1  # the exit status of hetplan
+NOTHING = {"search": {"statistics": {"walk": {"best": None, "steps": None}}}}
 
 
 def write_cluster(nodes, path):
@@ -31,20 +35,21 @@ def write_cluster(nodes, path):
 
 
 def run(command):
-    """Standard output and user seconds of one process."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    """Standard output and user seconds of one process; no output where there is no plan."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         output = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
+    if process.returncode not in (0, NO_PLAN):
         sys.exit(f"oomfirst_table: {' '.join(command)} exited with {process.returncode}")
-    return json.loads(output), usage.ru_utime
+    return json.loads(output) if output else None, usage.ru_utime
 
 
 def plan(hetplan, folder, algorithm, memory="own", runs=1):
     command = [hetplan, "plan", "--profile", f"{folder}/profile", "--cluster",
                f"{folder}/cluster.json", "--global-batch-size", "128", "--algorithm",
-               algorithm, "--memory-model", memory, "--state-reserve-bytes", "0", "--statistics", "--output", "json"]
+               algorithm, "--memory-model", memory, "--memory-headroom-percent", "0",
+               "--state-reserve-bytes", "0", "--statistics", "--output", "json"]
     if algorithm.endswith("-walk"):
         command += ["--metis-variance", "1", "--metis-permute", "128"]
     results = [run(command) for _ in range(runs)]
@@ -60,16 +65,20 @@ def measure(hetplan, layers, nodes, *paper):
             best = []
             for algorithm in ["metis-walk", "oomfirst-walk"]:
                 answer, seconds = plan(hetplan, folder, algorithm, memory, RUNS)
-                walk = answer["search"]["statistics"]["walk"]
+                walk = (answer or NOTHING)["search"]["statistics"]["walk"]
                 best.append(walk["best"])
                 row[f"{algorithm} {memory}"] = {"steps": walk["steps"],
                                                 "userSeconds": seconds}
-            row[f"same best, {memory}"] = best[0] == best[1]
+            row[f"same best, {memory}"] = None if None in best else best[0] == best[1]
         for algorithm in ["metis-walk", "metis", "oomfirst", "optimal"]:
             answer, seconds = plan(hetplan, folder, algorithm)
-            row[algorithm] = {"stepSeconds": answer["predicted"]["iterationSeconds"],
+            row[algorithm] = {"stepSeconds": answer and answer["predicted"]["iterationSeconds"],
                               "userSeconds": seconds}
     return row
+
+
+def seconds_in_words(seconds):
+    return "no plan" if seconds is None else f"{seconds:.4f}"
 
 
 def show(rows):
@@ -79,15 +88,15 @@ def show(rows):
         for memory in ["metis", "own"]:
             pair = [row[f"{a} {memory}"] for a in ["metis-walk", "oomfirst-walk"]]
             paper = "/".join(map(str, row["paperSteps"])) if memory == "metis" else ""
-            steps = "/".join(str(p["steps"]) for p in pair)
+            steps = "/".join(str(p["steps"] or "no plan") for p in pair)
+            same = {True: "yes", False: "no", None: "-"}[row[f"same best, {memory}"]]
             milliseconds = "/".join(f"{p['userSeconds'] * 1e3:.0f}" for p in pair)
             print(f"{row['layers']:6} {'+'.join(map(str, row['gpus'])):>9} {memory:>6} | "
-                  f"{paper:>15} {steps:>15} | {milliseconds:>11} | "
-                  f"{'yes' if row[f'same best, {memory}'] else 'no'}")
+                  f"{paper:>15} {steps:>15} | {milliseconds:>11} | {same}")
     print(f"\n{'layers':>6} {'A100+V100':>9} | seconds an iteration (user s)")
     for row in rows:
         print(f"{row['layers']:6} {'+'.join(map(str, row['gpus'])):>9} | " + ", ".join(
-            f"{a} {row[a]['stepSeconds']:.4f} ({row[a]['userSeconds']:.2f})"
+            f"{a} {seconds_in_words(row[a]['stepSeconds'])} ({row[a]['userSeconds']:.2f})"
             for a in ["metis-walk", "metis", "oomfirst", "optimal"]))
 
 

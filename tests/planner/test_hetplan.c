@@ -67,7 +67,7 @@ static double seconds_by(const char *algorithm)
 {
     struct command_result result = command_run(
         folder, NULL, "plan", "--profile", "tests/data/models/llama-3.1-8b.json",
-        "--cluster", "tests/data/clusters/h100x24_a100x16_l40sx32.json",
+        "--cluster", "tests/data/clusters/by_table/h100x24_a100x16_l40sx32.json",
         "--sequence-length", "4096", "--precision", "bf16", "--global-batch-size", "256",
         "--output", "json", "--algorithm", algorithm, NULL);
     ck_assert_msg(result.exit_code == 0, "%s", result.err);
