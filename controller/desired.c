@@ -61,6 +61,9 @@ static json_t *cluster_nodes(const struct snapshot *snapshot)
         if (node->memory_bytes)
             json_object_set_new(entry, "memory_gb",
                                 json_real((double)node->memory_bytes / BYTES_PER_GIB));
+        const char *instance = het_node_instance_type(node->labels);
+        if (instance)
+            json_object_set_new(entry, "instance_type", json_string(instance));
         if (node->preference)
             json_object_set_new(entry, "preference", json_integer(node->preference));
         json_t *levels = node_levels(snapshot, node);

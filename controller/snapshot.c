@@ -480,6 +480,8 @@ static uint64_t digest_nodes(const struct snapshot *snapshot, uint64_t digest)
             continue;
         digest = digest_text(digest, node->name);
         digest = digest_text(digest, node->type);
+        const char *instance = het_node_instance_type(node->labels);
+        digest = digest_text(digest, instance ? instance : "");
         digest = digest_bytes(digest, &node->memory_bytes, sizeof node->memory_bytes);
         digest = digest_bytes(digest, &node->free, sizeof node->free);
         digest = digest_place(snapshot, node, digest);

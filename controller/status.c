@@ -205,6 +205,9 @@ static json_t *predicted_json(const struct het_prediction *predicted)
                 bounded(ceil(worst * 100), MAX_MEMORY_PERCENT));
     if (predicted->profile_origin != HET_PROFILE_MEASURED)
         json_object_set_new(json, "estimated", json_true());
+    for (size_t i = 0; i < predicted->assumed_link_count; i++)
+        if (predicted->assumed_links[i].source == HET_LINK_DEFAULT)
+            json_object_set_new(json, "linksAssumed", json_true());
     return json;
 }
 

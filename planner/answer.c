@@ -378,6 +378,8 @@ int het_question_plan(struct het_arena *arena, const struct het_question *questi
     struct het_plan *plan = het_plan_copy(arena, found);
     plan->predicted.profile_origin = question->problem.profile->origin;
     plan->predicted.extrapolated = het_plan_extrapolates(&question->problem, plan);
+    plan->predicted.assumed_link_count = het_cluster_assumed_links(
+        arena, question->problem.cluster, &plan->predicted.assumed_links);
     if (question->from) {
         place(arena, question, plan);
         plan->predicted.from_iteration_s = from_iteration_s(arena, question);
@@ -417,6 +419,11 @@ static void price(struct het_arena *arena, const struct het_problem *problem,
     het_memory_plan(arena, problem, plan, &peaks, &count, violations);
     het_codec_add_origin(verdict, problem->profile->origin,
                          het_plan_extrapolates(problem, plan));
+    const struct het_assumed_link *links;
+    size_t link_count = het_cluster_assumed_links(arena, problem->cluster, &links);
+    if (link_count)
+        json_object_set_new(verdict, "assumedLinks",
+                            het_codec_assumed_links_json(links, link_count));
     json_object_set_new(verdict, "iterationSeconds", json_real(cost.iteration_s));
     json_object_set_new(verdict, "closedFormSeconds", json_real(closed_form.iteration_s));
     json_object_set_new(verdict, "parts",

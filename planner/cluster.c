@@ -21,6 +21,80 @@ uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t 
     return count;
 }
 
+/* ---- what is assumed ---- */
+
+const char *het_link_source_name(enum het_link_source source)
+{
+    static const char *const names[] = { "Stated", "Measured", "InstanceType", "GPUType",
+                                         "Default" };
+    return names[source];
+}
+
+static int compare_text(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "");
+}
+
+static int compare_assumed(const void *a, const void *b)
+{
+    const struct het_assumed_link *left = a, *right = b;
+    int order = strcmp(left->type, right->type);
+    if (!order)
+        order = (int)right->leaves_node - (int)left->leaves_node;
+    if (!order)
+        order = (int)left->source - (int)right->source;
+    if (!order)
+        order = compare_text(left->instance_type, right->instance_type);
+    if (order)
+        return order;
+    return (left->bytes_per_s > right->bytes_per_s) -
+           (left->bytes_per_s < right->bytes_per_s);
+}
+
+static void add_assumed(struct het_assumed_link *links, size_t *count,
+                        struct het_assumed_link link)
+{
+    if (link.source <= HET_LINK_MEASURED || *count == HET_MAX_ASSUMED_LINKS)
+        return;
+    for (size_t i = *count; i--;)
+        if (!compare_assumed(&links[i], &link))
+            return;
+    links[(*count)++] = link;
+}
+
+size_t het_cluster_assumed_links(struct het_arena *arena,
+                                 const struct het_cluster *cluster,
+                                 const struct het_assumed_link **ret)
+{
+    struct het_assumed_link *links =
+        HET_ARENA_ARRAY(arena, struct het_assumed_link, HET_MAX_ASSUMED_LINKS);
+    size_t count = 0;
+    for (size_t i = 0; i < cluster->node_count; i++) {
+        const struct het_node *node = &cluster->nodes[i];
+        struct het_assumed_link link = { .type = cluster->types[node->type].name };
+        if (cluster->node_count > 1) {
+            link.leaves_node = true;
+            link.source = node->uplink_source;
+            link.bytes_per_s = node->uplink_bytes_per_s;
+            link.instance_type = link.source == HET_LINK_INSTANCE ? node->instance_type
+                                                                  : NULL;
+            add_assumed(links, &count, link);
+        }
+        if (node->gpu_count > 1) {
+            link.leaves_node = false;
+            link.source = node->intra_source;
+            link.bytes_per_s = node->intra_bytes_per_s;
+            link.instance_type = link.source == HET_LINK_INSTANCE ? node->instance_type
+                                                                  : NULL;
+            add_assumed(links, &count, link);
+        }
+    }
+    if (count)
+        qsort(links, count, sizeof *links, compare_assumed);
+    *ret = links;
+    return count;
+}
+
 #define ORDER(a, b)                                                                      \
     do {                                                                                 \
         if ((a) != (b))                                                                  \

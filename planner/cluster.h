@@ -3,6 +3,7 @@
 #ifndef HET_CLUSTER_H
 #define HET_CLUSTER_H
 
+#include "planner/arena.h"
 #include "planner/error.h"
 #include "planner/hardware.h"
 #include "planner/network.h"
@@ -24,6 +25,15 @@ struct het_cluster_type {
     double price_per_hour;    /* 0: unknown */
 };
 
+/* Who says what a link gives, from the surest. */
+enum het_link_source {
+    HET_LINK_STATED,   /* the cluster file or the hardware settings */
+    HET_LINK_MEASURED, /* curves */
+    HET_LINK_INSTANCE, /* the table of instance types */
+    HET_LINK_GPU_TYPE, /* the built-in table of GPU types */
+    HET_LINK_DEFAULT   /* nobody */
+};
+
 struct het_node {
     const char *name; /* unique in the cluster */
     uint32_t type;    /* index into types */
@@ -35,6 +45,8 @@ struct het_node {
     double latency_s;        /* per message that leaves the node */
     /* Where the node is on each level: domains[that - 1]; 0: in none. */
     uint32_t domain[HET_MAX_LEVELS];
+    const char *instance_type; /* NULL: unknown */
+    enum het_link_source intra_source, uplink_source;
     int32_t preference; /* between equal plans, higher first: below 0 for spot nodes */
     uint32_t place;     /* in the network's places, plus one; 0: in none of them */
 };
@@ -63,6 +75,26 @@ struct het_cluster {
 /* All GPUs; those of one type. */
 uint32_t het_cluster_gpu_count(const struct het_cluster *cluster);
 uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t type);
+
+/* A link that nobody measured or stated: of nodes of one GPU type, the same instance type
+ * where that says it, and one rate. */
+struct het_assumed_link {
+    const char *type;          /* of the GPUs */
+    const char *instance_type; /* if it says the rate; else NULL */
+    bool leaves_node;          /* the node's uplink; else between GPUs of the node */
+    enum het_link_source source;
+    double bytes_per_s;
+};
+/* More than one cluster has, one rule for each. */
+#define HET_MAX_ASSUMED_LINKS 256u
+/* Those that a plan on the cluster may use: uplinks if it has several nodes, links inside
+ * of nodes with several GPUs. Sorted by type, the uplinks first; in `arena`. Those beyond
+ * the maximum are left out. */
+size_t het_cluster_assumed_links(struct het_arena *arena,
+                                 const struct het_cluster *cluster,
+                                 const struct het_assumed_link **ret);
+/* "Default", "GPUType", "InstanceType", "Measured", "Stated". */
+const char *het_link_source_name(enum het_link_source source);
 
 /* The order of nodes by all that a plan's time and memory depend on; 0: they are alike,
  * whatever they are called and however they are liked. */

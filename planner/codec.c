@@ -1,5 +1,6 @@
 #include "planner/codec.h"
 
+#include "planner/instance.h"
 #include "planner/migrate.h"
 #include "planner/network_file.h"
 #include "planner/node_list.h"
@@ -216,6 +217,7 @@ static const char *const node_fields[] = { "name",
                                            "inter_gb_s",
                                            "inter_flow_gb_s",
                                            "latency_us",
+                                           "instance_type",
                                            "workspace_gb",
                                            "profile",
                                            "repeat",
@@ -225,7 +227,7 @@ static const char *const node_fields[] = { "name",
 
 /* What one entry of the short form says; zero means nothing. */
 struct node_entry {
-    const char *name, *type, *profile;
+    const char *name, *type, *profile, *instance_type;
     uint32_t gpus, repeat; /* repeat 0: no suffix */
     int32_t preference;
     uint64_t memory_bytes, workspace_bytes;
@@ -239,6 +241,7 @@ static int read_node_entry(struct het_arena *arena, const struct het_view *view,
     struct het_view name = het_view_get(view, "name");
     struct het_view type = het_view_get(view, "type");
     struct het_view profile = het_view_get(view, "profile");
+    struct het_view instance = het_view_get(view, "instance_type");
     struct het_view gpus = het_view_get(view, "gpus");
     struct het_view repeat = het_view_get(view, "repeat");
     struct het_view latency = het_view_get(view, "latency_us");
@@ -250,6 +253,7 @@ static int read_node_entry(struct het_arena *arena, const struct het_view *view,
         het_view_need(&type, err) < 0 ||
         het_view_name(&type, arena, &entry->type, err) < 0 ||
         het_view_name(&profile, arena, &entry->profile, err) < 0 ||
+        het_view_name(&instance, arena, &entry->instance_type, err) < 0 ||
         het_view_need(&gpus, err) < 0 ||
         het_view_u32(&gpus, 1, HET_MAX_NODE_GPUS, &entry->gpus, err) < 0 ||
         het_view_u32(&repeat, 1, HET_MAX_NODES, &entry->repeat, err) < 0 ||
@@ -327,11 +331,6 @@ static void complete_type(const struct cluster_reader *reader, size_t t,
         type->workspace_bytes = het_hardware_default_workspace(type->memory_bytes);
 }
 
-static double first_positive(double a, double b, double c)
-{
-    return a > 0 ? a : b > 0 ? b : c;
-}
-
 static const char *node_name(struct cluster_reader *reader,
                              const struct node_entry *entry, size_t type, uint32_t copy)
 {
@@ -379,10 +378,13 @@ static void use_curves(const struct het_network *network, struct het_node *node)
     double one = het_network_between(network, place, place, 1, large_bytes);
     if (all > 0) {
         node->uplink_bytes_per_s = all;
+        node->uplink_source = HET_LINK_MEASURED;
         node->flow_bytes_per_s = one < all ? one : 0;
     }
-    if (inside > 0)
+    if (inside > 0) {
         node->intra_bytes_per_s = inside;
+        node->intra_source = HET_LINK_MEASURED;
+    }
 }
 
 /* Points the nodes at their places: their types', in the zone that one of their domains
@@ -412,25 +414,64 @@ static void find_places(struct cluster_reader *reader, struct het_node *nodes,
     }
 }
 
+/* What somebody says of a link; not above 0: nothing. */
+struct rate {
+    double bytes_per_s;
+    enum het_link_source source;
+};
+
+static struct rate first_rate(const struct rate *rates, size_t count)
+{
+    size_t i = 0;
+    while (i + 1 < count && !(rates[i].bytes_per_s > 0))
+        i++;
+    return rates[i];
+}
+
+/* The administrator's figures come first, then what is known of the instance type and of
+ * the GPU type, then the defaults. */
+static void choose_rates(const struct het_gpu_type *part, const struct node_entry *entry,
+                         struct het_node *node)
+{
+    static const struct het_gpu_type nothing = { 0 };
+    const struct het_instance *instance =
+        entry->instance_type ? het_instance_find(entry->instance_type) : NULL;
+    part = part ? part : &nothing;
+    const struct rate inside[] = {
+        { entry->intra, HET_LINK_STATED },
+        { part->intra_is_stated ? part->intra_bytes_per_s : 0, HET_LINK_STATED },
+        { instance ? instance->intra_bytes_per_s : 0, HET_LINK_INSTANCE },
+        { part->intra_bytes_per_s, HET_LINK_GPU_TYPE },
+        { HET_DEFAULT_INTRA_BYTES_PER_S, HET_LINK_DEFAULT },
+    };
+    const struct rate out[] = {
+        { entry->inter, HET_LINK_STATED },
+        { part->inter_bytes_per_s, HET_LINK_STATED },
+        { instance ? instance->uplink_bytes_per_s : 0, HET_LINK_INSTANCE },
+        { HET_DEFAULT_INTER_BYTES_PER_S, HET_LINK_DEFAULT },
+    };
+    struct rate intra = first_rate(inside, sizeof inside / sizeof *inside);
+    struct rate uplink = first_rate(out, sizeof out / sizeof *out);
+    node->intra_bytes_per_s = intra.bytes_per_s;
+    node->intra_source = intra.source;
+    node->uplink_bytes_per_s = uplink.bytes_per_s;
+    node->uplink_source = uplink.source;
+}
+
 static void fill_nodes(struct cluster_reader *reader, const struct node_entry *entry,
                        size_t type, struct het_node *nodes)
 {
-    const struct het_gpu_type *part = reader->parts[type];
     struct het_node node = {
         .type = (uint32_t)type,
         .gpu_count = entry->gpus,
-        .intra_bytes_per_s = first_positive(entry->intra,
-                                            part ? part->intra_bytes_per_s : 0,
-                                            HET_DEFAULT_INTRA_BYTES_PER_S),
-        .uplink_bytes_per_s = first_positive(entry->inter,
-                                             part ? part->inter_bytes_per_s : 0,
-                                             HET_DEFAULT_INTER_BYTES_PER_S),
+        .instance_type = entry->instance_type,
         .flow_bytes_per_s = entry->flow,
         .latency_s = entry->latency_s,
         .preference = entry->preference,
     };
     for (uint32_t level = 0; level < reader->level_count; level++)
         node.domain[level] = entry->domain[level];
+    choose_rates(reader->parts[type], entry, &node);
     uint32_t copies = entry->repeat ? entry->repeat : 1;
     for (uint32_t i = 0; i < copies; i++) {
         nodes[i] = node;
@@ -1197,6 +1238,49 @@ static int read_peak_memory(struct het_arena *arena, const struct het_view *pred
     return 0;
 }
 
+static int read_assumed_link(struct het_arena *arena, const struct het_view *item,
+                             struct het_assumed_link *ret, struct het_error *err)
+{
+    struct het_view type = het_view_get(item, "gpuType");
+    struct het_view instance = het_view_get(item, "instanceType");
+    struct het_view link = het_view_get(item, "link");
+    struct het_view from = het_view_get(item, "from");
+    const char *where = "", *who = "";
+    *ret = (struct het_assumed_link){ .type = "" };
+    if (het_view_object(item, err) < 0 ||
+        het_view_name(&type, arena, &ret->type, err) < 0 ||
+        het_view_name(&instance, arena, &ret->instance_type, err) < 0 ||
+        het_view_name(&link, arena, &where, err) < 0 ||
+        het_view_name(&from, arena, &who, err) < 0 ||
+        read_bandwidth(item, "GBs", &ret->bytes_per_s, err) < 0)
+        return -1;
+    ret->leaves_node = !strcmp(where, "BetweenNodes");
+    ret->source = HET_LINK_DEFAULT;
+    while (ret->source > HET_LINK_STATED &&
+           strcmp(het_link_source_name(ret->source), who) != 0)
+        ret->source--;
+    return 0;
+}
+
+static int read_assumed_links(struct het_arena *arena, const struct het_view *predicted,
+                              struct het_prediction *ret, struct het_error *err)
+{
+    struct het_view list = het_view_get(predicted, "assumedLinks");
+    size_t count = 0;
+    if (het_view_array(&list, HET_MAX_ASSUMED_LINKS, &count, err) < 0)
+        return -1;
+    struct het_assumed_link *links =
+        HET_ARENA_ARRAY(arena, struct het_assumed_link, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        if (read_assumed_link(arena, &item, &links[i], err) < 0)
+            return -1;
+    }
+    ret->assumed_links = links;
+    ret->assumed_link_count = count;
+    return 0;
+}
+
 /* Names that are not known are left out: a later version may know more. */
 static int read_unrestricted(struct het_arena *arena, const struct het_view *predicted,
                              struct het_prediction *ret, struct het_error *err)
@@ -1259,7 +1343,8 @@ static int read_prediction(struct het_arena *arena, const struct het_view *root,
         het_view_number(&sync, 0, most, &ret->gradient_sync_s, err) < 0 ||
         het_view_number(&optimizer, 0, most, &ret->optimizer_s, err) < 0 ||
         read_origin(arena, &predicted, ret, err) < 0 ||
-        read_unrestricted(arena, &predicted, ret, err) < 0)
+        read_unrestricted(arena, &predicted, ret, err) < 0 ||
+        read_assumed_links(arena, &predicted, ret, err) < 0)
         return -1;
     return read_peak_memory(arena, &predicted, ret, err);
 }
@@ -1483,6 +1568,19 @@ json_t *het_codec_migration_json(const struct het_migration *migration)
         number(migration->ranks_kept), "rankCount", number(migration->rank_count)));
 }
 
+json_t *het_codec_assumed_links_json(const struct het_assumed_link *links, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(
+            list, sure(json_pack("{s:s, s:s*, s:s, s:f, s:s}", "gpuType", links[i].type,
+                                 "instanceType", links[i].instance_type, "link",
+                                 links[i].leaves_node ? "BetweenNodes" : "InsideNode",
+                                 "GBs", links[i].bytes_per_s / BYTES_PER_GB, "from",
+                                 het_link_source_name(links[i].source))));
+    return list;
+}
+
 static json_t *prediction_json(const struct het_prediction *predicted)
 {
     json_t *json = sure(
@@ -1500,6 +1598,10 @@ static json_t *prediction_json(const struct het_prediction *predicted)
         json_object_set_new(json, "gap", json_real(gap));
     }
     het_codec_add_origin(json, predicted->profile_origin, predicted->extrapolated);
+    if (predicted->assumed_link_count)
+        json_object_set_new(json, "assumedLinks",
+                            het_codec_assumed_links_json(predicted->assumed_links,
+                                                         predicted->assumed_link_count));
     if (predicted->closed_form_s > 0)
         json_object_set_new(json, "closedFormSeconds",
                             json_real(predicted->closed_form_s));

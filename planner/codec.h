@@ -68,6 +68,9 @@ int het_codec_plan_text(struct het_arena *arena, const char *text, const char *w
 json_t *het_codec_plan_json(const struct het_plan *plan);
 /* Members of `predicted`, which `hetplan cost` prints as well. New references; what
  * het_codec_add_origin says is left out where everything was measured. */
+/* A list of what the plan's bandwidths are that nobody measured or stated: a new
+ * reference. */
+json_t *het_codec_assumed_links_json(const struct het_assumed_link *links, size_t count);
 json_t *het_codec_parts_json(double pipeline_s, double gradient_sync_s,
                              double optimizer_s);
 void het_codec_add_origin(json_t *object, enum het_profile_origin origin,

@@ -40,7 +40,6 @@
     .alias_count = sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *)
 #define GPU(gpu_name, memory_mib, intra)                                                 \
     .name = (gpu_name), .memory_bytes = MIB(memory_mib), .intra_bytes_per_s = (intra),   \
-    .inter_bytes_per_s = HET_DEFAULT_INTER_BYTES_PER_S,                                  \
     .workspace_bytes = WORKSPACE(memory_mib)
 
 /* Memory is what the driver reports in MiB (nvidia-smi, rocm-smi). Link figures: vendors'
@@ -284,6 +283,7 @@ static struct het_gpu_type overlay(const struct het_gpu_type *base,
         type.memory_bytes = own->memory_bytes;
     if (own->intra_bytes_per_s > 0)
         type.intra_bytes_per_s = own->intra_bytes_per_s;
+    type.intra_is_stated |= own->intra_bytes_per_s > 0;
     if (own->inter_bytes_per_s > 0)
         type.inter_bytes_per_s = own->inter_bytes_per_s;
     if (own->workspace_bytes)

@@ -20,8 +20,9 @@ struct het_gpu_type {
     const char *profile;      /* name used in profiles, NULL: `name` */
     uint64_t memory_bytes;    /* of one GPU */
     double intra_bytes_per_s; /* each direction, between GPUs of a node */
-    double inter_bytes_per_s; /* each direction, a node's uplink, if nothing better is
-                                 known */
+    bool intra_is_stated;     /* by an admin's file, not by the built-in table */
+    double inter_bytes_per_s; /* each direction, a node's uplink, as an admin states it;
+                                 0: a GPU type does not say */
     uint64_t workspace_bytes; /* framework and communicator on each GPU */
     double price_per_hour;    /* 0: unknown */
     /* What estimates need (estimate.h); 0: the part has no such units, or it is unknown.

@@ -272,6 +272,17 @@ static double get_real(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
+static void print_assumed_links(const json_t *links)
+{
+    for (size_t i = 0; i < json_array_size(links); i++) {
+        const json_t *link = json_array_get(links, i);
+        const char *where = json_string_value(json_object_get(link, "link"));
+        printf("  %.4g GB/s %s %s is assumed, not measured\n", get_real(link, "GBs"),
+               !strcmp(where, "BetweenNodes") ? "out of a node of" : "between GPUs of",
+               json_string_value(json_object_get(link, "gpuType")));
+    }
+}
+
 static void print_price(const json_t *verdict)
 {
     if (!json_object_get(verdict, "iterationSeconds"))
@@ -287,6 +298,7 @@ static void print_price(const json_t *verdict)
         printf("  the profile is %s, not measured\n", origin);
     if (json_object_get(verdict, "extrapolated"))
         puts("  a micro-batch is larger than any that was measured");
+    print_assumed_links(json_object_get(verdict, "assumedLinks"));
     const json_t *peaks = json_object_get(verdict, "peakMemoryBytes");
     for (size_t i = 0; i < json_array_size(peaks); i++) {
         const json_t *peak = json_array_get(peaks, i);
@@ -331,6 +343,7 @@ static int run_judge(const struct command *command, const struct het_options *op
             json_object_del(verdict, "peakMemoryBytes");
             json_object_del(verdict, "profile");
             json_object_del(verdict, "extrapolated");
+            json_object_del(verdict, "assumedLinks");
         }
         if (wants_table(options))
             print_verdict(command, verdict);
@@ -832,10 +845,12 @@ static const struct command commands[] = {
             "rules that plans obey, with its place in the file. A plan that breaks a rule "
             "has no price; one that merely does not fit into memory has. The global batch "
             "size is the plan's. \"-\" reads the plan from standard input.",
-        .output = "{\"valid\", \"violations\", \"iterationSeconds\", "
-                  "\"closedFormSeconds\", \"parts\", \"peakMemoryBytes\"}, and "
-                  "\"profile\" if it was not measured, \"extrapolated\" if a micro-batch "
-                  "is larger than any measured.",
+        .output =
+            "{\"valid\", \"violations\", \"iterationSeconds\", "
+            "\"closedFormSeconds\", \"parts\", \"peakMemoryBytes\"}, and "
+            "\"profile\" if it was not measured, \"extrapolated\" if a micro-batch "
+            "is larger than any measured, \"assumedLinks\" if bandwidths are neither "
+            "stated nor measured.",
         .exit_status = "0  the plan is valid\n1  it is not\n2  an option or another file "
                        "is wrong",
         .examples = "hetplan cost --profile profiles/OPT-350 --cluster cluster.json "

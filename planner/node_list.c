@@ -1,5 +1,7 @@
 #include "planner/node_list.h"
 
+#include "planner/instance.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -103,6 +105,19 @@ static int64_t quantity_of(const json_t *value, int milli)
     if (!json_is_integer(value) || json_integer_value(value) < 0)
         return 0;
     return scale((uint128)json_integer_value(value), milli ? 3 : 0, 0);
+}
+
+const char *het_node_instance_type(const json_t *labels)
+{
+    static const char *const names[] = { "node.kubernetes.io/instance-type",
+                                         "beta.kubernetes.io/instance-type" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *label = get_text(labels, names[i]);
+        const struct het_instance *known = label ? het_instance_find(label) : NULL;
+        if (known)
+            return known->name;
+    }
+    return NULL;
 }
 
 /* Labels that name the GPU, in order of trust. `memory_label`: memory of one GPU, where
@@ -570,6 +585,10 @@ int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
         json_t *levels = level_labels(listed[i].node, hardware);
         if (levels)
             json_object_set_new(entry, "levels", levels);
+        const char *instance =
+            het_node_instance_type(get(get(listed[i].node, "metadata"), "labels"));
+        if (instance)
+            json_object_set_new(entry, "instance_type", json_string(instance));
         if (facts->memory_bytes)
             json_object_set_new(entry, "memory_gb",
                                 json_real((double)facts->memory_bytes / BYTES_PER_GIB));

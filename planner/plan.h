@@ -95,6 +95,9 @@ struct het_prediction {
     double pipeline_s, gradient_sync_s, optimizer_s;
     enum het_profile_origin profile_origin; /* where its times come from */
     bool extrapolated; /* a micro-batch is larger than what was measured */
+    /* Bandwidths that the plan was made with and nobody measured or stated. */
+    const struct het_assumed_link *assumed_links;
+    size_t assumed_link_count;
     const struct het_peak_memory *peak_memory;
     size_t peak_memory_count;
 };

@@ -651,6 +651,24 @@ static void put_origin(struct page *page)
         put(page, "\n");
 }
 
+static void put_assumed_links(struct page *page)
+{
+    const struct het_prediction *predicted = &page->predicted;
+    for (size_t i = 0; i < predicted->assumed_link_count; i++) {
+        const struct het_assumed_link *link = &predicted->assumed_links[i];
+        const char *where = link->leaves_node ? "out of a node of" : "between GPUs of";
+        if (link->source == HET_LINK_DEFAULT)
+            put(page, "warning: %.4g GB/s %s %s is a guess: state or measure it\n",
+                link->bytes_per_s / 1e9, where, link->type);
+        else
+            put(page, "note: %.4g GB/s %s %s is what is known of %s\n",
+                link->bytes_per_s / 1e9, where, link->type,
+                link->instance_type ? link->instance_type : "the GPU type");
+    }
+    if (predicted->assumed_link_count)
+        put(page, "\n");
+}
+
 static void put_statistics(struct page *page)
 {
     const struct het_search_report *report = &page->plan->search;
@@ -723,6 +741,7 @@ char *het_render_table(struct het_arena *arena, const struct het_problem *proble
     find_numbers(&page, problem);
     put_heading(&page);
     put_origin(&page);
+    put_assumed_links(&page);
     put_table(&page, shapes, shape_count);
     for (size_t i = 0; i < shape_count; i++)
         put_picture(&page, &shapes[i]);

@@ -61,6 +61,21 @@ START_TEST(sequence_length_of_the_training_goes_before_that_of_the_architecture)
 END_TEST
 
 /* What the planner makes of them is tested there (test_search, test_answer). */
+START_TEST(instance_type_of_a_node_is_handed_on)
+{
+    world_put(world, &kube_node,
+              quoted("{'metadata': {'name': 'a', 'labels': {'nvidia.com/gpu.product': "
+                     "'NVIDIA-A10G', 'node.kubernetes.io/instance-type': "
+                     "'g5.12xlarge'}}, 'spec': {}, 'status': {'allocatable': "
+                     "{'nvidia.com/gpu': '4'}, 'conditions': [{'type': 'Ready', "
+                     "'status': 'True'}]}}"));
+    const json_t *cluster = json_object_get(question("{}"), "cluster");
+    const json_t *node = json_array_get(json_object_get(cluster, "nodes"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(node, "instance_type")),
+                     "g5.12xlarge");
+}
+END_TEST
+
 START_TEST(limits_on_plans_are_asked_for)
 {
     json_auto_t *constraints = quoted(
@@ -103,6 +118,7 @@ Suite *test_desired_suite(void)
     tcase_add_test(cases, architecture_is_asked_about_as_a_config);
     tcase_add_test(cases,
                    sequence_length_of_the_training_goes_before_that_of_the_architecture);
+    tcase_add_test(cases, instance_type_of_a_node_is_handed_on);
     tcase_add_test(cases, limits_on_plans_are_asked_for);
     tcase_add_test(cases, profile_of_another_sequence_length_is_refused);
     suite_add_tcase(suite, cases);

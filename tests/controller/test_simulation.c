@@ -276,6 +276,8 @@ START_TEST(job_is_planned_placed_and_runs)
 {
     run_job(8);
     check_condition("j", "PlanFeasible", "True", "PlanComputed");
+    /* No node says its instance type, and there are no settings. */
+    check_condition("j", "LinksAssumed", "True", "NobodyMeasured");
     ck_assert_int_eq(generation_now("j"), 1);
     const json_t *service = embedded_find(server, "services", "default", "j");
     ck_assert_str_eq(object_text(service, "spec.clusterIP"), "None");

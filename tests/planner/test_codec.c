@@ -158,7 +158,7 @@ START_TEST(faults_of_a_cluster_name_the_field)
           "nodes[2].name: two nodes are called a100-1, this one and one of nodes[0]" },
         { "{\"nodes\":[{\"type\":\"A100\",\"gpus\":1,\"inter_gbs\":3}]}",
           "nodes[0].inter_gbs: unknown field; known are name, type, gpus, memory_gb, "
-          "intra_gb_s, inter_gb_s, inter_flow_gb_s, latency_us, workspace_gb, profile, "
+          "intra_gb_s, inter_gb_s, inter_flow_gb_s, latency_us, instance_type, workspace_gb, profile, "
           "repeat, levels" },
         { "{\"nodes\":[{\"type\":\"A100\",\"gpus\":1}],\"node\":[]}",
           "node: unknown field; known are nodes, levels, network" },
