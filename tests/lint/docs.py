@@ -64,6 +64,7 @@ NOT_RUN_HERE = {
     r"(IN_IMAGE=1 |KEEP=1 )?tests/(e2e|fresh)/(run|chart|training)\b": "these are the tests themselves",
     r"build/hetplan profile from-megatron-timers ": "needs logs of runs: tests/planner/test_profile_timers.c makes some",
     r"tests/bench/run --tables ": "writes the tables anew",
+    r"kubectl .*(link-probe|links.json)": "tests/runtime/test_link_probe.py, for want of GPUs",
     r"kubectl .*(llama-8b|deploy/profiler/)": "tests/runtime/test_profile_job.py, for want of GPUs",
     r"python3 -m heterotrain\.profile ": "tests/runtime/test_profile_job.py",
     r"kubectl (apply -f deploy/rbac-profiler|get jobs -l app|get htj NAME -o jsonpath=.*ProfilesReady)":
