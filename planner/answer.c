@@ -142,7 +142,8 @@ static int read_migration(const json_t *job, struct het_question *question,
         het_view_number(&percent, 0, 1e9, &question->stable_percent, err) < 0)
         return -1;
     question->rates = (struct het_migrate_rates){ .disk_bytes_per_s = disk_gb_s * 1e9,
-                                                  .cloud_bytes_per_s = cloud_gb_s * 1e9 };
+                                                  .cloud_bytes_per_s = cloud_gb_s * 1e9,
+                                                  .is_shared = !disk.json };
     return 0;
 }
 

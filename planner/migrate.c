@@ -169,8 +169,10 @@ static void state_init(struct state *state, struct het_arena *arena,
                        const struct het_problem *problem, const struct het_plan *old,
                        const struct het_plan *new, const struct het_migrate_rates *rates)
 {
-    static const struct het_migrate_rates defaults = { HET_MIGRATE_DISK_BYTES_PER_S,
-                                                       HET_MIGRATE_CLOUD_BYTES_PER_S };
+    static const struct het_migrate_rates defaults = {
+        .disk_bytes_per_s = HET_MIGRATE_DISK_BYTES_PER_S,
+        .cloud_bytes_per_s = HET_MIGRATE_CLOUD_BYTES_PER_S,
+    };
     const struct het_cluster *cluster = problem->cluster;
     *state = (struct state){
         .problem = problem,
@@ -397,6 +399,42 @@ static void find_offsets(struct het_arena *arena, struct account *account)
     }
 }
 
+/* Bytes that the GPUs of a node need, each once. */
+static double needed_bytes(const struct state *state, size_t n)
+{
+    double bytes = 0;
+    for (uint32_t l = 0; l < state->layer_count; l++)
+        bytes += state->cell_bytes[l] *
+                 count_bits(state->needed[n * state->layer_count + l]);
+    return bytes;
+}
+
+/* Everything is read from storage that all nodes share. */
+static void find_shared_bottleneck(const struct state *state,
+                                   struct het_migration *migration)
+{
+    double all = 0;
+    migration->bottleneck_node = HET_UNBOUND;
+    if (migration->ranks_kept == migration->rank_count &&
+        het_plan_gpu_count(state->old) == migration->rank_count)
+        return;
+    for (size_t n = 0; n < state->used; n++) {
+        double bytes = needed_bytes(state, n);
+        all += bytes;
+        if (bytes / uplink(state, n) > migration->seconds) {
+            migration->seconds = bytes / uplink(state, n);
+            migration->bottleneck = HET_MIGRATE_UPLINK_IN;
+            migration->bottleneck_node = state->nodes[n];
+        }
+    }
+    double storage_s = all / state->rates->cloud_bytes_per_s;
+    if (storage_s > migration->seconds) {
+        migration->seconds = storage_s;
+        migration->bottleneck = HET_MIGRATE_CLOUD;
+        migration->bottleneck_node = HET_UNBOUND;
+    }
+}
+
 static void find_bottleneck(const struct state *state, struct het_migration *migration)
 {
     migration->bottleneck_node = HET_UNBOUND;
@@ -450,7 +488,10 @@ struct het_migration het_migrate(struct het_arena *arena,
         migration.peer_bytes += state.in_bytes[n];
     migration.cloud_bytes = state.cloud_bytes;
     migration.peer_bytes -= state.cloud_bytes;
-    find_bottleneck(&state, &migration);
+    if (state.rates->is_shared)
+        find_shared_bottleneck(&state, &migration);
+    else
+        find_bottleneck(&state, &migration);
     het_arena_free(scratch);
     return migration;
 }

@@ -12,13 +12,20 @@
  *   seconds = max over (a node's disk, its uplink out, its uplink in, the cloud) of
  *             bytes / bandwidth
  *
- * a lower bound of the time, as all of it overlaps. Source: AutoHet, section III.C (layer
- * bitmap, local before peers before the cloud). Differs: shards that more than one node
- * lacks are downloaded once. */
+ * a lower bound of the time, as all of it overlaps. With rates->is_shared every node
+ * reads all that its GPUs need from that storage,
+ *
+ *   seconds = max over (a node's uplink in, the storage) of bytes / bandwidth
+ *
+ * or 0 if nothing changes; the bytes still say what is where. Source: AutoHet, section
+ * III.C (layer bitmap, local before peers before the cloud). Differs: shards that more
+ * than one node lacks are downloaded once. */
 #ifndef HET_MIGRATE_H
 #define HET_MIGRATE_H
 
 #include "planner/plan.h"
+
+#include <stdbool.h>
 
 /* AutoHet, section V.C: a local NVMe disk, and cloud storage; bytes a second. */
 #define HET_MIGRATE_DISK_BYTES_PER_S  3.5e9
@@ -27,6 +34,8 @@
 struct het_migrate_rates {
     double disk_bytes_per_s;  /* of a node */
     double cloud_bytes_per_s; /* of the job */
+    bool is_shared; /* checkpoints lie once, on storage that all nodes read at the rate of
+                       the cloud, and nodes keep nothing on disks of their own */
 };
 
 enum het_migrate_resource {

@@ -450,8 +450,9 @@ static const struct option {
       .kind = KIND_NUMBER,
       .low = 1e-6,
       .high = 1e6,
-      .preset = "3.5",
-      .help = "Rate at which a node reads its own checkpoint shards, GB/s." },
+      .preset = "nodes keep nothing",
+      .help = "Rate at which a node reads its own checkpoint shards, GB/s. Without it "
+              "all state is read from storage that the nodes share, at --cloud-gb-s." },
     { .name = "cloud-gb-s",
       .value = "X",
       .path = "job.migration.cloudGBs",

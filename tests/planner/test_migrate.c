@@ -86,6 +86,27 @@ START_TEST(what_only_lost_nodes_held_is_downloaded_once)
 }
 END_TEST
 
+START_TEST(shared_storage_is_read_by_every_node_and_by_none_if_nothing_changes)
+{
+    struct toy *toy = toy_new();
+    const struct het_migrate_rates rates = { .disk_bytes_per_s = 1e12,
+                                             .cloud_bytes_per_s = 1.2e9,
+                                             .is_shared = true };
+    struct het_plan old = whole_model(toy, TOY_F0, 0, 1);
+    struct het_plan new = TOY_PLAN(
+        toy,
+        TOY_PIPELINE(toy, 4, TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 1))),
+        TOY_PIPELINE(toy, 4, TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_S0, 0, 1, 1))));
+    /* f0 held all of it, but not on a disk: both read the whole from the storage. */
+    struct het_migration m = het_migrate(toy->arena, &toy->problem, &old, &new, &rates);
+    ck_near(m.seconds, 2 * (L0 + L1 + L2 + L3) / 1.2e9);
+    ck_assert_int_eq(m.bottleneck, HET_MIGRATE_CLOUD);
+    m = het_migrate(toy->arena, &toy->problem, &old, &old, &rates);
+    ck_near(m.seconds, 0);
+    toy_free(toy);
+}
+END_TEST
+
 START_TEST(shards_are_split_and_joined)
 {
     struct toy *toy = toy_new();
@@ -186,6 +207,8 @@ Suite *test_migrate_suite(void)
     tcase_add_test(tcase, same_plan_moves_nothing_between_nodes);
     tcase_add_test(tcase, what_another_node_holds_comes_over_the_uplinks);
     tcase_add_test(tcase, what_only_lost_nodes_held_is_downloaded_once);
+    tcase_add_test(tcase,
+                   shared_storage_is_read_by_every_node_and_by_none_if_nothing_changes);
     tcase_add_test(tcase, shards_are_split_and_joined);
     tcase_add_test(tcase, half_of_a_group_that_was_lost_is_downloaded);
     tcase_add_test(tcase, local_state_is_worth_the_ratio_of_the_rates);
