@@ -27,7 +27,7 @@ NOTHING = {"search": {"statistics": {"walk": {"best": None, "steps": None}}}}
 
 
 def write_cluster(nodes, path):
-    common = {"gpus": 4, "inter_gb_s": 10, "workspace_gb": 1, "repeat": nodes}
+    common = {"gpus": 4, "inter_gb_s": 10, "repeat": nodes}
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"nodes": [
             {"type": "V100", "memory_gb": 16, "intra_gb_s": 50, **common},
