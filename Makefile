@@ -212,7 +212,7 @@ run-demo: all
 	    --until 1800s
 	@echo
 	@echo "The same on your own cluster:"
-	@echo "  kubectl apply -f crds/ -f docs/examples/opt-350-profile.yaml"
+	@echo "  kubectl apply --server-side -f crds/ && kubectl apply -f docs/examples/opt-350-profile.yaml"
 	@echo "  $(B)/heterotrain-controller            # uses your kubeconfig"
 	@echo "  kubectl apply -f docs/examples/opt-350-job.yaml && kubectl get htj -w"
 	@echo "Your own what-if: $(B)/heterotrain-controller simulate --help"
