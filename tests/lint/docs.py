@@ -11,6 +11,8 @@ what they print, but for those with `...`. Checked, in every *.md file:
   make       `make TARGET`: the Makefile has the target
   options    `--option` in code: the --help of our programs, or of the command, has it, or
              planner/render writes it for a training runtime, or the training program has it
+  claims     each row of README.md's tables says of this project where it is told, by a heading
+             of a page or a file, or names a command, option, field or value of the chart
   commands   every command is run by a test: it stands under `<!-- check: run -->`, a script of
              tests/e2e says `as_documented PAGE 'BEGINNING'`, it is one of `make`'s, or it is
              among NOT_RUN_HERE with what runs it or why nothing can; a command of ours that
@@ -29,6 +31,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ARGUMENTS = [argument for argument in sys.argv[1:] if argument != "--fix"]
@@ -241,6 +245,62 @@ def check_options(document, options):
                 complain(document.where(line), f"no such option: {option} ({text.strip()})")
 
 
+def properties(schema, path):
+    """The paths of all fields of a schema: spec.suspend, spec.resources.gpuTypes[].name."""
+    if schema.get("type") == "array":
+        yield from properties(schema["items"], path + "[]")
+    for name, field in schema.get("properties", {}).items():
+        below = f"{path}.{name}" if path else name
+        yield below
+        yield from properties(field, below)
+
+
+def values_of_chart(values, path=""):
+    for name, value in values.items():
+        yield path + name
+        if isinstance(value, dict):
+            yield from values_of_chart(value, f"{path}{name}.")
+
+
+def known_names(options):
+    """What a row may name: commands, options, fields of our objects, values of the chart."""
+    names = {" ".join(key) for key in options.known if len(key) == 2} | options.any()
+    for path in git_files("crds/*.yaml"):
+        for version in yaml.safe_load(path.read_text())["spec"]["versions"]:
+            names.update(properties(version["schema"]["openAPIV3Schema"], ""))
+    names.update(values_of_chart(yaml.safe_load((ROOT / "helm/heterotrain/values.yaml").read_text())))
+    return names
+
+
+def rows(document):
+    """The rows below the heads of all tables, with their lines, as lists of cells."""
+    is_below = False
+    for line, text in document.prose:
+        if re.match(r"\|[-:| ]+\|$", text):
+            is_below = True
+        elif not text.startswith("|"):
+            is_below = False
+        elif is_below:
+            yield line, [cell.strip() for cell in text.strip("|").split("|")]
+
+
+def check_claims(document, names):
+    """In a row about a command or a page the first cell is it, else the second is about us.
+    That links lead to something is checked with all others."""
+    for line, cells in rows(document):
+        is_of_it = re.search(r"`|\]\(", cells[0])
+        ours = cells[0] if is_of_it else cells[1]
+        named = re.findall(r"`([^`]+)`", re.sub(r"\[[^\]]*\]\([^)]*\)", "", ours))
+        told = re.findall(r"\]\(([^)\s]+)\)", ours)
+        for name in sorted(set(named) - names):
+            complain(document.where(line), f"no command, option, field or value of the chart: {name}")
+        if not named and not told:
+            complain(document.where(line), f"says nowhere where this is told: {cells[0]}")
+        for target in told:
+            if target.endswith(".md") and not is_of_it:
+                complain(document.where(line), f"leads to no heading: {target}")
+
+
 def check_controller_options(options):
     text = (ROOT / "docs/operations.md").read_text()
     for option in sorted(options.known["heterotrain-controller",] - {"--help"}):
@@ -397,6 +457,9 @@ def main():
         check_options(document, options)
         check_commands(document, run_by_tests)
         check_examples(document)
+    for document in documents:
+        if str(document.name) == "README.md":
+            check_claims(document, known_names(options))
     check_controller_options(options)
     check_reasons()
     for complaint in complaints:
