@@ -28,6 +28,7 @@ struct invariants {
     json_t *jobs;       /* uid: {"ns", "name"}, of all that ever were */
     json_t *ran;        /* uid: true */
     json_t *planned;    /* uid of a plan's ConfigMap: {node: GPUs} */
+    json_t *decided;    /* uid of a job: the ConfigMap of its plan that was made last */
     json_t *lost;       /* uid of a pod: its node was gone since it was bound */
     json_t *bound_ms;   /* uid of a pod: when it was bound */
     json_t *partial_ms; /* "uid/generation": since when only a part of it is bound */
@@ -173,6 +174,17 @@ static json_t *newest_plan(const struct invariants *invariants, const char *uid)
     return newest;
 }
 
+/* What the controller takes for the newest plan of a job. It may not have heard yet that
+ * the job is gone, and all that is the job's goes in any order: the plan that was made
+ * last is what a pod may still be of. It goes with the job, too. */
+static json_t *newest_known_plan(const struct invariants *invariants, const char *uid)
+{
+    json_t *map = newest_plan(invariants, uid);
+    if (map || !invariants->config.is_late || find_job(invariants, uid))
+        return map;
+    return json_object_get(invariants->decided, uid);
+}
+
 static bool is_retired(const json_t *map)
 {
     return json_object_get(object_at(map, "metadata.annotations"), ANNOTATION_RETIRED);
@@ -240,6 +252,7 @@ static void check_new_plan(struct invariants *invariants, const json_t *map)
     const char *name;
     json_t *count;
     invariants->statistics.plans++;
+    json_object_set_new(invariants->decided, owner_of(map), json_deep_copy(map));
     invariants->statistics.retries +=
         !strcmp(kube_annotation(map, "heterotrain.io/trigger"), "PodsRefused");
     if (*kube_annotation(map, "heterotrain.io/preempts"))
@@ -263,7 +276,7 @@ static void check_new_plan(struct invariants *invariants, const json_t *map)
 /* A pod is what the newest plan of its job says, where that says. */
 static void check_planned_pod(struct invariants *invariants, const json_t *pod)
 {
-    const json_t *map = newest_plan(invariants, owner_of(pod));
+    const json_t *map = newest_known_plan(invariants, owner_of(pod));
     const char *node = node_of(pod);
     hold(map != NULL, "I3: %s has no plan", kube_name(pod));
     if (!map)
@@ -279,9 +292,7 @@ static void check_planned_pod(struct invariants *invariants, const json_t *pod)
 static void check_new_pod(struct invariants *invariants, const json_t *pod)
 {
     invariants->statistics.pods++;
-    /* Nobody may have said yet that the job is gone; the pod goes with it. */
-    if (*owner_of(pod) &&
-        (!invariants->config.is_late || find_job(invariants, owner_of(pod))))
+    if (*owner_of(pod))
         check_planned_pod(invariants, pod);
 }
 
@@ -821,6 +832,7 @@ struct invariants *invariants_new(struct simulation *simulation,
                                        .jobs = json_object(),
                                        .ran = json_object(),
                                        .planned = json_object(),
+                                       .decided = json_object(),
                                        .lost = json_object(),
                                        .bound_ms = json_object(),
                                        .partial_ms = json_object(),
@@ -836,6 +848,7 @@ void invariants_free(struct invariants *invariants)
     json_decref(invariants->jobs);
     json_decref(invariants->ran);
     json_decref(invariants->planned);
+    json_decref(invariants->decided);
     json_decref(invariants->lost);
     json_decref(invariants->bound_ms);
     json_decref(invariants->partial_ms);

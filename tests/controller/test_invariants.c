@@ -37,16 +37,15 @@ static void put_job(const char *name)
         name));
 }
 
-static void setup(void)
+static void set_up(const struct invariants_config *invariants_config)
 {
     struct simulation_config config = { .inside = inside_planner_answer,
                                         .inside_context = &planner,
                                         .cluster = embedded_cluster_defaults };
-    struct invariants_config strict = { .is_late = false };
     simulation = simulation_new(&config, NULL);
     server = simulation_server(simulation);
     client = embedded_transport(server);
-    invariants = invariants_new(simulation, &strict);
+    invariants = invariants_new(simulation, invariants_config);
     for (int i = 0; i < 2; i++)
         put(quoted("{'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': 'n%d'}, "
                    "'status': {'capacity': {'nvidia.com/gpu': '4'}, 'allocatable': "
@@ -55,6 +54,16 @@ static void setup(void)
                    i));
     put_job("j");
     put_job("k");
+}
+
+static void setup(void)
+{
+    set_up(&(struct invariants_config){ .is_late = false });
+}
+
+static void setup_late(void)
+{
+    set_up(&(struct invariants_config){ .is_late = true });
 }
 
 static void teardown(void)
@@ -195,6 +204,40 @@ END_TEST
 
 START_TEST(pod_without_plan_breaks_I3)
 {
+    release_pod("j", 1, "n0", 4);
+    check_broken("I3: j-1-n0 has no plan");
+}
+END_TEST
+
+/* The controller has not heard yet that the job is gone. */
+START_TEST(pod_of_a_job_that_is_gone_is_of_its_last_plan)
+{
+    static const struct {
+        const char *node;
+        int generation, gpus;
+        const char *broken;
+    } cases[] = { { "n0", 2, 4, NULL },
+                  { "n0", 2, 2, "I3: j-2-n0 has 2 GPUs on n0, not as planned" },
+                  { "n1", 2, 4, "I3: j-2-n1 has 4 GPUs on n1, not as planned" },
+                  { "n1", 1, 4, "I3: j-1-n1 is made or released, but generation 2" } };
+    plan("j", 1, "n1:4");
+    plan("j", 2, "n0:4");
+    json_t *pod = a_pod("j", cases[_i].generation, cases[_i].node, cases[_i].gpus);
+    embedded_drop(server, "heterotrainingjobs", "default", "j");
+    embedded_drop(server, "configmaps", "default", "j-plan-2");
+    embedded_drop(server, "configmaps", "default", "j-plan-1");
+    write_to("POST", JSON, pod, API "pods");
+    if (cases[_i].broken)
+        check_broken(cases[_i].broken);
+    else
+        check_good();
+}
+END_TEST
+
+START_TEST(pod_of_a_plan_that_is_gone_breaks_I3_while_its_job_is_there)
+{
+    plan("j", 1, "n0:4");
+    embedded_drop(server, "configmaps", "default", "j-plan-1");
     release_pod("j", 1, "n0", 4);
     check_broken("I3: j-1-n0 has no plan");
 }
@@ -370,5 +413,11 @@ Suite *test_invariants_suite(void)
     tcase_add_loop_test(cases, status_that_is_not_so_breaks_I5, 0, 4);
     tcase_add_loop_test(cases, what_is_left_over_breaks_I6_and_I10, 0, 2);
     suite_add_tcase(suite, cases);
+    TCase *late = tcase_create("late");
+    tcase_add_checked_fixture(late, setup_late, teardown);
+    tcase_add_loop_test(late, pod_of_a_job_that_is_gone_is_of_its_last_plan, 0, 4);
+    tcase_add_test(late, pod_of_a_plan_that_is_gone_breaks_I3_while_its_job_is_there);
+    tcase_add_test(late, pod_without_plan_breaks_I3);
+    suite_add_tcase(suite, late);
     return suite;
 }
