@@ -24,7 +24,9 @@ struct tls_server {
     SSL_CTX *context;
     char *ca_pem, *client_certificate_pem, *client_key_pem;
     pthread_t acceptor;
-    atomic_int connections, requests, threads;
+    pthread_t *threads; /* of the connections; the acceptor's until it has ended */
+    size_t thread_count, thread_capacity;
+    atomic_int connections, requests;
     atomic_bool is_ending;
 };
 
@@ -293,7 +295,6 @@ static void *serve_connection(void *argument)
             ;
     SSL_free(connection->ssl);
     close(connection->socket);
-    connection->server->threads--;
     free(connection);
     return NULL;
 }
@@ -312,14 +313,15 @@ static void *accept_connections(void *argument)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
         server->connections++;
-        server->threads++;
         struct connection *connection = xcalloc(1, sizeof *connection);
         connection->server = server;
         connection->socket = socket;
         connection->ssl = SSL_new(server->context);
-        pthread_t thread;
-        pthread_create(&thread, NULL, serve_connection, connection);
-        pthread_detach(thread);
+        ARRAY_RESERVE(server->threads, &server->thread_capacity,
+                      server->thread_count + 1);
+        int result = pthread_create(&server->threads[server->thread_count++], NULL,
+                                    serve_connection, connection);
+        assert(result == 0);
     }
 }
 
@@ -341,7 +343,9 @@ struct tls_server *tls_server_new(const struct tls_server_options *options)
     return server;
 }
 
-/* Clients must have closed their connections. */
+/* Clients must have closed their connections. The threads are joined, not counted: what
+ * OpenSSL keeps for each is freed at its very end, and must not be while the process
+ * ends, which frees the same. */
 void tls_server_free(struct tls_server *server)
 {
     if (!server)
@@ -350,8 +354,9 @@ void tls_server_free(struct tls_server *server)
     shutdown(server->listener, SHUT_RDWR);
     pthread_join(server->acceptor, NULL);
     close(server->listener);
-    for (int i = 0; i < 6000 && server->threads; i++)
-        usleep(1000);
+    for (size_t i = 0; i < server->thread_count; i++)
+        pthread_join(server->threads[i], NULL);
+    free(server->threads);
     SSL_CTX_free(server->context);
     free(server->ca_pem);
     free(server->client_certificate_pem);
