@@ -160,7 +160,7 @@ static bool states_fit_nowhere(const struct het_problem *problem, char *ret_text
         return false;
     snprintf(ret_text, size,
              "one copy of the model's weights, gradients and optimizer state needs %.1f "
-             "GiB, and the %u GPUs that the job may use have %.1f GiB for it. At least "
+             "GiB, and the GPUs that the job may use (%u) have %.1f GiB for it. At least "
              "%.0f more of the largest, or another optimizer or precision, would help",
              states / GIB, gpus, room / GIB, ceil((states - room) / largest));
     return true;

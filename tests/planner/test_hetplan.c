@@ -266,7 +266,8 @@ START_TEST(what_does_not_fit_is_exit_1_with_the_nearest_miss)
                                                "8", NULL);
     ck_assert_int_eq(result.exit_code, 1);
     ck_assert_str_eq(result.out, "");
-    ck_assert_ptr_nonnull(strstr(result.err, "GiB on A100"));
+    ck_assert_ptr_nonnull(
+        strstr(result.err, "nearest on A100, which has 5.5 GiB to use"));
     command_result_fini(&result);
 }
 END_TEST

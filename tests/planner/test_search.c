@@ -358,8 +358,8 @@ START_TEST(no_effort_is_asked_for_where_none_would_help)
     bind(toy);
     ck_assert_int_eq(
         het_search_run(toy->arena, &toy->problem, &options, &plan, NULL, &err), -1);
-    ck_assert_msg(strstr(err.message, "optimizer state needs 16.4 GiB, and the 2 GPUs "
-                                      "that the job may use have 14.0 GiB for it. At "
+    ck_assert_msg(strstr(err.message, "optimizer state needs 16.4 GiB, and the GPUs "
+                                      "that the job may use (2) have 14.0 GiB for it. At "
                                       "least 1 more of the largest"),
                   "%s", err.message);
     toy_free(toy);
