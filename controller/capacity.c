@@ -477,28 +477,34 @@ static int64_t counted_of(const struct share *share, uint32_t resource)
     return 0;
 }
 
-/* What is left of a resource for the job that has `share` there (NULL: nothing). */
+/* Who else is counted when it is asked what a job can have of a node. */
+enum others { ALL_OTHERS, FOREIGN_PODS };
+
+/* What `others` leave of a resource for the job that has `share` there (NULL: nothing).
+ */
 static int64_t left_of(const struct node *node, const struct share *share,
-                       uint32_t resource)
+                       enum others others, uint32_t resource)
 {
     const struct stock *stock = find_stock(node, resource);
     if (!stock)
         return unreported(resource);
     if (stock->allocatable == INT64_MAX)
         return INT64_MAX;
-    return stock->allocatable - stock->foreign -
-           (stock->reserved - counted_of(share, resource));
+    int64_t of_jobs = others == ALL_OTHERS ? stock->reserved - counted_of(share, resource)
+                                           : 0;
+    return stock->allocatable - stock->foreign - of_jobs;
 }
 
 /* The most GPUs, 0 to `most`, for which the node has all else that a pod needs; if that
  * is less, `*ret_limit` is what there is too little of, borrowed from the shape. */
 static int64_t fit_needs(const struct node *node, const struct share *share,
-                         const struct shape *shape, int64_t most, const char **ret_limit)
+                         enum others others, const struct shape *shape, int64_t most,
+                         const char **ret_limit)
 {
     for (size_t i = 0; i < shape->need_count; i++) {
         uint32_t resource = shape->needs[i].resource;
-        int64_t fit =
-            pod_need_fit(&shape->needs[i].need, left_of(node, share, resource), most);
+        int64_t left = left_of(node, share, others, resource);
+        int64_t fit = pod_need_fit(&shape->needs[i].need, left, most);
         if (fit < most) {
             most = fit;
             *ret_limit = shape->needs[i].name;
@@ -508,7 +514,8 @@ static int64_t fit_needs(const struct node *node, const struct share *share,
 }
 
 /* A number that changes when some living job can put fewer or more GPUs on the node for
- * want of something else. GPUs themselves are not looked at. */
+ * want of something else, now or after all other jobs. GPUs themselves are not looked at.
+ */
 static uint64_t fit_digest(const struct capacity *capacity, const struct node *node)
 {
     int64_t most = 0;
@@ -520,8 +527,11 @@ static uint64_t fit_digest(const struct capacity *capacity, const struct node *n
         if (!job || !job->object)
             continue;
         const char *limit;
-        int64_t fit = fit_needs(node, find_share(job, node), &job->shape, most, &limit);
-        digest = (digest ^ (uint64_t)fit) * 1099511628211u; /* FNV-1a */
+        const struct share *share = find_share(job, node);
+        for (enum others others = ALL_OTHERS; others <= FOREIGN_PODS; others++) {
+            int64_t fit = fit_needs(node, share, others, &job->shape, most, &limit);
+            digest = (digest ^ (uint64_t)fit) * 1099511628211u; /* FNV-1a */
+        }
     }
     return digest;
 }
@@ -1451,16 +1461,26 @@ static const char *find_reason(const struct viewer *viewer, const struct node *n
     return NULL;
 }
 
+/* GPUs of the node that the job can have beside `others`. */
+static int64_t gpus_beside(const struct viewer *viewer, const struct node *node,
+                           const struct share *share, enum others others,
+                           const char *resource, const char **ret_limit)
+{
+    int64_t gpus =
+        left_of(node, share, others, find_resource(viewer->capacity, resource));
+    return gpus > 0 ? fit_needs(node, share, others, &viewer->shape, gpus, ret_limit) : 0;
+}
+
 /* Fills in what the job can have of the node. */
 static void view_free(const struct viewer *viewer, const struct node *node,
                       const struct share *share, struct capacity_node *seen)
 {
-    const struct capacity *capacity = viewer->capacity;
-    const char *limit = NULL;
-    int64_t gpus = left_of(node, share, find_resource(capacity, seen->resource));
-    if (seen->unusable || gpus <= 0)
+    const char *limit = NULL, *last_limit;
+    if (seen->unusable)
         return;
-    seen->free = fit_needs(node, share, &viewer->shape, gpus, &limit);
+    seen->free = gpus_beside(viewer, node, share, ALL_OTHERS, seen->resource, &limit);
+    seen->most_free =
+        gpus_beside(viewer, node, share, FOREIGN_PODS, seen->resource, &last_limit);
     if (limit)
         seen->limited_by = het_arena_strdup(viewer->arena, limit);
 }

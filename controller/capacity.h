@@ -82,6 +82,7 @@ struct capacity_node {
     int64_t allocatable;    /* GPUs */
     int64_t free;           /* GPUs this job may plan with, its own included; 0 if
                                unusable */
+    int64_t most_free;      /* what `free` would be if no other job held anything there */
     int64_t claimed;        /* GPUs that others hold and this job has laid claim to
                                (peers.h); filled by whoever knows of claims */
     const char *limited_by; /* the resource for want of which `free` is not more, if that

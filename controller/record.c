@@ -206,6 +206,7 @@ static const struct field node_fields[] = {
     FIELD(HASH, memory_bytes),
     FIELD(COUNT, allocatable),
     FIELD(COUNT, free),
+    FIELD(COUNT, most_free),
     FIELD(COUNT, claimed),
     FIELD(TEXT, limited_by),
     FIELD(TEXT, unusable),

@@ -708,8 +708,8 @@ static bool same_node(const struct capacity_node *a, const struct capacity_node 
     return !strcmp(a->name, b->name) && same_text(a->type, b->type) &&
            same_text(a->resource, b->resource) && a->labels == b->labels &&
            a->memory_bytes == b->memory_bytes && a->allocatable == b->allocatable &&
-           a->free == b->free && a->claimed == b->claimed &&
-           same_text(a->limited_by, b->limited_by) &&
+           a->free == b->free && a->most_free == b->most_free &&
+           a->claimed == b->claimed && same_text(a->limited_by, b->limited_by) &&
            same_text(a->unusable, b->unusable) &&
            a->unusable_since_ms == b->unusable_since_ms &&
            a->preference == b->preference && a->is_spot == b->is_spot &&

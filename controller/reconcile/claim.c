@@ -76,7 +76,7 @@ static void add_nodes(const struct pass *pass, const struct sharing_offer *offer
 }
 
 /* Whether the newest plan was a claim that never ran: its GPUs did not come free in time,
- * or did, and something else is short there (CPU, memory), which no claim is about. */
+ * or did, and another tenant has come to hold something else there (CPU, memory). */
 static bool is_given_up(const struct pass *pass)
 {
     const struct snapshot_plan *current = pass->current;

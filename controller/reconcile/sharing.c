@@ -19,6 +19,17 @@ int64_t sharing_free(const struct snapshot *snapshot)
     return gpus;
 }
 
+/* How many of `gpus` that a peer gives up on a node the job can use: none where other
+ * tenants leave it too little of something else. */
+static int64_t usable_of(const struct snapshot *snapshot, const char *name, int64_t gpus)
+{
+    const struct capacity_node *node = snapshot_find_node(snapshot, name);
+    if (!is_of_use(snapshot, name) || node->most_free <= node->free)
+        return 0;
+    int64_t room = node->most_free - node->free;
+    return gpus < room ? gpus : room;
+}
+
 /* `gpus` of what the peer holds, from its last nodes: what is of no use is no offer. */
 static struct sharing_offer make_offer(struct het_arena *arena,
                                        const struct snapshot *snapshot,
@@ -29,7 +40,8 @@ static struct sharing_offer make_offer(struct het_arena *arena,
     struct sharing_offer offer = { .peer = peer, .shares = shares };
     for (size_t i = peer->share_count; i-- > 0 && gpus > 0;) {
         struct capacity_share share = peer->shares[i];
-        if (!is_of_use(snapshot, share.node))
+        share.gpus = usable_of(snapshot, share.node, share.gpus);
+        if (!share.gpus)
             continue;
         if (share.gpus > gpus)
             share.gpus = gpus;
@@ -96,8 +108,8 @@ const struct capacity_node *sharing_view(struct het_arena *arena,
             struct capacity_node *node =
                 &nodes[snapshot_find_node(snapshot, share->node) - snapshot->nodes];
             node->free += share->gpus;
-            if (node->free > node->allocatable)
-                node->free = node->allocatable;
+            if (node->free > node->most_free)
+                node->free = node->most_free;
         }
     }
     return nodes;

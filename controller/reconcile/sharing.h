@@ -4,7 +4,9 @@
  * First come jobs that have more than their minGPUs: of lower priority, or of the same if
  * their own rules allow a move now (mode, cool-down); they keep their minimum. Then jobs
  * of lower priority, whole. Within both the lowest priority first, and of equals the
- * youngest. Jobs that are part of a claim already are left alone until it is served. */
+ * youngest. Jobs that are part of a claim already are left alone until it is served, and
+ * so are GPUs that would come without the CPU, memory, ... which the asking job's pods
+ * need with them, as other tenants have it or the node has not so much. */
 #ifndef CONTROLLER_RECONCILE_SHARING_H
 #define CONTROLLER_RECONCILE_SHARING_H
 

@@ -659,6 +659,28 @@ START_TEST(plan_reserves_cpu_as_well_as_gpus)
 }
 END_TEST
 
+START_TEST(what_other_jobs_hold_might_come_free_and_what_tenants_hold_not)
+{
+    const char *spec = "{'perGPUResources': {'cpu': '6'}}";
+    world_node(world, "a", "Tesla-T4", 8);
+    change_node("a", ALLOCATABLE("'cpu': '32'"));
+    set_job("ns/j", spec);
+    set_job("ns/k", "{}");
+    json_auto_t *map = plan_map("m1", "k", 1, "a:8");
+    capacity_set_plan(world->capacity, "m1", map);
+    ck_assert_int_eq(see_as("ns/j", "a", spec).free, 0);
+    ck_assert_int_eq(see_as("ns/j", "a", spec).most_free, 5); /* 32 / 6 */
+    /* Nothing is free, before and after: that a claim is in vain is news all the same. */
+    ck_assert(set_pod(
+        foreign_pod("1", "a", "Running",
+                    "'containers': [{'resources': {'requests': {'cpu': '27'}}}]")));
+    ck_assert_int_eq(see_as("ns/j", "a", spec).most_free, 0);
+    ck_assert_int_eq(see_as("ns/k", "a", "{}").most_free, 8);
+    change_node("a", "{'spec': {'unschedulable': true}}");
+    ck_assert_int_eq(see_as("ns/k", "a", "{}").most_free, 0);
+}
+END_TEST
+
 START_TEST(pods_without_gpus_matter_only_where_they_cost_a_job_gpus)
 {
     world_node(world, "a", "Tesla-T4", 8);
@@ -959,6 +981,7 @@ Suite *test_capacity_suite(void)
     tcase_add_loop_test(cases, incremental_sums_equal_a_recount, 0, 10);
     tcase_add_test(cases, gpus_are_limited_by_what_is_left_of_all_else);
     tcase_add_test(cases, plan_reserves_cpu_as_well_as_gpus);
+    tcase_add_test(cases, what_other_jobs_hold_might_come_free_and_what_tenants_hold_not);
     tcase_add_test(cases, pods_without_gpus_matter_only_where_they_cost_a_job_gpus);
     tcase_add_test(cases, resource_name_decides_what_is_seen_of_a_node);
     tcase_add_test(cases, jobs_call_types_by_the_names_of_the_table_that_holds);

@@ -13,9 +13,9 @@ static struct het_arena *arena;
 
 /* Nodes a and b have 8 A100 each, c has 4 V100; one A100 of a is free. */
 static struct capacity_node nodes[] = {
-    { .name = "a", .type = A100, .allocatable = 8, .free = 1 },
-    { .name = "b", .type = A100, .allocatable = 8 },
-    { .name = "c", .type = V100, .allocatable = 4 },
+    { .name = "a", .type = A100, .allocatable = 8, .free = 1, .most_free = 8 },
+    { .name = "b", .type = A100, .allocatable = 8, .most_free = 8 },
+    { .name = "c", .type = V100, .allocatable = 4, .most_free = 4 },
 };
 static struct capacity_share on_a[] = { { "a", 7 } };
 static struct capacity_share on_b[] = { { "b", 8 } };
@@ -138,6 +138,21 @@ START_TEST(gpus_of_other_types_are_no_offer)
 }
 END_TEST
 
+START_TEST(gpus_that_would_come_without_cpu_are_no_offer)
+{
+    struct capacity_node scarce[] = { nodes[0], nodes[1], nodes[2] };
+    scarce[0].most_free = 1;
+    scarce[1].most_free = 3;
+    snapshot.nodes = scarce;
+    ck_assert_str_eq(offers_text(), "ns/low:3 ns/younger:4 ns/low:3");
+    struct sharing_offer *offers;
+    size_t count = sharing_offers(arena, &snapshot, &offers);
+    const struct capacity_node *view = sharing_view(arena, &snapshot, offers, count);
+    ck_assert_int_eq(view[0].free, 1);
+    ck_assert_int_eq(view[1].free, 3);
+}
+END_TEST
+
 START_TEST(view_shows_what_would_be_free_and_counts_no_job_twice)
 {
     struct sharing_offer *offers;
@@ -210,6 +225,7 @@ Suite *test_job_sharing_suite(void)
     tcase_add_test(all, class_that_never_preempts_takes_nothing);
     tcase_add_test(all, job_in_a_claim_is_left_alone);
     tcase_add_test(all, gpus_of_other_types_are_no_offer);
+    tcase_add_test(all, gpus_that_would_come_without_cpu_are_no_offer);
     tcase_add_test(all, view_shows_what_would_be_free_and_counts_no_job_twice);
     tcase_add_test(all, only_those_whose_gpus_the_plan_takes_are_victims);
     tcase_add_test(all, claim_of_higher_priority_must_be_met);
