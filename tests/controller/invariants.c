@@ -753,7 +753,9 @@ static void check_idle(struct invariants *invariants, const json_t *job)
     bool is_choosy = object_at(job, "spec.perGPUResources");
     for (size_t i = 0; i < 4; i++)
         is_choosy = is_choosy || object_at(resources, limits[i]);
-    if (is_choosy || strcmp(object_text(feasible, "reason"), "NoUsableGPUs") != 0)
+    /* A spec that is refused is not planned: what was said is of the one before. */
+    if (is_choosy || is_condition(job, "Accepted", "False") ||
+        strcmp(object_text(feasible, "reason"), "NoUsableGPUs") != 0)
         return;
     for (size_t i = 0; i < embedded_count(invariants->server, "nodes"); i++) {
         const json_t *node = embedded_at(invariants->server, "nodes", i);
