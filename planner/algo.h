@@ -21,8 +21,9 @@ struct het_algorithm;
 /* One unit is about a microsecond or two: a candidate looked at costs one, work that
  * grows with layers, stages or GPUs costs more (HET_EFFORT_*). */
 #define HET_DEFAULT_EFFORT         1000000u
-#define HET_EFFORT_CELLS_A_UNIT    512u /* layer pairs of a dynamic program */
-#define HET_EFFORT_REPLICAS_A_UNIT 8u   /* replicas of a plan built or priced */
+#define HET_EFFORT_CELLS_A_UNIT    512u   /* layer pairs of a dynamic program */
+#define HET_EFFORT_WORDS_A_UNIT    16384u /* of bit sets of samples (balance.h) */
+#define HET_EFFORT_REPLICAS_A_UNIT 8u     /* replicas of a plan built or priced */
 
 enum het_metis_sizes {
     HET_METIS_DEFAULT_SIZES, /* every size on a small cluster, else as the next */

@@ -303,10 +303,12 @@ struct sharing {
     double limit_s;         /* shares slower than this */
     uint32_t cap;           /* or larger than this are not allowed */
     struct share_set *sets; /* [kind_count] */
+    uint64_t *run;          /* [words], scratch */
     uint64_t *reachable;    /* [replica_count + 1][words]: sums that the first replicas
                                can have; NULL while no set has gaps */
     size_t words;
     bool has_gaps;
+    uint64_t work; /* words of `reachable` that were written */
 };
 
 /* Larger tables are not made; gaps are then left out of the sets from below. */
@@ -344,34 +346,59 @@ static bool find_set(struct sharing *sharing, size_t k)
     return found;
 }
 
-/* to |= from << shift, over `words` words. */
+/* to |= from << shift, over `words` words; both may be the same. */
 static void or_shifted(uint64_t *to, const uint64_t *from, size_t words, uint32_t shift)
 {
     size_t skip = shift / 64;
     unsigned bits = shift % 64;
-    for (size_t w = skip; w < words; w++) {
+    for (size_t w = words; w-- > skip;) {
         to[w] |= from[w - skip] << bits;
         if (bits && w > skip)
             to[w] |= from[w - skip - 1] >> (64 - bits);
     }
 }
 
+/* to |= from << share, for all shares of the run first .. first + count - 1: shifts that
+ * are doubled. `run` is room for `words` words. */
+static void or_run(struct sharing *sharing, uint64_t *to, const uint64_t *from,
+                   size_t words, uint32_t first, uint32_t count)
+{
+    uint64_t *run = sharing->run;
+    memcpy(run, from, words * sizeof *run);
+    sharing->work += 2 * words;
+    for (uint32_t done = 1, more; done < count; done += more) {
+        more = done < count - done ? done : count - done;
+        or_shifted(run, run, words, more);
+        sharing->work += words;
+    }
+    or_shifted(to, run, words, first);
+}
+
+/* Sums that are above what the first replicas can take are not looked at. */
 static void fill_reachable(struct sharing *sharing)
 {
     size_t row_bytes = sharing->words * sizeof *sharing->reachable;
-    if (!sharing->reachable)
+    if (!sharing->reachable) {
         sharing->reachable = xmalloc(row_bytes * (sharing->replica_count + 1));
-    uint64_t *row = sharing->reachable;
+        sharing->run = xmalloc(row_bytes);
+    }
+    uint64_t *row = sharing->reachable, most = 0;
     memset(row, 0, row_bytes);
     row[0] = 1;
     for (size_t k = 0; k < sharing->kind_count; k++) {
         const struct share_set *set = &sharing->sets[k];
         for (uint32_t r = 0; r < sharing->kinds[k].count; r++) {
             uint64_t *next = row + sharing->words;
+            most += set->hi;
+            size_t words = most / 64 < sharing->words ? most / 64 + 1 : sharing->words;
             memset(next, 0, row_bytes);
-            for (uint32_t share = set->lo; share <= set->hi; share++)
-                if (is_allowed(sharing, k, share))
-                    or_shifted(next, row, sharing->words, share);
+            uint32_t first = 0; /* of a run; 0: in none */
+            for (uint32_t share = set->lo; share <= set->hi + 1; share++) {
+                bool is_in = is_allowed(sharing, k, share);
+                if (first && !is_in)
+                    or_run(sharing, next, row, words, first, share - first);
+                first = !is_in ? 0 : first ? first : share;
+            }
             row = next;
         }
     }
@@ -449,6 +476,30 @@ static double find_limit(struct sharing *sharing, uint32_t largest)
     return low < count ? limits[low] : HUGE_VAL;
 }
 
+/* The least cap under which `limit_s` can be met, which is one of the shares that are as
+ * fast. */
+static uint32_t find_cap(struct sharing *sharing, double limit_s, uint32_t largest)
+{
+    auto_free uint32_t *shares = xcalloc(largest, sizeof *shares);
+    size_t count = 0;
+    for (uint32_t n = 1; n <= largest; n++)
+        for (size_t k = 0; k < sharing->kind_count; k++)
+            if (sharing->kinds[k].count && n <= sharing->kinds[k].max_samples &&
+                sharing->kinds[k].seconds[n] <= limit_s) {
+                shares[count++] = n;
+                break;
+            }
+    size_t low = 0, high = count - 1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (can_share(sharing, limit_s, shares[middle]))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return shares[low];
+}
+
 /* Shares out from the last replica to the first: of the shares that leave a reachable
  * rest, the one nearest to this kind's part of what is left. */
 static void share_out(const struct sharing *sharing, uint32_t *ret_samples)
@@ -484,7 +535,8 @@ static void share_out(const struct sharing *sharing, uint32_t *ret_samples)
 }
 
 bool het_balance_samples(const struct het_balance_replicas *kinds, size_t kind_count,
-                         uint32_t samples, uint32_t *ret_samples, double *ret_seconds)
+                         uint32_t samples, uint32_t *ret_samples, double *ret_seconds,
+                         uint64_t *work)
 {
     auto_free struct share_set *sets = xcalloc(kind_count, sizeof *sets);
     struct sharing sharing = { .kinds = kinds,
@@ -501,19 +553,14 @@ bool het_balance_samples(const struct het_balance_replicas *kinds, size_t kind_c
     double limit_s = find_limit(&sharing, largest);
     bool found = limit_s < HUGE_VAL && sharing.replica_count;
     if (found) {
-        uint32_t low = 1, high = largest;
-        while (low < high) {
-            uint32_t middle = low + (high - low) / 2;
-            if (can_share(&sharing, limit_s, middle))
-                high = middle;
-            else
-                low = middle + 1;
-        }
-        bool shared = can_share(&sharing, limit_s, low);
+        bool shared = can_share(&sharing, limit_s, find_cap(&sharing, limit_s, largest));
         assert(shared);
         share_out(&sharing, ret_samples);
         *ret_seconds = limit_s;
     }
     free(sharing.reachable);
+    free(sharing.run);
+    if (work)
+        *work += sharing.work;
     return found;
 }

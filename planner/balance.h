@@ -95,9 +95,11 @@ struct het_balance_replicas {
  *
  * Method: bisection over the times that occur; whether a limit can be met is a sum of
  * sets, decided by interval where the allowed shares have no gaps, else by a bit set of
- * reachable sums. Source: the question is Metis, section 4.2.2 (DataLB), which rounds
+ * reachable sums, whose words that were written are added to `work` (may be NULL).
+ * Source: the question is Metis, section 4.2.2 (DataLB), which rounds
  * shares in proportion to speed. */
 bool het_balance_samples(const struct het_balance_replicas *kinds, size_t kind_count,
-                         uint32_t samples, uint32_t *ret_samples, double *ret_seconds);
+                         uint32_t samples, uint32_t *ret_samples, double *ret_seconds,
+                         uint64_t *work);
 
 #endif

@@ -159,6 +159,7 @@ struct het_draft {
     struct sharing **uniform;
     struct memo uniform_tables;
     uint32_t next_sharing;
+    uint64_t work; /* het_draft_take_work */
 
     const struct het_group_row *row;
     uint32_t row_id;
@@ -640,6 +641,13 @@ void het_draft_set_trim(struct het_draft *draft, bool trim)
     }
 }
 
+uint64_t het_draft_take_work(struct het_draft *draft)
+{
+    uint64_t work = draft->work;
+    draft->work = 0;
+    return work;
+}
+
 bool het_draft_can_trim(struct het_draft *draft)
 {
     for (uint32_t s = 0; s < draft->stage_count; s++)
@@ -721,7 +729,7 @@ static void share_samples(struct het_draft *draft, struct sharing *sharing)
     uint32_t *samples = HET_ARENA_ARRAY(draft->cache, uint32_t, sharing->replica_count);
     double seconds;
     if (!het_balance_samples(kinds, sharing->kind_count, draft->samples, samples,
-                             &seconds))
+                             &seconds, &draft->work))
         return;
     sharing->samples = samples;
     sharing->state = HET_DRAFT_SHARED;

@@ -56,6 +56,10 @@ void het_draft_set_trim(struct het_draft *draft, bool trim);
 /* Whether that would make a difference in any stage. */
 bool het_draft_can_trim(struct het_draft *draft);
 
+/* Words of the bit sets in which samples were shared out since the last call, for the
+ * effort: many samples, over many replicas, of sizes with gaps. */
+uint64_t het_draft_take_work(struct het_draft *draft);
+
 enum het_draft_share {
     HET_DRAFT_SHARED,   /* every replica has its samples */
     HET_DRAFT_CROWDED,  /* more replicas than samples, or than the job allows */

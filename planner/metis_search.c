@@ -248,7 +248,8 @@ static bool try_batch(struct metis *metis, uint32_t microbatch_count)
         if (metis->gpu_count > REACH_GPUS &&
             metis->bound_s > REACH * het_search_worth(metis->search))
             break;
-        if (!het_search_spend(metis->search, 1 + metis->gpu_count / GPUS_A_UNIT))
+        uint64_t shared = het_draft_take_work(metis->draft) / HET_EFFORT_WORDS_A_UNIT;
+        if (!het_search_spend(metis->search, 1 + metis->gpu_count / GPUS_A_UNIT + shared))
             return false;
         set_start(metis, degrees[d], false);
         bool can_trim = het_draft_can_trim(metis->draft);

@@ -218,7 +218,11 @@ static bool share_stage(struct polish *polish, struct stage *stage, uint32_t sam
         }
         if (kind_count == MAX_KINDS)
             return false;
-        uint32_t most = samples - stage->count + 1;
+        uint32_t most = het_profile_max_microbatch(
+            polish->problem->profile,
+            polish->problem->profile_type[stage->replicas[r].type],
+            stage->replicas[r].tp);
+        most = most < samples - stage->count + 1 ? most : samples - stage->count + 1;
         kinds[kind_count++] = (struct het_balance_replicas){
             .count = 1,
             .seconds = kind_seconds(polish, &stage->replicas[r], most),
@@ -227,7 +231,11 @@ static bool share_stage(struct polish *polish, struct stage *stage, uint32_t sam
     }
     uint32_t *shares = HET_ARENA_ARRAY(polish->scratch, uint32_t, stage->count);
     double slowest;
-    if (!het_balance_samples(kinds, kind_count, samples, shares, &slowest))
+    uint64_t work = 0;
+    bool shared =
+        het_balance_samples(kinds, kind_count, samples, shares, &slowest, &work);
+    spend(polish, work / HET_EFFORT_WORDS_A_UNIT);
+    if (!shared)
         return false;
     for (uint32_t r = 0; r < stage->count; r++)
         stage->replicas[r].samples = shares[r];

@@ -163,7 +163,7 @@ static bool share_stage(const struct repair *repair, struct rest *rest, size_t s
                 replica_seconds(repair, &rest->stages[s], &replicas[r], rest->microbatch),
             .max_samples = rest->microbatch,
         };
-    if (!het_balance_samples(kinds, count, rest->microbatch, shares, &slowest_s))
+    if (!het_balance_samples(kinds, count, rest->microbatch, shares, &slowest_s, NULL))
         return false;
     for (size_t r = 0; r < count; r++)
         replicas[r].microbatch_size = shares[r];

@@ -189,7 +189,7 @@ START_TEST(sample_balance_equals_brute_force)
         }
         uint32_t samples = 1 + next_random(&state, 24), shares[REPLICAS_MAX];
         double expected = best_sharing(seconds, replicas, samples), found = 0;
-        bool can = het_balance_samples(kinds, kind_count, samples, shares, &found);
+        bool can = het_balance_samples(kinds, kind_count, samples, shares, &found, NULL);
         ck_assert_msg(can == (replicas && expected < HUGE_VAL), "seed %lu",
                       (unsigned long)seed);
         if (!can)
@@ -213,14 +213,14 @@ START_TEST(equal_replicas_share_evenly)
     struct het_balance_replicas kind = { 16, seconds, 8 };
     uint32_t shares[16];
     double slowest;
-    ck_assert(het_balance_samples(&kind, 1, 97, shares, &slowest));
+    ck_assert(het_balance_samples(&kind, 1, 97, shares, &slowest, NULL));
     ck_assert(slowest == 7);
     /* 97 = 7 + 15 * 6 */
     ck_assert_uint_eq(shares[0], 7);
     for (int r = 1; r < 16; r++)
         ck_assert_uint_eq(shares[r], 6);
-    ck_assert(!het_balance_samples(&kind, 1, 15, shares, &slowest));
-    ck_assert(!het_balance_samples(&kind, 1, 129, shares, &slowest));
+    ck_assert(!het_balance_samples(&kind, 1, 15, shares, &slowest, NULL));
+    ck_assert(!het_balance_samples(&kind, 1, 129, shares, &slowest, NULL));
 }
 END_TEST
 
@@ -232,7 +232,7 @@ START_TEST(a_slow_sum_of_binary_parts_is_avoided)
     struct het_balance_replicas kind = { 8, seconds, 8 };
     uint32_t shares[8], sum = 0;
     double slowest;
-    ck_assert(het_balance_samples(&kind, 1, 56, shares, &slowest));
+    ck_assert(het_balance_samples(&kind, 1, 56, shares, &slowest, NULL));
     ck_assert(slowest == 5);
     for (int r = 0; r < 8; r++) {
         ck_assert_uint_ne(shares[r], 7);
@@ -249,10 +249,34 @@ START_TEST(faster_replicas_take_more)
     struct het_balance_replicas kinds[] = { { 1, fast, 8 }, { 1, slow, 8 } };
     uint32_t shares[2];
     double slowest;
-    ck_assert(het_balance_samples(kinds, 2, 8, shares, &slowest));
+    ck_assert(het_balance_samples(kinds, 2, 8, shares, &slowest, NULL));
     ck_assert_uint_eq(shares[0], 6);
     ck_assert_uint_eq(shares[1], 2);
     ck_assert(slowest == 6);
+}
+END_TEST
+
+/* 4,096 sizes, of which every 64th is fast: 64 runs of one, and runs of 63 between. */
+START_TEST(sharing_many_samples_costs_by_runs_of_sizes_and_says_what)
+{
+    enum { SIZES = 4096, REPLICAS = 128, SAMPLES = 131072 };
+    double *seconds = calloc(SIZES + 1, sizeof *seconds);
+    uint32_t *shares = calloc(REPLICAS, sizeof *shares);
+    for (uint32_t n = 1; n <= SIZES; n++)
+        seconds[n] = n % 64 ? 2.0 * n : n;
+    const struct het_balance_replicas kind = { REPLICAS, seconds, SIZES };
+    double slowest;
+    uint64_t work = 0, sum = 0;
+    ck_assert(het_balance_samples(&kind, 1, SAMPLES, shares, &slowest, &work));
+    ck_assert_double_eq(slowest, 1024); /* 131072 / 128, a multiple of 64 */
+    for (size_t r = 0; r < REPLICAS; r++)
+        sum += shares[r];
+    ck_assert_uint_eq(sum, SAMPLES);
+    ck_assert_uint_gt(work, 0);
+    /* A shift for each size and row, in one table, would be so many words already. */
+    ck_assert_uint_lt(work, UINT64_C(4096) * 128 * 2049);
+    free(seconds);
+    free(shares);
 }
 END_TEST
 
@@ -260,6 +284,7 @@ Suite *test_balance_suite(void)
 {
     Suite *suite = suite_create("balance");
     TCase *cases = tcase_create("balance");
+    tcase_add_test(cases, sharing_many_samples_costs_by_runs_of_sizes_and_says_what);
     tcase_add_test(cases, layer_balance_equals_brute_force);
     tcase_add_test(cases, nearest_split_minimises_the_worst_share);
     tcase_add_test(cases, sample_balance_equals_brute_force);
