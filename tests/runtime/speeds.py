@@ -61,6 +61,7 @@ def profile():
                             "forwardMicroseconds": round(forward_s * 1e6),
                             "backwardMicroseconds": round(backward_s * 1e6),
                             "activationBytes": int(ACTIVATION_BYTES * part * size / degree),
+                            "workspaceBytes": 1,  # what sleeps has no temporaries
                         }
                     )
         types.append(
@@ -138,8 +139,9 @@ class Planner:
     def plan(self, *options):
         """The plan, or None if there is none."""
         batch = ["--global-batch-size", str(GLOBAL_BATCH_SIZE)]
+        headroom = ["--memory-headroom-percent", "0"]  # nothing else is in that memory
         found = subprocess.run(
-            [HETPLAN, "plan", *self.inputs, *batch, "--output", "json", *options],
+            [HETPLAN, "plan", *self.inputs, *batch, *headroom, "--output", "json", *options],
             capture_output=True,
             text=True,
         )
