@@ -88,19 +88,11 @@ static double layer_floor(const struct het_problem *problem, uint32_t type,
 }
 
 /* The most GPUs of a type that a plan may use. */
-static uint32_t usable_gpus(const struct het_problem *problem, uint32_t type)
+static uint32_t most_gpus(const struct het_problem *problem, uint32_t type)
 {
-    const struct het_workload *workload = problem->workload;
-    uint32_t gpus = het_cluster_type_gpu_count(problem->cluster, type);
-    if (workload->max_gpus && workload->max_gpus < gpus)
-        gpus = workload->max_gpus;
-    for (size_t i = 0; i < workload->type_limit_count; i++) {
-        const struct het_type_limit *limit = &workload->type_limits[i];
-        if (limit->max_gpus && limit->max_gpus < gpus &&
-            !strcmp(limit->type, problem->cluster->types[type].name))
-            gpus = limit->max_gpus;
-    }
-    return gpus;
+    uint32_t gpus = het_problem_usable_gpus(problem, type);
+    uint32_t most = problem->workload->max_gpus;
+    return most && most < gpus ? most : gpus;
 }
 
 /* Types that can compute, with their GPUs and costs. */
@@ -122,7 +114,7 @@ static void program_init(struct program *program, const struct het_problem *prob
             continue;
         type[program->types].cluster_type = t;
         type[program->types].largest_tp = largest_tp;
-        program->gpus[program->types++] = usable_gpus(problem, t);
+        program->gpus[program->types++] = most_gpus(problem, t);
     }
     for (uint32_t l = 0; l < layers; l++) {
         double *cost = program->class_cost + program->class_count * program->types;
@@ -425,7 +417,7 @@ static void covering_init(struct het_covering *covering,
             layer_floor(problem, t, largest_tp, 0) >= HUGE_VAL)
             continue;
         struct het_covering_type *type = &covering->types[covering->type_count++];
-        type->gpus = usable_gpus(problem, t);
+        type->gpus = most_gpus(problem, t);
         type->node_gpus = largest_tp;
         type->uplink = uplinks->widest[t];
         type->compute = xcalloc((size_t)layers + 1, sizeof(double));

@@ -101,20 +101,6 @@ static bool layer_fits_nowhere(const struct het_problem *problem, uint32_t layer
 
 /* ---- all states ---- */
 
-/* The most GPUs of a type that a plan may use. */
-static uint32_t usable_gpus(const struct het_problem *problem, uint32_t type)
-{
-    const struct het_workload *workload = problem->workload;
-    uint32_t gpus = het_cluster_type_gpu_count(problem->cluster, type);
-    for (size_t i = 0; i < workload->type_limit_count; i++) {
-        const struct het_type_limit *limit = &workload->type_limits[i];
-        if (limit->max_gpus && limit->max_gpus < gpus &&
-            !strcmp(limit->type, problem->cluster->types[type].name))
-            gpus = limit->max_gpus;
-    }
-    return gpus;
-}
-
 /* Bytes of one copy of the layer's state over the ranks of a group, in the degree in
  * which they are least: what a replica needs without samples, less what it needs without
  * the layer too. */
@@ -145,8 +131,8 @@ static bool states_fit_nowhere(const struct het_problem *problem, char *ret_text
                                 (double)problem->cluster->types[t].workspace_bytes,
                             0);
         any_type = t;
-        gpus += usable_gpus(problem, t);
-        room += usable_gpus(problem, t) * bytes;
+        gpus += het_problem_usable_gpus(problem, t);
+        room += het_problem_usable_gpus(problem, t) * bytes;
         largest = fmax(largest, bytes);
     }
     if (most && most < gpus) {

@@ -197,6 +197,19 @@ size_t het_plan_replica_count(const struct het_plan *plan)
     return count;
 }
 
+uint32_t het_problem_usable_gpus(const struct het_problem *problem, uint32_t type)
+{
+    const struct het_workload *workload = problem->workload;
+    uint32_t gpus = het_cluster_type_gpu_count(problem->cluster, type);
+    for (size_t i = 0; i < workload->type_limit_count; i++) {
+        const struct het_type_limit *limit = &workload->type_limits[i];
+        if (limit->max_gpus && limit->max_gpus < gpus &&
+            !strcmp(limit->type, problem->cluster->types[type].name))
+            gpus = limit->max_gpus;
+    }
+    return gpus;
+}
+
 uint32_t het_plan_gpu_count(const struct het_plan *plan)
 {
     uint32_t gpus = 0;

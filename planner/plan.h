@@ -162,6 +162,10 @@ struct het_plan *het_plan_copy_replicas(struct het_arena *arena,
 size_t het_plan_replica_count(const struct het_plan *plan);
 uint32_t het_plan_gpu_count(const struct het_plan *plan); /* that it uses */
 
+/* GPUs of a type that the cluster has and the limits of the type allow; the limit of the
+ * whole plan is not looked at. */
+uint32_t het_problem_usable_gpus(const struct het_problem *problem, uint32_t type);
+
 /* Messages kept; further ones are not counted. */
 #define HET_MAX_VIOLATIONS 1000u
 
