@@ -10,6 +10,7 @@
  *     delete NODE        the machine and its Node object are gone
  *     restore NODE       the machine is back, as it was at the start
  *     gpus NODE COUNT    so many of its GPUs are healthy
+ *     renew SECONDS      leases are renewed so often, as with --lease-ms
  *     hook POD STATUS SECONDS   the program in the pod answers its checkpoint hook so,
  * after so long; STATUS 0: never. At the start: 200, at once
  *
@@ -984,6 +985,21 @@ static int command_gpus(struct fakelet *fakelet, const char *name, const char *c
     return 0;
 }
 
+static int command_renew(struct fakelet *fakelet, const char *seconds, const char *unused)
+{
+    (void)unused;
+    int64_t lease_ms = 1000 * atoll(seconds);
+    if (lease_ms <= 0)
+        return -1;
+    fakelet->lease_ms = lease_ms;
+    for (size_t i = 0; i < fakelet->node_count; i++) {
+        struct node *node = &fakelet->nodes[i];
+        if (node->lease_due_ms > fakelet->now_ms + lease_ms)
+            node->lease_due_ms = fakelet->now_ms + lease_ms;
+    }
+    return 0;
+}
+
 static int command_hook(struct fakelet *fakelet, const char *who, const char *answer)
 {
     int status, seconds;
@@ -1000,7 +1016,7 @@ static const struct {
     { "fail", command_fail },       { "succeed", command_succeed },
     { "silence", command_silence }, { "delete", command_delete },
     { "restore", command_restore }, { "gpus", command_gpus },
-    { "hook", command_hook },
+    { "renew", command_renew },     { "hook", command_hook },
 };
 
 static void run_command(struct fakelet *fakelet, const char *line)
