@@ -1429,6 +1429,7 @@ int het_codec_plan(struct het_arena *arena, const json_t *json,
         read_prediction(arena, &root, &plan->predicted, err) < 0 ||
         read_report(&root, &plan->search, err) < 0)
         return -1;
+    plan->predicted.is_read = true;
     *ret = plan;
     return 0;
 }

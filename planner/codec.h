@@ -58,7 +58,8 @@ int het_codec_workload(struct het_arena *arena, const json_t *json,
 
 /* Reads a plan file; unbound. Another apiVersion, kind or schedule than
  * het_codec_plan_json writes is refused; they may be left out. What is out of order is
- * the checker's question; here only what cannot be held in the struct is refused. */
+ * the checker's question; here only what cannot be held in the struct is refused. What it
+ * says of itself is marked as such (predicted.is_read). */
 int het_codec_plan(struct het_arena *arena, const json_t *json,
                    const struct het_plan **ret, struct het_error *err);
 /* The same of a JSON text; `what` names it in errors. */

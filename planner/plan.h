@@ -77,6 +77,8 @@ struct het_migration;
 struct het_plan;
 
 struct het_prediction {
+    bool is_read; /* as a document says, which may say anything: nobody here worked it out
+                   */
     double iteration_s, samples_per_s;
     double closed_form_s;    /* the iteration by cost.h; 0: not known */
     double lower_bound_s;    /* 0: none proved */

@@ -110,6 +110,7 @@ struct page {
     char *text;
     size_t length, capacity;
     struct het_prediction predicted;
+    bool is_judged; /* all that is shown was worked out here, none of it read */
     const struct het_peak_memory *
         *peaks;            /* [replica in plan order]; NULL entries: not known */
     size_t *first_replica; /* [pipeline] of its peaks */
@@ -570,7 +571,7 @@ static void put_step_time(struct page *page)
 static void put_effort(struct page *page)
 {
     const struct het_search_report *report = &page->plan->search;
-    if (report->has_run_out)
+    if (report->has_run_out && !page->is_judged)
         put(page,
             "\nthe effort of %llu ran out before the search was at its end: more "
             "(--effort) may find\na better plan\n",
@@ -616,14 +617,15 @@ static void put_idle(struct page *page)
 static void put_heading(struct page *page)
 {
     const struct het_plan *plan = page->plan;
+    const char *whose = page->predicted.is_read ? ", as its file says" : "";
     uint32_t used = het_plan_gpu_count(plan);
     size_t idle = 0;
     for (size_t i = 0; i < plan->idle_count; i++)
         idle += plan->idle[i].gpu_count;
     if (page->predicted.iteration_s > 0)
-        put(page, "%.6g s a step, %.6g samples a second (by %s)\n",
+        put(page, "%.6g s a step, %.6g samples a second (by %s%s)\n",
             page->predicted.iteration_s, plan->global_batch / page->predicted.iteration_s,
-            plan->algorithm ? plan->algorithm : "hand");
+            plan->algorithm ? plan->algorithm : "hand", whose);
     else
         put(page, "plan by %s\n", plan->algorithm ? plan->algorithm : "hand");
     put(page, "%u layers, global batch %u, %s, %s\n%zu pipeline%s on %u of %zu GPUs\n\n",
@@ -692,31 +694,41 @@ static void put_statistics(struct page *page)
         statistics->walk_best);
 }
 
-/* What is known of the plan's time and memory: as predicted, else worked out. */
+/* What the prediction lacks, from `problem`. */
+static void work_out(struct page *page, const struct het_problem *problem)
+{
+    struct het_prediction *predicted = &page->predicted;
+    struct het_peak_memory *peaks;
+    struct het_cost cost;
+    predicted->profile_origin = problem->profile->origin;
+    predicted->extrapolated = het_plan_extrapolates(problem, page->plan);
+    predicted->assumed_link_count = het_cluster_assumed_links(
+        page->arena, problem->cluster, &predicted->assumed_links);
+    if (!predicted->peak_memory_count) {
+        het_memory_plan(page->arena, problem, page->plan, &peaks,
+                        &predicted->peak_memory_count, NULL);
+        predicted->peak_memory = peaks;
+    }
+    if (!(predicted->iteration_s > 0) &&
+        het_simulate_plan(NULL, problem, page->plan, &cost, NULL, NULL) == 0) {
+        predicted->iteration_s = cost.iteration_s;
+        predicted->pipeline_s = cost.pipeline_s;
+        predicted->gradient_sync_s = cost.sync_s;
+        predicted->optimizer_s = cost.step_s;
+        predicted->lower_bound_s = het_bound_iteration(problem);
+    }
+}
+
+/* What is known of the plan's time and memory. */
 static void find_numbers(struct page *page, const struct het_problem *problem)
 {
     const struct het_plan *plan = page->plan;
-    size_t replicas = 0, peak_count = plan->predicted.peak_memory_count;
-    page->predicted = plan->predicted;
-    if (problem) {
-        page->predicted.profile_origin = problem->profile->origin;
-        page->predicted.extrapolated = het_plan_extrapolates(problem, plan);
-    }
-    struct het_peak_memory *peaks = NULL;
-    const struct het_peak_memory *known = plan->predicted.peak_memory;
-    if (problem && !peak_count) {
-        het_memory_plan(page->arena, problem, plan, &peaks, &peak_count, NULL);
-        known = peaks;
-    }
-    struct het_cost cost;
-    if (problem && !(plan->predicted.iteration_s > 0) &&
-        het_simulate_plan(NULL, problem, plan, &cost, NULL, NULL) == 0) {
-        page->predicted.iteration_s = cost.iteration_s;
-        page->predicted.pipeline_s = cost.pipeline_s;
-        page->predicted.gradient_sync_s = cost.sync_s;
-        page->predicted.optimizer_s = cost.step_s;
-        page->predicted.lower_bound_s = het_bound_iteration(problem);
-    }
+    size_t replicas = 0;
+    page->is_judged = problem && plan->predicted.is_read;
+    if (!page->is_judged)
+        page->predicted = plan->predicted;
+    if (problem)
+        work_out(page, problem);
     page->first_replica = HET_ARENA_ARRAY(page->arena, size_t, plan->pipeline_count);
     for (size_t p = 0; p < plan->pipeline_count; p++) {
         page->first_replica[p] = replicas;
@@ -725,8 +737,8 @@ static void find_numbers(struct page *page, const struct het_problem *problem)
     }
     page->peaks = HET_ARENA_ARRAY(page->arena, const struct het_peak_memory *, replicas);
     /* Peaks stand in plan order, each replica once. */
-    for (size_t i = 0; peak_count == replicas && i < replicas; i++)
-        page->peaks[i] = &known[i];
+    for (size_t i = 0; page->predicted.peak_memory_count == replicas && i < replicas; i++)
+        page->peaks[i] = &page->predicted.peak_memory[i];
 }
 
 char *het_render_table(struct het_arena *arena, const struct het_problem *problem,

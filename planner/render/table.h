@@ -22,8 +22,10 @@ enum het_charset { HET_UTF8, HET_ASCII };
  * Pipelines of one shape are shown once, with their number; at most
  * HET_RENDER_MAX_SHAPES shapes, and HET_RENDER_MAX_STAGES stages of each. What
  * plan->predicted lacks is worked out from `problem` (may be NULL: then it is left out;
- * else `plan` must be bound to it). A plan whose times are
- * not all measured says so below its heading. */
+ * else `plan` must be bound to it, and obey its rules but that of memory). So is all that
+ * a document says of a plan (predicted.is_read), and what only its search could know is
+ * left out; without `problem` the heading says whose words these are. A plan whose times
+ * are not all measured says so below its heading. */
 #define HET_RENDER_MAX_SHAPES 6u
 #define HET_RENDER_MAX_STAGES 32u
 char *het_render_table(struct het_arena *arena, const struct het_problem *problem,

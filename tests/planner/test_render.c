@@ -1,3 +1,4 @@
+#include "planner/codec.h"
 #include "planner/render/table.h"
 #include "planner/render/torchrun.h"
 #include "tests/planner/toy.h"
@@ -185,6 +186,47 @@ START_TEST(equal_pipelines_are_shown_once)
 }
 END_TEST
 
+/* One that says it takes a microsecond, is proved best and needs nothing; bound to the
+ * toy's cluster. */
+static const struct het_plan *boasting_plan(const struct toy *toy)
+{
+    struct het_plan plan = toy_two_pipelines(toy);
+    const struct het_plan *read;
+    json_auto_t *json = het_codec_plan_json(&plan);
+    json_auto_t *boast = json_loads(
+        "{\"iterationSeconds\": 1e-6, \"samplesPerSecond\": 8e6, \"lowerBoundSeconds\": 1e-6,"
+        " \"parts\": {\"pipelineSeconds\": 1e-6}, \"profile\": \"estimated\","
+        " \"unrestricted\": {\"iterationSeconds\": 1e-7},"
+        " \"assumedLinks\": [{\"gpuType\": \"fast\", \"link\": \"BetweenNodes\","
+        " \"GBs\": 999, \"from\": \"Default\"}],"
+        " \"peakMemoryBytes\": [{\"pipeline\": 0, \"stage\": 0, \"replica\": 0,"
+        " \"bytes\": 1073741824, \"capacityBytes\": 1099511627776}]}",
+        0, NULL);
+    ck_assert_ptr_nonnull(boast);
+    json_object_set(json, "predicted", boast);
+    json_object_set_new(json, "search",
+                        json_pack("{s:b, s:i}", "ranOut", 1, "effort", 7));
+    ck_assert_int_eq(het_codec_plan(toy->arena, json, &read, NULL), 0);
+    ck_assert_int_eq(het_plan_bind(toy->arena, read, &toy->cluster, &read, NULL), 0);
+    return read;
+}
+
+START_TEST(table_of_a_plan_that_was_read_believes_nothing_it_says)
+{
+    struct toy *toy = toy_new();
+    struct het_plan plan = toy_two_pipelines(toy);
+    const struct het_plan *read = boasting_plan(toy);
+    /* As if the file had said nothing. */
+    ck_assert_str_eq(het_render_table(toy->arena, &toy->problem, read, 80, HET_ASCII),
+                     het_render_table(toy->arena, &toy->problem, &plan, 80, HET_ASCII));
+    /* Where there is nothing to judge it by, its words are its own. */
+    const char *text = het_render_table(toy->arena, NULL, read, 80, HET_ASCII);
+    ck_assert_ptr_nonnull(strstr(
+        text, "1e-06 s a step, 8e+06 samples a second (by toy, as its file says)\n"));
+    toy_free(toy);
+}
+END_TEST
+
 START_TEST(large_plans_stay_inside_the_width)
 {
     /* 40 pipelines of 20 different shapes, long names. */
@@ -237,6 +279,7 @@ Suite *test_render_suite(void)
     TCase *table = tcase_create("table");
     tcase_add_test(table, table_shows_stages_memory_and_time);
     tcase_add_test(table, equal_pipelines_are_shown_once);
+    tcase_add_test(table, table_of_a_plan_that_was_read_believes_nothing_it_says);
     tcase_add_test(table, large_plans_stay_inside_the_width);
     tcase_add_test(table, summary_is_one_short_line);
     suite_add_tcase(suite, table);
