@@ -308,12 +308,55 @@ static const struct het_plan *find_plan(struct pass *pass, uint64_t *ret_digest)
     return offers[0].plan;
 }
 
+/* ---- plans that were found ---- */
+
+/* "3 GB/s out of a node of A100, ..." of the links that `source` says; "" for none. */
+static const char *links_text(struct pass *pass, const struct het_prediction *predicted,
+                              enum het_link_source source)
+{
+    const char *text = "";
+    size_t shown = 0;
+    for (size_t i = 0; i < predicted->assumed_link_count && shown < 8; i++) {
+        const struct het_assumed_link *link = &predicted->assumed_links[i];
+        if (link->source != source)
+            continue;
+        text =
+            het_arena_printf(pass->arena, "%s%s%.4g GB/s %s %s", text,
+                             shown++ ? ", " : "", link->bytes_per_s / 1e9,
+                             link->leaves_node ? "out of a node of" : "between GPUs of",
+                             link->instance_type ? link->instance_type : link->type);
+    }
+    return text;
+}
+
+void planning_tell_links(struct pass *pass, const struct het_plan *plan)
+{
+    const struct het_prediction *predicted = &plan->predicted;
+    const char *guessed = links_text(pass, predicted, HET_LINK_DEFAULT);
+    const char *instance = links_text(pass, predicted, HET_LINK_INSTANCE);
+    const char *type = links_text(pass, predicted, HET_LINK_GPU_TYPE);
+    if (*guessed)
+        pass_set(pass, "LinksAssumed", "True", "NobodyMeasured",
+                 het_arena_printf(pass->arena,
+                                  "%s is a guess; state it in the hardware settings, or "
+                                  "have links measured",
+                                  guessed));
+    else if (*instance || *type)
+        pass_set(pass, "LinksAssumed", "False", "DataSheets",
+                 het_arena_printf(pass->arena, "%s%s%s", instance,
+                                  *instance && *type ? ", " : "", type));
+    else
+        pass_set(pass, "LinksAssumed", "False", "StatedOrMeasured",
+                 "all bandwidths were stated or measured");
+}
+
 /* A job of which only the plan is wanted. */
 static void show_plan(struct pass *pass, const struct het_plan *plan)
 {
     candidate_show(pass, plan);
     pass_set(pass, "PlanFeasible", "True", "DryRun",
              het_render_summary(pass->arena, plan));
+    planning_tell_links(pass, plan);
     pass_set(pass, "Placed", "False", "DryRun", "dry run: no pod is created");
     pass_set(pass, "Running", "False", "DryRun", "dry run: nothing runs");
     pass->decision->summary = "dry run: planned";

@@ -42,6 +42,9 @@ void planning_report_refusal(struct pass *pass);
  * True if it has to wait now. */
 bool planning_wait_for_refused(struct pass *pass);
 
+/* LinksAssumed: what the plan takes for granted of the links between its GPUs. */
+void planning_tell_links(struct pass *pass, const struct het_plan *plan);
+
 /* Of a job with a dry run: computes the plan and shows it, and nothing else. */
 void planning_preview(struct pass *pass);
 

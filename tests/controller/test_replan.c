@@ -519,6 +519,26 @@ START_TEST(dry_run_shows_the_plan_and_creates_nothing)
 }
 END_TEST
 
+START_TEST(dry_run_says_which_links_its_plan_takes_for_granted)
+{
+    world_job(world, "{}");
+    annotate(ANNOTATION_DRY_RUN, "true");
+    auto_free char *plan = world_plan("a:4 b:4", A100, 2.0);
+    json_auto_t *json = json_loads(plan, 0, NULL);
+    json_object_set_new(json_object_get(json, "predicted"), "assumedLinks",
+                        quoted("[{'gpuType': '" A100 "', 'link': 'BetweenNodes', "
+                               "'GBs': 3.0, 'from': 'Default'}]"));
+    auto_free char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    world_answer(world, text);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "DryRun");
+    ck_assert_str_eq(object_condition(world_get_job(world), "LinksAssumed"), "True");
+    ck_assert_str_eq(world_reason(world, "LinksAssumed"), "NobodyMeasured");
+    ck_assert_ptr_nonnull(strstr(world_message(world, "LinksAssumed"),
+                                 "3 GB/s out of a node of " A100 " is a guess"));
+}
+END_TEST
+
 START_TEST(dry_run_of_a_running_job_only_shows_the_better_plan)
 {
     run_job("{}");
@@ -588,6 +608,7 @@ Suite *test_replan_suite(void)
     tcase_add_test(tests, other_cut_cannot_follow_a_checkpoint_of_the_same_pipeline);
     tcase_add_test(tests, any_plan_may_follow_before_there_is_a_checkpoint);
     tcase_add_test(tests, dry_run_shows_the_plan_and_creates_nothing);
+    tcase_add_test(tests, dry_run_says_which_links_its_plan_takes_for_granted);
     tcase_add_test(tests, dry_run_of_a_running_job_only_shows_the_better_plan);
     tcase_add_test(tests,
                    status_says_how_long_the_search_took_and_when_the_last_restart_was);
