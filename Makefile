@@ -12,7 +12,7 @@ SHELL := /bin/bash
 # Core of the planner: libc and libm only. Edge: files and formats (jansson, libyaml, OpenSSL).
 PLANNER_CORE := error arena random logarithm hardware instance network cluster workload profile estimate plan memory transfer sharing cost timeline simulate shortlist preference covering bound infeasible \
                 migrate runtime group balance draft stage_table template fold grouping repair \
-                proportion metis_walk algo metis_search \
+                algo proportion metis_walk metis_search \
                 inventory front batch cell catalog neighbour mixture assembly polish \
                 algo/megatron algo/metis algo/oomfirst algo/amp algo/ditto algo/autohet algo/exhaustive \
                 algo/optimal algo/repair search explain render/writer render/torchrun render/table render/explanation render/timeline \

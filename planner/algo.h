@@ -6,7 +6,6 @@
 
 #include "planner/cost.h"
 #include "planner/memory.h"
-#include "planner/metis_walk.h"
 #include "planner/plan.h"
 #include "planner/preference.h"
 #include "planner/runtime.h"
@@ -42,6 +41,16 @@ enum het_ditto_folding {
     HET_DITTO_FOLD,               /* by the model's seconds alone */
     HET_DITTO_FOLD_COMMUNICATION, /* with what virtual GPUs would communicate */
     HET_DITTO_FOLD_NONE,          /* all assignments of GPUs to stages instead */
+};
+
+/* How metis-walk and oomfirst-walk say that a stage fits (metis_walk.h). */
+enum het_walk_memory {
+    /* memory.h: each GPU by itself; activations in flight, workspace, headroom. */
+    HET_WALK_MEMORY_OURS,
+    /* HET_WALK_METIS_FACTOR times the memory of the layers against the sum of the memory
+     * of all GPUs of the stage. In a stage of several types once for each binary part of
+     * each replica's samples, these shared out over the types of the whole cluster. */
+    HET_WALK_MEMORY_METIS,
 };
 
 struct het_search_options {

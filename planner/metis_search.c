@@ -1,6 +1,7 @@
 #include "planner/metis_search.h"
 
 #include "planner/draft.h"
+#include "planner/metis_walk.h"
 
 #include <math.h>
 #include <stdlib.h>

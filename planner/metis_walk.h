@@ -31,6 +31,7 @@
 #ifndef HET_METIS_WALK_H
 #define HET_METIS_WALK_H
 
+#include "planner/algo.h"
 #include "planner/group.h"
 #include "planner/plan.h"
 
@@ -45,14 +46,7 @@ enum het_walk_order {
     HET_WALK_OOM_FIRST,
 };
 
-enum het_walk_memory {
-    /* memory.h: each GPU by itself; activations in flight, workspace, headroom. */
-    HET_WALK_MEMORY_OURS,
-    /* HET_WALK_METIS_FACTOR times the memory of the layers against the sum of the memory
-     * of all GPUs of the stage. In a stage of several types once for each binary part of
-     * each replica's samples, these shared out over the types of the whole cluster. */
-    HET_WALK_MEMORY_METIS,
-};
+/* Of HET_WALK_MEMORY_METIS (algo.h). */
 #define HET_WALK_METIS_FACTOR 5.0
 
 struct het_walk_plan {
