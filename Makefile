@@ -21,15 +21,15 @@ PLANNER_CORE := error arena random logarithm hardware instance network cluster w
 PLANNER_EDGE := yaml json yaml_text node_list network_file megatron_log profile_sailor profile_metis profile_config profile_model profile_timers profile_object codec input answer render_json confine
 PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options document convert main
 # Controller: the pure modules decide; they know no network, clock or disk.
-CONTROLLER_PURE := timestamp digest quantity strmap object pod_security settings hardware_map tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue measurement snapshot desired status decision record \
+CONTROLLER_PURE := timestamp digest quantity strmap object json_scan store pod_security settings hardware_map tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue measurement snapshot desired status decision record \
                    reconcile/pass reconcile/sharing reconcile/places reconcile/resharding reconcile/candidate reconcile/drain reconcile/generation reconcile/what_if reconcile/demand reconcile/claim reconcile/planning \
                    reconcile/life reconcile/heartbeat reconcile/restart reconcile/quota reconcile/gang reconcile/replan reconcile/profiling reconcile webhook overview_plan overview
 # The API server and the cluster inside the process: simulate, tests.
 EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
             embedded/history embedded/registry embedded/route embedded/scheduler embedded/batch \
             embedded/script embedded embedded_cluster
-CONTROLLER      := timestamp digest strmap object log metrics feed tls certificate server endpoints transport http auth json_scan kube store workqueue watch lease \
-                   $(filter-out timestamp digest strmap object,$(CONTROLLER_PURE)) apply \
+CONTROLLER      := timestamp digest strmap object json_scan store log metrics feed tls certificate server endpoints transport http auth kube workqueue watch lease \
+                   $(filter-out timestamp digest strmap object json_scan store,$(CONTROLLER_PURE)) apply \
                    planner_child hook queues census controller dashboard recorder replay health_check $(EMBEDDED) wire simulation report showcase simulate preview trust admission \
                    htj/table htj/options htj/kubectl_transport htj/host htj/client htj/session htj/question htj/plan htj/history htj/status htj/change htj/completion htj kubectl_htj main
 

@@ -10,6 +10,7 @@
 #ifndef CONTROLLER_APPLY_H
 #define CONTROLLER_APPLY_H
 
+#include "controller/kube.h"
 #include "controller/reconcile.h"
 
 #define APPLY_MAX_PARALLEL 16

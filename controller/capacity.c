@@ -1,6 +1,5 @@
 #include "controller/capacity.h"
 
-#include "controller/kube.h"
 #include "controller/node_selector.h"
 #include "controller/node_state.h"
 #include "controller/object.h"

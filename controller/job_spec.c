@@ -1,6 +1,5 @@
 #include "controller/job_spec.h"
 
-#include "controller/kube.h"
 #include "controller/node_selector.h"
 #include "controller/object.h"
 #include "controller/settings.h"

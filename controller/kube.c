@@ -18,126 +18,6 @@ enum {
     EXCERPT_BYTES = 200, /* of a body that is no Status, in a message */
 };
 
-const struct kube_resource kube_node = { "v1", "nodes", "Node", false };
-const struct kube_resource kube_pod = { "v1", "pods", "Pod", true };
-const struct kube_resource kube_service = { "v1", "services", "Service", true };
-const struct kube_resource kube_config_map = { "v1", "configmaps", "ConfigMap", true };
-const struct kube_resource kube_event = { "events.k8s.io/v1", "events", "Event", true };
-const struct kube_resource kube_lease = { "coordination.k8s.io/v1", "leases", "Lease",
-                                          true };
-const struct kube_resource kube_batch_job = { "batch/v1", "jobs", "Job", true };
-const struct kube_resource kube_job = { "heterotrain.io/v1alpha1", "heterotrainingjobs",
-                                        "HeteroTrainingJob", true };
-const struct kube_resource kube_model_profile = { "heterotrain.io/v1alpha1",
-                                                  "modelprofiles", "ModelProfile", true };
-const struct kube_resource kube_cluster_model_profile = { "heterotrain.io/v1alpha1",
-                                                          "clustermodelprofiles",
-                                                          "ClusterModelProfile", false };
-const struct kube_resource kube_priority_class = { "scheduling.k8s.io/v1",
-                                                   "priorityclasses", "PriorityClass",
-                                                   false };
-const struct kube_resource kube_access_review = { "authorization.k8s.io/v1",
-                                                  "subjectaccessreviews",
-                                                  "SubjectAccessReview", false };
-const struct kube_resource kube_webhook_configuration = {
-    "admissionregistration.k8s.io/v1", "validatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration", false
-};
-
-#define KUEUE "kueue.x-k8s.io/v1beta2"
-const struct kube_resource kube_local_queue = { KUEUE, "localqueues", "LocalQueue",
-                                                true };
-const struct kube_resource kube_cluster_queue = { KUEUE, "clusterqueues", "ClusterQueue",
-                                                  false };
-const struct kube_resource kube_resource_flavor = { KUEUE, "resourceflavors",
-                                                    "ResourceFlavor", false };
-const struct kube_resource kube_workload = { KUEUE, "workloads", "Workload", true };
-
-/* ---- reading objects ---- */
-
-/* A string without NUL inside; "" for anything else. A C string would end at the NUL and
- * so pass a check that the whole would not (0.2). */
-static const char *text_of(const json_t *value)
-{
-    const char *text = json_string_value(value);
-    return text && strlen(text) == json_string_length(value) ? text : "";
-}
-
-static const char *metadata_text(const json_t *object, const char *key)
-{
-    return text_of(json_object_get(json_object_get(object, "metadata"), key));
-}
-
-const char *kube_name(const json_t *object)
-{
-    return metadata_text(object, "name");
-}
-
-const char *kube_namespace(const json_t *object)
-{
-    return metadata_text(object, "namespace");
-}
-
-const char *kube_uid(const json_t *object)
-{
-    return metadata_text(object, "uid");
-}
-
-const char *kube_resource_version(const json_t *object)
-{
-    return metadata_text(object, "resourceVersion");
-}
-
-static const char *metadata_entry(const json_t *object, const char *map, const char *key)
-{
-    const json_t *metadata = json_object_get(object, "metadata");
-    return text_of(json_object_get(json_object_get(metadata, map), key));
-}
-
-const char *kube_label(const json_t *object, const char *key)
-{
-    return metadata_entry(object, "labels", key);
-}
-
-const char *kube_annotation(const json_t *object, const char *key)
-{
-    return metadata_entry(object, "annotations", key);
-}
-
-const json_t *kube_controller(const json_t *object)
-{
-    const json_t *metadata = json_object_get(object, "metadata");
-    const json_t *owners = json_object_get(metadata, "ownerReferences");
-    size_t i;
-    const json_t *owner;
-    json_array_foreach (owners, i, owner)
-        if (json_is_true(json_object_get(owner, "controller")))
-            return owner;
-    return NULL;
-}
-
-const char *kube_controller_uid(const json_t *object)
-{
-    return text_of(json_object_get(kube_controller(object), "uid"));
-}
-
-bool kube_is_deleting(const json_t *object)
-{
-    const json_t *metadata = json_object_get(object, "metadata");
-    const json_t *time = json_object_get(metadata, "deletionTimestamp");
-    return time && !json_is_null(time);
-}
-
-int kube_compare_versions(const char *a, const char *b)
-{
-    a += strspn(a, "0");
-    b += strspn(b, "0");
-    size_t a_length = strlen(a), b_length = strlen(b);
-    if (a_length != b_length)
-        return a_length < b_length ? -1 : 1;
-    return strcmp(a, b);
-}
-
 /* ---- decoding ---- */
 
 /* Whether the number of `length` characters is an integer that int64_t cannot hold. */
@@ -335,7 +215,7 @@ int kube_split_list(const struct kube_resource *resource, const char *text, size
     json_auto_t *metadata = kube_decode(parts.metadata.text, parts.metadata.length, err);
     if (!metadata)
         return het_wrap(err, "list of %s: metadata", resource->plural);
-    const char *version = text_of(json_object_get(metadata, "resourceVersion"));
+    const char *version = object_string(json_object_get(metadata, "resourceVersion"));
     if (!*version)
         return het_fail(err, HET_BAD_INPUT, "list of %s: no metadata.resourceVersion",
                         resource->plural);
@@ -345,7 +225,7 @@ int kube_split_list(const struct kube_resource *resource, const char *text, size
     while (json_next_element(&walk, &item))
         on_item(context, item.text, item.length);
     *ret_resource_version = xstrdup(version);
-    *ret_continue = xstrdup(text_of(json_object_get(metadata, "continue")));
+    *ret_continue = xstrdup(object_string(json_object_get(metadata, "continue")));
     return 0;
 }
 
@@ -670,16 +550,16 @@ static bool is_version_too_large(const json_t *status)
     size_t i;
     const json_t *cause;
     json_array_foreach (causes, i, cause)
-        if (!strcmp(text_of(json_object_get(cause, "reason")),
+        if (!strcmp(object_string(json_object_get(cause, "reason")),
                     "ResourceVersionTooLarge") ||
-            !strcmp(text_of(json_object_get(cause, "message")), old_text))
+            !strcmp(object_string(json_object_get(cause, "message")), old_text))
             return true;
-    return strstr(text_of(json_object_get(status, "message")), old_text) != NULL;
+    return strstr(object_string(json_object_get(status, "message")), old_text) != NULL;
 }
 
 static enum kube_outcome classify(int code, const json_t *status)
 {
-    const char *reason = text_of(json_object_get(status, "reason"));
+    const char *reason = object_string(json_object_get(status, "reason"));
     if (code == 410 || !strcmp(reason, "Expired") || !strcmp(reason, "Gone"))
         return KUBE_EXPIRED;
     if (code == 409)
@@ -744,11 +624,11 @@ static void read_refusal(struct reading *reading, const struct call *call,
 {
     reading->decoded = kube_decode(reply->body, reply->body_length, NULL);
     const json_t *status = reading->decoded;
-    if (strcmp(text_of(json_object_get(status, "kind")), "Status") != 0)
+    if (strcmp(object_string(json_object_get(status, "kind")), "Status") != 0)
         status = NULL;
     reading->result.outcome = classify(reply->status, status);
-    reading->result.reason = text_of(json_object_get(status, "reason"));
-    const char *message = text_of(json_object_get(status, "message"));
+    reading->result.reason = object_string(json_object_get(status, "reason"));
+    const char *message = object_string(json_object_get(status, "message"));
     if (*message) {
         say(reading, call, "%d %s: %s", reply->status, reading->result.reason, message);
     } else {
@@ -764,8 +644,8 @@ static void read_refusal(struct reading *reading, const struct call *call,
 /* Why `object` is not what was asked for; NULL if it is (0.3). */
 static char *find_mismatch(const struct call *call, const json_t *object)
 {
-    const char *kind = text_of(json_object_get(object, "kind"));
-    const char *api_version = text_of(json_object_get(object, "apiVersion"));
+    const char *kind = object_string(json_object_get(object, "kind"));
+    const char *api_version = object_string(json_object_get(object, "apiVersion"));
     if (call->form == REPLY_REMOVED && !strcmp(kind, "Status"))
         return NULL;
     if (strcmp(kind, call->resource->kind) != 0 ||

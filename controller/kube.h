@@ -15,6 +15,7 @@
 #define CONTROLLER_KUBE_H
 
 #include "controller/metrics.h"
+#include "controller/object.h"
 #include "controller/transport.h"
 
 #include <jansson.h>
@@ -31,22 +32,6 @@ enum {
     KUBE_MAX_OBJECT_BYTES = 4 << 20, /* of one object */
     KUBE_MAX_DEPTH = 512,            /* of one object */
 };
-
-struct kube_resource {
-    const char *group_version; /* "v1", "events.k8s.io/v1" */
-    const char *plural;        /* "pods" */
-    const char *kind;          /* "Pod" */
-    bool namespaced;
-};
-
-extern const struct kube_resource kube_node, kube_pod, kube_service, kube_config_map,
-    kube_event, kube_lease, kube_job, kube_model_profile, kube_cluster_model_profile,
-    kube_priority_class, kube_batch_job;
-/* Of admission: whether somebody may do something; who is asked about jobs. */
-extern const struct kube_resource kube_access_review, kube_webhook_configuration;
-/* Of Kueue, where it is installed. */
-extern const struct kube_resource kube_local_queue, kube_cluster_queue,
-    kube_resource_flavor, kube_workload;
 
 enum kube_outcome {
     KUBE_OK,
@@ -191,20 +176,5 @@ struct kube_identity {
 /* 0, or -1 if the name, or for a namespaced kind the namespace, cannot be found. */
 int kube_scan_identity(const struct kube_resource *resource, const char *text,
                        size_t length, struct kube_identity *ret);
-
-/* Orders resourceVersions as decimal strings: <0, 0, >0. "" comes before all. */
-int kube_compare_versions(const char *a, const char *b);
-
-/* Readers of what every object has; "" when absent, or with a NUL inside. */
-const char *kube_name(const json_t *object);
-const char *kube_namespace(const json_t *object);
-const char *kube_uid(const json_t *object);
-const char *kube_resource_version(const json_t *object);
-const char *kube_label(const json_t *object, const char *key);
-const char *kube_annotation(const json_t *object, const char *key);
-/* The ownerReference with controller=true, NULL when there is none; its uid, or "". */
-const json_t *kube_controller(const json_t *object);
-const char *kube_controller_uid(const json_t *object);
-bool kube_is_deleting(const json_t *object);
 
 #endif

@@ -1,7 +1,6 @@
 #include "controller/measurement.h"
 
 #include "controller/digest.h"
-#include "controller/kube.h"
 #include "controller/kueue.h"
 #include "controller/node_selector.h"
 #include "controller/object.h"

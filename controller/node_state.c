@@ -1,7 +1,6 @@
 #include "controller/node_state.h"
 
 #include "controller/job_spec.h"
-#include "controller/kube.h"
 #include "controller/object.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* object.h - reads and builds Kubernetes objects as JSON. Pure.
+/* object.h - Kubernetes objects as JSON: the kinds that there are to us, readers of what
+ * every object has, readers and writers of what stands at a path. Pure.
  *
  * A path is keys of at most 63 bytes joined by dots: "metadata.name". A key that itself
  * holds a dot (labels, resource names) is read from its map with json_object_get. */
@@ -8,6 +9,46 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* ---- kinds ---- */
+
+struct kube_resource {
+    const char *group_version; /* "v1", "events.k8s.io/v1" */
+    const char *plural;        /* "pods" */
+    const char *kind;          /* "Pod" */
+    bool namespaced;
+};
+
+extern const struct kube_resource kube_node, kube_pod, kube_service, kube_config_map,
+    kube_event, kube_lease, kube_job, kube_model_profile, kube_cluster_model_profile,
+    kube_priority_class, kube_batch_job;
+/* Of admission: whether somebody may do something; who is asked about jobs. */
+extern const struct kube_resource kube_access_review, kube_webhook_configuration;
+/* Of Kueue, where it is installed. */
+extern const struct kube_resource kube_local_queue, kube_cluster_queue,
+    kube_resource_flavor, kube_workload;
+
+/* ---- what every object has ---- */
+
+/* Orders resourceVersions as decimal strings: <0, 0, >0. "" comes before all. */
+int kube_compare_versions(const char *a, const char *b);
+
+/* Readers of what every object has; "" when absent, or with a NUL inside. */
+const char *kube_name(const json_t *object);
+const char *kube_namespace(const json_t *object);
+const char *kube_uid(const json_t *object);
+const char *kube_resource_version(const json_t *object);
+const char *kube_label(const json_t *object, const char *key);
+const char *kube_annotation(const json_t *object, const char *key);
+/* The ownerReference with controller=true, NULL when there is none; its uid, or "". */
+const json_t *kube_controller(const json_t *object);
+const char *kube_controller_uid(const json_t *object);
+bool kube_is_deleting(const json_t *object);
+
+/* A string without NUL inside; "" for anything else. */
+const char *object_string(const json_t *value);
+
+/* ---- paths ---- */
 
 /* json_pack of our own objects, which cannot fail but for lack of memory or a wrong
  * format: a defect of ours, which ends the process. */

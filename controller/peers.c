@@ -1,7 +1,6 @@
 #include "controller/peers.h"
 
 #include "controller/job_spec.h"
-#include "controller/kube.h"
 #include "controller/object.h"
 #include "controller/plan_object.h"
 #include "controller/replan_rule.h"

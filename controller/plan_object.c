@@ -1,6 +1,5 @@
 #include "controller/plan_object.h"
 
-#include "controller/kube.h"
 #include "controller/object.h"
 
 #include <inttypes.h>

@@ -1,6 +1,5 @@
 #include "controller/precedence.h"
 
-#include "controller/kube.h"
 #include "controller/object.h"
 #include "controller/timestamp.h"
 

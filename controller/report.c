@@ -1,7 +1,7 @@
 #include "controller/report.h"
 
 #include "controller/embedded/object.h"
-#include "controller/kube.h"
+#include "controller/object.h"
 #include "controller/snapshot.h"
 
 #include <inttypes.h>

@@ -7,7 +7,8 @@
 #ifndef CONTROLLER_STORE_H
 #define CONTROLLER_STORE_H
 
-#include "controller/kube.h"
+#include "controller/object.h"
+#include "planner/hetplan.h"
 
 struct store;
 

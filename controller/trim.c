@@ -3,7 +3,6 @@
 #include "controller/digest.h"
 #include "controller/job_spec.h"
 #include "controller/json_scan.h"
-#include "controller/kube.h"
 #include "controller/object.h"
 #include "controller/pod_need.h"
 

@@ -11,6 +11,7 @@
 #ifndef CONTROLLER_WATCH_H
 #define CONTROLLER_WATCH_H
 
+#include "controller/kube.h"
 #include "controller/store.h"
 
 enum {

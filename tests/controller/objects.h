@@ -2,7 +2,8 @@
 #ifndef TESTS_OBJECTS_H
 #define TESTS_OBJECTS_H
 
-#include "controller/kube.h"
+#include "controller/object.h"
+#include "planner/hetplan.h"
 
 /* A new reference. `owner_uid` NULL: no owner. For cluster-scoped kinds `ns` is "". */
 json_t *make_object(const struct kube_resource *resource, const char *ns,

@@ -4,7 +4,7 @@
 
 #include "controller/embedded.h"
 #include "controller/htj/table.h"
-#include "controller/kube.h"
+#include "controller/object.h"
 #include "tests/controller/quoted.h"
 
 #include <check.h>

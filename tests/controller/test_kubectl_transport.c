@@ -1,6 +1,6 @@
 /* Runs of kubectl as a transport; a script stands in for kubectl. */
 #include "controller/htj/kubectl_transport.h"
-#include "controller/kube.h"
+#include "controller/object.h"
 
 #include <check.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
 #include "controller/controller.h"
 #include "controller/embedded.h"
 #include "controller/embedded/object.h"
-#include "controller/kube.h"
+#include "controller/object.h"
 #include "controller/snapshot.h"
 #include "tests/controller/api.h"
 #include "tests/controller/inside_planner.h"

@@ -90,7 +90,7 @@ static void pass(int64_t ms)
 
 /* ---- texts of a server: objects are given as "name:uid:version ..." ---- */
 
-static char *object_text(const char *spec, size_t length)
+static char *served_text(const char *spec, size_t length)
 {
     char name[64], uid[64];
     long long version;
@@ -104,7 +104,7 @@ static char *list_text(const char *version, const char *next_page, const char *o
     char *items = xstrdup("");
     while (*objects) {
         size_t length = strcspn(objects, " ");
-        auto_free char *object = object_text(objects, length);
+        auto_free char *object = served_text(objects, length);
         auto_free char *old = items;
         items = xasprintf("%s%s%s", old, *old ? "," : "", object);
         objects += length + strspn(objects + length, " ");
@@ -118,7 +118,7 @@ static char *list_text(const char *version, const char *next_page, const char *o
 
 static char *event_text(const char *type, const char *object)
 {
-    auto_free char *text = object_text(object, strlen(object));
+    auto_free char *text = served_text(object, strlen(object));
     return xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, text);
 }
 
@@ -1201,7 +1201,7 @@ static const char *const poisons[] = {
 
 static char *poisoned(const char *object, const char *poison)
 {
-    auto_free char *text = object_text(object, strlen(object));
+    auto_free char *text = served_text(object, strlen(object));
     return xasprintf("%.*s,\"annotations\":%s}}", (int)strlen(text) - 2, text, poison);
 }
 
@@ -1210,7 +1210,7 @@ START_TEST(poisoned_item_of_a_list_keeps_its_old_version)
     struct script_request *stream = synchronise("10", "a:u1:5 b:u2:6 c:u3:7");
     force_list(stream);
     auto_free char *bad = poisoned("b:u2:16", poisons[_i]);
-    auto_free char *good = object_text("c:u3:17", 7);
+    auto_free char *good = served_text("c:u3:17", 7);
     auto_free char *text =
         xasprintf("{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"20\"},"
                   "\"items\":[%s,%s]}",
@@ -1245,7 +1245,7 @@ START_TEST(item_that_cannot_be_named_holds_deletions_back)
 {
     struct script_request *stream = synchronise("10", "a:u1:5 b:u2:6");
     force_list(stream);
-    auto_free char *good = object_text("b:u2:16", 7);
+    auto_free char *good = served_text("b:u2:16", 7);
     auto_free char *text =
         xasprintf("{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"20\"},"
                   "\"items\":[{\"metadata\":{\"name\":7}},%s]}",

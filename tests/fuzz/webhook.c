@@ -1,4 +1,5 @@
 /* An AdmissionReview, as anybody who reaches the webhook may have sent it. */
+#include "controller/kube.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "controller/object.h"
