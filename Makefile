@@ -65,7 +65,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit sim check test demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard run-training show
+.PHONY: all help unit sim check test test-programs demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard run-training show
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -126,7 +126,7 @@ unit: all $(B)/run-tests $(B)/hostile-planner ## unit tests and simulation, once
 	@HETPLAN=$(abspath $(B)/hetplan) CONTROLLER=$(abspath $(B)/heterotrain-controller) \
 	    HOSTILE_PLANNER=$(abspath $(B)/hostile-planner) \
 	    SIMULATION_HETPLAN=$(abspath $(firstword $(wildcard build/hetplan) $(B)/hetplan)) \
-	    $(B)/run-tests -j $(shell nproc) $(T)
+	    tests/run-all "unit=$(B)/run-tests -j $(shell nproc) $(T)"
 
 # Random lives of a cluster, each under all invariants: `make sim SEEDS=1-2000`;
 # `make sim SEED=17` lives one again and shows all that happens.
@@ -135,8 +135,10 @@ $(B)/sim: $(call obj,tests/sim.c $(TEST_HELP_SRC)) $(B)/libcontroller.a $(B)/lib
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check libssl) $(CONTROLLER_LIBS)
 SEEDS ?= 1-2000
 sim: $(B)/sim ## random simulation (SEEDS=1-2000; SEED=n: that one, with all that happens)
-	@$(B)/sim $(if $(SEED),--trace $(SEED),-j $(shell nproc) $(SEEDS))
+	@$(if $(SEED),$(B)/sim --trace $(SEED),tests/run-all "simulated=$(B)/sim --each -j $(shell nproc) $(SEEDS)")
 
+# What parts of the tests build that run beside each other.
+test-programs: all $(B)/run-tests $(B)/hostile-planner $(B)/sim $(B)/fakelet
 check: ## the fast part: unit tests and scenarios, and 50 seeds of the random simulation
 	@QUICK=1 SEEDS=1-50 tests/run-all unit simulated
 
@@ -144,10 +146,10 @@ test: packages ## everything: 2,000 seeds, sanitizers, the real control plane, a
 	@tests/run-all unit simulated sanitized runtime e2e training chart dashboard fresh
 
 runtime: $(B)/hetplan ## the training program and the profiler, deploy/runtime (T=words)
-	@tests/runtime/run $(T)
+	@tests/run-all "runtime=tests/runtime/run $(T)"
 
 fresh: packages ## what a newcomer does, in an empty Debian (T=steps); needs root
-	@tests/fresh/run $(T)
+	@tests/run-all "fresh=tests/fresh/run $(T)"
 
 e2e: packages ## the cases on a real control plane, those of the chart and of training among them; the dashboard
 	@tests/run-all e2e training chart dashboard
@@ -158,16 +160,16 @@ $(B)/fakelet: $(call obj,tests/e2e/fakelet.c) $(B)/libcontroller.a $(B)/libhetpl
 run-e2e: all $(B)/fakelet
 	@tests/e2e/fetch-control-plane >/dev/null
 	@tests/e2e/fetch-kueue >/dev/null
-	@IN_IMAGE=$${IN_IMAGE-$$([ $$(id -u) -ne 0 ] || echo 1)} tests/e2e/run $(T)
+	@IN_IMAGE=$${IN_IMAGE-$$([ $$(id -u) -ne 0 ] || echo 1)} tests/run-all "e2e=tests/e2e/run $(T)"
 
 # Real torchrun in the controller's pods.
 run-training: all $(B)/fakelet
 	@tests/runtime/fetch-torch >/dev/null
-	@tests/e2e/training $(T)
+	@tests/run-all "training=tests/e2e/training $(T)"
 
 # The page in headless Chromium; screenshots in build/dashboard.
 run-dashboard: all
-	@tests/e2e/dashboard $(B)
+	@tests/run-all "dashboard=tests/e2e/dashboard $(B)"
 
 # ---- chart and image ----
 image: all ## the controller's image, without Docker: build/image
@@ -179,7 +181,7 @@ chart: ## package the chart: build/heterotrain-VERSION.tgz
 	@$$(tests/e2e/fetch-helm)/helm package helm/heterotrain --destination $(B)
 run-chart: all $(B)/fakelet
 	@tests/e2e/fetch-control-plane >/dev/null
-	@tests/e2e/chart $(T)
+	@tests/run-all "chart=tests/e2e/chart $(T)"
 
 # ---- fuzzing ----
 # Programs of clang's libFuzzer under both sanitizers, in build/fuzz. One target for longer:
@@ -197,7 +199,7 @@ fuzz: ## everything that parses, on random input (T=target, FUZZ_SECONDS=10)
 	@$(MAKE) --no-print-directory -s -j$(shell nproc) CC=clang SAN=1 B=build/fuzz \
 	    CFLAGS="-g -fsanitize=fuzzer-no-link" fuzz-targets
 	@$(MAKE) --no-print-directory -s -j$(shell nproc) build/sim # whose decisions are seeds
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run build/fuzz $(or $(T),$(FUZZ_TARGETS))
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run-all "fuzz=tests/fuzz/run build/fuzz $(or $(T),$(FUZZ_TARGETS))"
 
 # ---- the main job, on a terminal ----
 DEMO := $(B)/heterotrain-controller simulate --hetplan $(B)/hetplan \
@@ -255,7 +257,7 @@ golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the
 
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
-SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/run-all tests/fresh/run tests/fresh/steps tests/runtime/run tests/runtime/fetch-torch tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
+SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/fresh/run tests/fresh/steps tests/runtime/run tests/runtime/fetch-torch tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
           tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/fetch-kueue tests/e2e/fetch-helm tests/e2e/go-programs tests/e2e/chart tests/e2e/training \
           tests/e2e/kueue tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
@@ -279,7 +281,7 @@ lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scri
 	    "-Djson_array_foreach(a,i,v)=while (next(a,&i,&v))" --enable=warning,performance,portability \
 	    --inline-suppr --suppress=missingIncludeSystem --error-exitcode=1 planner controller
 	@shellcheck $(SCRIPTS)
-	@pyflakes3 $$(git ls-files 'deploy/*.py' 'tests/runtime/*.py') tests/lint/packages.py
+	@pyflakes3 $$(git ls-files 'deploy/*.py' 'tests/runtime/*.py') tests/lint/packages.py tests/run-all
 	@python3 tests/lint/crd_bounds.py
 	@python3 tests/lint/field_tests.py
 	@python3 tests/lint/examples.py

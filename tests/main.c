@@ -1,6 +1,8 @@
 /* One Check runner for all unit suites. `run-tests [-j N] [SUITE]...` runs those named,
- * or all, in N processes at a time. Every failure has a line "FAILED SUITE FILE:LINE:..."
- * at the end; the last line is "N passed, N failed, N skipped".
+ * or all, in N processes at a time. It says "1..N", N being the number of suites, and for
+ * each a line "ok SUITE (TESTS, CPU TIME)" or "not ok SUITE: ..." with its failures
+ * below. Every failure has a line "FAILED SUITE.TEST (FILE:LINE): ..." at the end; the
+ * last line is "N passed, N failed, N skipped".
  *
  * A test may use TEST_CPU_S seconds of CPU time (environment; CPU_S), and so may each
  * program that it starts: what else the machine does is no failure. Only what hangs
@@ -63,11 +65,25 @@ static void limit_cpu_time(void)
     setrlimit(RLIMIT_CPU, &(struct rlimit){ seconds, seconds + 10 });
 }
 
-/* Check's report of a suite, and from it the lines of what failed:
- * FILE:LINE:F:CASE:TEST:0: MESSAGE, with E for errors. */
+/* FILE:LINE:F:CASE:TEST:0: MESSAGE, with E for errors, as Check tells of a failure: TEST
+ * (FILE:LINE): MESSAGE. Lines that are something else, such as a message's second one,
+ * stay as they are. */
+static bool read_failure(const char *line, char *ret_text, size_t size)
+{
+    char file[256], name[256];
+    int line_number, message = 0;
+    if (sscanf(line, "%255[^:]:%d:%*1[FE]:%*[^:]:%255[^:]:%*d:%n", file, &line_number,
+               name, &message) != 3 ||
+        !message)
+        return false;
+    snprintf(ret_text, size, "%s (%s:%d):%s", name, file, line_number, line + message);
+    return true;
+}
+
+/* Each test of a suite that failed: its name, where, why. Only Check's own report has
+ * them all; its first line is a count without a name. */
 static void report(SRunner *runner, const char *suite, int failures)
 {
-    fflush(stdout);
     int out = dup(STDOUT_FILENO), copy = memfd_create("report", 0);
     dup2(copy, STDOUT_FILENO);
     srunner_print(runner, CK_NORMAL);
@@ -76,16 +92,54 @@ static void report(SRunner *runner, const char *suite, int failures)
     close(out);
     FILE *lines = fdopen(copy, "r");
     rewind(lines);
-    char *line = NULL;
+    char *line = NULL, text[4096];
     size_t size = 0;
+    bool is_first = true;
     while (getline(&line, &size, lines) > 0) {
-        fputs(line, stdout);
-        if (strstr(line, ":F:") || strstr(line, ":E:"))
-            dprintf(failures, "FAILED %s %s", suite, line);
+        bool is_failure = read_failure(line, text, sizeof text);
+        if (!is_first)
+            printf("    %s", is_failure ? text : line);
+        is_first = false;
+        if (is_failure)
+            dprintf(failures, "FAILED %s.%s", suite, text);
     }
     free(line);
     fclose(lines);
+}
+
+/* CPU time of this process and of what it has waited for: that of the tests. */
+static double cpu_s(void)
+{
+    struct rusage self, children;
+    getrusage(RUSAGE_SELF, &self);
+    getrusage(RUSAGE_CHILDREN, &children);
+    return (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec +
+                    children.ru_utime.tv_sec + children.ru_stime.tv_sec) +
+           (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec +
+                    children.ru_utime.tv_usec + children.ru_stime.tv_usec) /
+               1e6;
+}
+
+static void run_suite(int index, struct state *state, int process)
+{
+    double begin_s = cpu_s();
+    printf("# %s\n", suites[index].name);
     fflush(stdout);
+    SRunner *runner = srunner_create(suites[index].make());
+    srunner_run_all(runner, CK_SILENT);
+    int run = srunner_ntests_run(runner), failed = srunner_ntests_failed(runner);
+    state->processes[process].run += run;
+    state->processes[process].failed += failed;
+    if (failed)
+        printf("not ok %s: %d of %d tests failed\n", suites[index].name, failed, run);
+    else
+        printf("ok %s (%d test%s, %.1f s of CPU time)\n", suites[index].name, run,
+               run == 1 ? "" : "s", cpu_s() - begin_s);
+    fflush(stdout);
+    if (failed)
+        report(runner, suites[index].name, state->failures);
+    fflush(stdout);
+    srunner_free(runner);
 }
 
 /* Takes the next suite from `next`, a pipe that holds one byte for each, until it is
@@ -98,13 +152,7 @@ static void run_suites(int next, int wanted_count, char **wanted, struct state *
         if (!is_wanted(suites[index].name, wanted_count, wanted))
             continue;
         state->processes[process].suite = index;
-        SRunner *runner = srunner_create(suites[index].make());
-        srunner_run_all(runner, CK_SILENT);
-        state->processes[process].run += srunner_ntests_run(runner);
-        state->processes[process].failed += srunner_ntests_failed(runner);
-        if (srunner_ntests_failed(runner))
-            report(runner, suites[index].name, state->failures);
-        srunner_free(runner);
+        run_suite(index, state, process);
         state->processes[process].suite = NO_SUITE;
     }
 }
@@ -171,6 +219,11 @@ int main(int argc, char **argv)
     if (state == MAP_FAILED || pipe(next))
         return 2;
     state->failures = memfd_create("failures", 0);
+    int wanted = 0;
+    for (int i = 0; i < SUITES; i++)
+        wanted += is_wanted(suites[i].name, argc - first, argv + first);
+    printf("1..%d\n", wanted);
+    fflush(stdout);
     for (unsigned char i = 0; i < SUITES; i++)
         if (write(next[1], &i, 1) != 1)
             return 2;

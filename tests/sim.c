@@ -1,7 +1,8 @@
 /* Random lives of a cluster under the real controller (controller/random_run.h).
  * `sim [-j PROCESSES] [FIRST-]LAST` lives those seeds, `sim SEED` with --trace that one,
- * and shows all that happens; --record FILE writes each decision (controller/recorder.h).
- * The last line is "N passed, N failed, N skipped". */
+ * and shows all that happens; --each writes "1..N" and then a line "ok seed SEED" or "not
+ * ok seed SEED" for each, --record FILE each decision (controller/recorder.h). The last
+ * line is "N passed, N failed, N skipped". */
 #include "controller/log.h"
 #include "controller/recorder.h"
 #include "tests/controller/random_run.h"
@@ -17,7 +18,7 @@ enum { MOST_PROCESSES = 64 };
 struct options {
     uint64_t first, last;
     int processes;
-    bool is_traced;
+    bool is_traced, tells_each;
     struct recorder *recorder; /* NULL: nothing is recorded */
 };
 
@@ -49,6 +50,8 @@ static void live(uint64_t seed, const struct options *options, struct sum *sum)
     if (result.broken)
         printf("FAILED seed %" PRIu64 " (make sim SEED=%" PRIu64 "): %s\n", seed, seed,
                result.broken);
+    if (options->tells_each)
+        printf("%s seed %" PRIu64 "\n", result.broken ? "not ok" : "ok", seed);
     if (options->is_traced)
         printf("digest %016" PRIx64 "\n", result.digest);
     fflush(stdout);
@@ -97,6 +100,8 @@ static bool read_options(int argc, char **argv, struct options *ret)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--trace")) {
             ret->is_traced = true;
+        } else if (!strcmp(argv[i], "--each")) {
+            ret->tells_each = true;
         } else if (!strcmp(argv[i], "-j") && i + 1 < argc) {
             ret->processes = atoi(argv[++i]);
         } else if (!strcmp(argv[i], "--record") && i + 1 < argc) {
@@ -119,11 +124,14 @@ int main(int argc, char **argv)
     int ends[MOST_PROCESSES];
     pid_t pids[MOST_PROCESSES];
     if (!read_options(argc, argv, &options)) {
-        fprintf(stderr,
-                "usage: sim [-j PROCESSES] [--trace] [--record FILE] [FIRST-]LAST\n");
+        fprintf(
+            stderr,
+            "usage: sim [-j PROCESSES] [--each] [--trace] [--record FILE] [FIRST-]LAST\n");
         return 2;
     }
     log_set_levels(options.is_traced ? "info" : "off", NULL);
+    if (options.tells_each)
+        printf("1..%" PRIu64 "\n", options.last - options.first + 1);
     for (int i = 0; i < options.processes; i++)
         ends[i] = start(&options, i, &pids[i]);
     for (int i = 0; i < options.processes; i++) {

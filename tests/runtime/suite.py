@@ -25,11 +25,12 @@ class Result(unittest.TestResult):
     def startTest(self, test):
         super().startTest(test)
         self.begun = time.monotonic()
+        print(f"# {test.id()}", flush=True)
 
     def addSuccess(self, test):
         super().addSuccess(test)
         self.passed += 1
-        print(f"ok    {test.id()} ({time.monotonic() - self.begun:.1f} s)", flush=True)
+        print(f"ok {test.id()} ({time.monotonic() - self.begun:.1f} s)", flush=True)
 
     def addError(self, test, error):
         super().addError(test, error)
@@ -48,11 +49,11 @@ class Result(unittest.TestResult):
     def addUnexpectedSuccess(self, test):
         super().addUnexpectedSuccess(test)
         self.failed[test.id()] = "was expected to fail"
-        print(f"FAIL  {test.id()}: was expected to fail", flush=True)
+        print(f"not ok {test.id()}: was expected to fail", flush=True)
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        print(f"skip  {test.id()}: {reason}", flush=True)
+        print(f"ok {test.id()} # SKIP {reason}", flush=True)
 
     def _fail(self, test, part, error, trace):
         self.failed.setdefault(test.id(), _place(error))
@@ -61,7 +62,7 @@ class Result(unittest.TestResult):
     def stopTest(self, test):
         super().stopTest(test)
         if test.id() in self.failed:
-            print(f"FAIL  {test.id()}", flush=True)
+            print(f"not ok {test.id()}: {self.failed[test.id()]}", flush=True)
 
 
 def _place(error):
@@ -87,6 +88,7 @@ def main():
     found = _tests(unittest.defaultTestLoader.discover(".", "test_*.py"))
     words = sys.argv[1:]
     wanted = [t for t in found if not words or any(word in t.id() for word in words)]
+    print(f"1..{len(wanted)}", flush=True)
     result = Result()
     unittest.TestSuite(wanted).run(result)
     for name, place in result.failed.items():

@@ -46,7 +46,7 @@ class Driver(unittest.TestCase):
         self.assertNotIn("(number=1)", printed)
         self.assertIn("[a parser]", printed)
         self.assertIn("No module named 'packaging'", printed)
-        self.assertEqual(printed.count("FAIL  "), 2)
+        self.assertEqual(printed.count("not ok "), 2)
 
     def test_a_failure_has_file_line_and_message(self):
         result, _ = _run("cannot_import")
