@@ -34,7 +34,8 @@
 
 /* ---- hardware ---- */
 
-static const char *const hardware_fields[] = { "gpuTypes", "levels", "network", NULL };
+static const char *const hardware_fields[] = { "gpuTypes", "instanceTypes", "levels",
+                                               "network", NULL };
 static const char *const gpu_type_fields[] = {
     "name",       "aliases",      "profile",      "memoryGiB",  "intraGBs",
     "interGBs",   "workspaceGiB", "pricePerHour", "bf16TFLOPS", "fp16TFLOPS",
@@ -121,6 +122,57 @@ static int read_gpu_type(struct het_arena *arena, const struct het_view *entry,
     return het_view_number(&price, 0, MAX_PRICE, &type->price_per_hour, err);
 }
 
+static const char *const instance_type_fields[] = { "name", "intraGBs", "interGBs",
+                                                    NULL };
+
+static int read_instance_type(struct het_arena *arena, const struct het_view *entry,
+                              struct het_instance *ret, struct het_error *err)
+{
+    struct het_view name = het_view_get(entry, "name");
+    if (het_view_need(entry, err) < 0 || het_view_object(entry, err) < 0 ||
+        het_view_members(entry, instance_type_fields, err) < 0 ||
+        het_view_need(&name, err) < 0 ||
+        het_view_name(&name, arena, &ret->name, err) < 0 ||
+        read_bandwidth(entry, "intraGBs", &ret->intra_bytes_per_s, err) < 0 ||
+        read_bandwidth(entry, "interGBs", &ret->uplink_bytes_per_s, err) < 0)
+        return -1;
+    if (!(ret->intra_bytes_per_s > 0) && !(ret->uplink_bytes_per_s > 0))
+        return het_view_fail(entry, err, "must state intraGBs or interGBs of %s",
+                             ret->name);
+    return 0;
+}
+
+static const struct het_instance *find_instance(const struct het_instance *instances,
+                                                size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(instances[i].name, name))
+            return &instances[i];
+    return NULL;
+}
+
+static int read_instance_types(struct het_arena *arena, const struct het_view *root,
+                               const struct het_instance **ret, size_t *ret_count,
+                               struct het_error *err)
+{
+    struct het_view list = het_view_get(root, "instanceTypes");
+    size_t count = 0;
+    if (het_view_array(&list, MAX_LIST, &count, err) < 0)
+        return -1;
+    struct het_instance *instances = HET_ARENA_ARRAY(arena, struct het_instance, count);
+    for (size_t i = 0; i < count; i++) {
+        struct het_view entry = het_view_at(&list, i);
+        if (read_instance_type(arena, &entry, &instances[i], err) < 0)
+            return -1;
+        if (find_instance(instances, i, instances[i].name))
+            return het_view_fail(&entry, err, "two instance types are named %s",
+                                 instances[i].name);
+    }
+    *ret = instances;
+    *ret_count = count;
+    return 0;
+}
+
 static const char *const level_fields[] = { "label", "uplinkGBs", "uplink_gb_s", NULL };
 
 static int read_level(struct het_arena *arena, const struct het_view *entry,
@@ -199,7 +251,9 @@ int het_codec_hardware(struct het_arena *arena, const json_t *json,
             return -1;
     }
     struct het_hardware extra = { .types = types, .type_count = count };
-    if (read_levels(arena, &root, &extra.levels, &extra.level_count, err) < 0 ||
+    if (read_instance_types(arena, &root, &extra.instances, &extra.instance_count, err) <
+            0 ||
+        read_levels(arena, &root, &extra.levels, &extra.level_count, err) < 0 ||
         read_network(arena, &root, &extra.network, err) < 0)
         return -1;
     *ret = het_hardware_merge(arena, base, &extra);
@@ -428,26 +482,34 @@ static struct rate first_rate(const struct rate *rates, size_t count)
     return rates[i];
 }
 
-/* The administrator's figures come first, then what is known of the instance type and of
- * the GPU type, then the defaults. */
-static void choose_rates(const struct het_gpu_type *part, const struct node_entry *entry,
+/* The administrator's figures come first, of the machine before those of the GPU type;
+ * then what is known of the instance type and of the GPU type, then the defaults. */
+static void choose_rates(const struct het_hardware *hardware,
+                         const struct het_gpu_type *part, const struct node_entry *entry,
                          struct het_node *node)
 {
-    static const struct het_gpu_type nothing = { 0 };
-    const struct het_instance *instance =
-        entry->instance_type ? het_instance_find(entry->instance_type) : NULL;
-    part = part ? part : &nothing;
+    static const struct het_gpu_type no_part = { 0 };
+    static const struct het_instance no_instance = { 0 };
+    const char *name = entry->instance_type ? entry->instance_type : "";
+    const struct het_instance *own =
+        find_instance(hardware->instances, hardware->instance_count, name);
+    const struct het_instance *known = het_instance_find(name);
+    part = part ? part : &no_part;
+    own = own ? own : &no_instance;
+    known = known ? known : &no_instance;
     const struct rate inside[] = {
         { entry->intra, HET_LINK_STATED },
+        { own->intra_bytes_per_s, HET_LINK_STATED },
         { part->intra_is_stated ? part->intra_bytes_per_s : 0, HET_LINK_STATED },
-        { instance ? instance->intra_bytes_per_s : 0, HET_LINK_INSTANCE },
+        { known->intra_bytes_per_s, HET_LINK_INSTANCE },
         { part->intra_bytes_per_s, HET_LINK_GPU_TYPE },
         { HET_DEFAULT_INTRA_BYTES_PER_S, HET_LINK_DEFAULT },
     };
     const struct rate out[] = {
         { entry->inter, HET_LINK_STATED },
+        { own->uplink_bytes_per_s, HET_LINK_STATED },
         { part->inter_bytes_per_s, HET_LINK_STATED },
-        { instance ? instance->uplink_bytes_per_s : 0, HET_LINK_INSTANCE },
+        { known->uplink_bytes_per_s, HET_LINK_INSTANCE },
         { HET_DEFAULT_INTER_BYTES_PER_S, HET_LINK_DEFAULT },
     };
     struct rate intra = first_rate(inside, sizeof inside / sizeof *inside);
@@ -471,7 +533,7 @@ static void fill_nodes(struct cluster_reader *reader, const struct node_entry *e
     };
     for (uint32_t level = 0; level < reader->level_count; level++)
         node.domain[level] = entry->domain[level];
-    choose_rates(reader->parts[type], entry, &node);
+    choose_rates(reader->hardware, reader->parts[type], entry, &node);
     uint32_t copies = entry->repeat ? entry->repeat : 1;
     for (uint32_t i = 0; i < copies; i++) {
         nodes[i] = node;

@@ -324,10 +324,13 @@ const struct het_hardware *het_hardware_merge(struct het_arena *arena,
         merge_aliases(arena, extra, NULL, &base->types[i], &types[count++]);
     }
     struct het_hardware *merged = het_arena_alloc(arena, sizeof *merged);
+    const struct het_hardware *instances = extra->instance_count ? extra : base;
     const struct het_hardware *levels = extra->level_count ? extra : base;
     *merged = (struct het_hardware){
         .types = types,
         .type_count = count,
+        .instances = instances->instances,
+        .instance_count = instances->instance_count,
         .levels = levels->levels,
         .level_count = levels->level_count,
         .network = extra->network ? extra->network : base->network,

@@ -38,10 +38,14 @@ struct het_level {
     double uplink_bytes_per_s;
 };
 
+struct het_instance;
 struct het_network;
 struct het_hardware {
     const struct het_gpu_type *types;
     size_t type_count;
+    /* What an admin states of machines by their instance type (instance.h). */
+    const struct het_instance *instances;
+    size_t instance_count;
     const struct het_level *levels;
     size_t level_count;
     const struct het_network *network; /* measured curves; NULL: none */
@@ -66,8 +70,8 @@ uint64_t het_hardware_default_workspace(uint64_t memory_bytes);
 const struct het_hardware *het_hardware_builtin(void);
 
 /* `extra` laid over `base`: an entry of the same name replaces the fields it sets (zero
- * and NULL mean unset) and adds its aliases; new names are added; levels and network, if
- * it has any, replace those below. In `arena`. */
+ * and NULL mean unset) and adds its aliases; new names are added; instances, levels and
+ * network, if it has any, replace those below. In `arena`. */
 const struct het_hardware *het_hardware_merge(struct het_arena *arena,
                                               const struct het_hardware *base,
                                               const struct het_hardware *extra);

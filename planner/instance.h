@@ -4,6 +4,7 @@
 #ifndef HET_INSTANCE_H
 #define HET_INSTANCE_H
 
+/* Also of the administrator's own (hardware.h), where 0 is what they do not state. */
 struct het_instance {
     const char *name;          /* as in the label node.kubernetes.io/instance-type */
     double uplink_bytes_per_s; /* each direction, the rate of its interfaces: what the

@@ -1,7 +1,5 @@
 #include "planner/node_list.h"
 
-#include "planner/instance.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -113,9 +111,8 @@ const char *het_node_instance_type(const json_t *labels)
                                          "beta.kubernetes.io/instance-type" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *label = get_text(labels, names[i]);
-        const struct het_instance *known = label ? het_instance_find(label) : NULL;
-        if (known)
-            return known->name;
+        if (label && *label)
+            return label;
     }
     return NULL;
 }

@@ -60,8 +60,8 @@ void het_node_read_gpus(struct het_arena *arena, const json_t *node, const char 
 void het_node_read(struct het_arena *arena, const json_t *node, const char *resource,
                    const struct het_hardware *hardware, struct het_node_facts *ret);
 
-/* The cloud's instance type by the labels of a node, if the table (instance.h) has it;
- * else NULL. Static text. */
+/* What machine it is by the labels of a node, as its cloud or the admin calls it; else
+ * NULL. Borrowed from `labels`. */
 const char *het_node_instance_type(const json_t *labels);
 
 /* The parts of a pod's effective request for one resource,

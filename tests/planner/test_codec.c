@@ -58,7 +58,8 @@ START_TEST(hardware_file_is_laid_over_the_table)
     ck_assert_int_eq(
         het_codec_hardware(arena, part, het_hardware_builtin(), &hardware, &err), -1);
     ck_assert_str_eq(err.message,
-                     "gpuType: unknown field; known are gpuTypes, levels, network");
+                     "gpuType: unknown field; known are gpuTypes, instanceTypes, levels, "
+                     "network");
     het_arena_free(arena);
 }
 END_TEST

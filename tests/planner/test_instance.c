@@ -89,6 +89,61 @@ START_TEST(figures_of_the_administrator_come_before_tables_before_guesses)
 }
 END_TEST
 
+START_TEST(
+    figures_of_the_administrator_by_instance_type_come_before_those_of_the_gpu_type)
+{
+    static const char settings[] =
+        "{\"gpuTypes\":[{\"name\":\"A10G\",\"interGBs\":2,\"intraGBs\":20}],"
+        "\"instanceTypes\":[{\"name\":\"g5.12xlarge\",\"interGBs\":4.5},"
+        "{\"name\":\"lab-box\",\"interGBs\":1,\"intraGBs\":9}]}";
+    struct het_arena *arena = het_arena_new();
+    const struct het_assumed_link *links;
+    const struct het_cluster *cluster = read_cluster(arena, CLUSTER(""), settings);
+    ck_assert_double_eq(cluster->nodes[0].uplink_bytes_per_s, 4.5e9);
+    ck_assert_double_eq(cluster->nodes[0].intra_bytes_per_s, 20e9);
+    ck_assert_double_eq(cluster->nodes[1].uplink_bytes_per_s, 2e9);
+    ck_assert_uint_eq(het_cluster_assumed_links(arena, cluster, &links), 0);
+
+    /* A machine that no table has. */
+    cluster = read_cluster(
+        arena,
+        "{\"nodes\":[{\"type\":\"A10G\",\"gpus\":4,\"instance_type\":\"lab-box\"}]}",
+        settings);
+    ck_assert_double_eq(cluster->nodes[0].uplink_bytes_per_s, 1e9);
+    ck_assert_double_eq(cluster->nodes[0].intra_bytes_per_s, 9e9);
+    ck_assert_int_eq(cluster->nodes[0].uplink_source, HET_LINK_STATED);
+
+    cluster = read_cluster(arena, CLUSTER(",\"inter_gb_s\":7"), settings);
+    ck_assert_double_eq(cluster->nodes[0].uplink_bytes_per_s, 7e9);
+    het_arena_free(arena);
+}
+END_TEST
+
+START_TEST(instance_types_of_the_administrator_that_say_nothing_or_two_things_are_refused)
+{
+    static const char *const cases[][2] = {
+        { "[{\"name\":\"a\"}]",
+          "instanceTypes[0]: must state intraGBs or interGBs of a" },
+        { "[{\"name\":\"a\",\"interGBs\":1},{\"name\":\"a\",\"interGBs\":2}]",
+          "instanceTypes[1]: two instance types are named a" },
+        { "[{\"interGBs\":1}]", "instanceTypes[0].name: is missing" },
+        { "[{\"name\":\"a\",\"uplink\":1}]",
+          "instanceTypes[0].uplink: unknown field; known are name, intraGBs, interGBs" },
+    };
+    struct het_arena *arena = het_arena_new();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct het_hardware *hardware;
+        struct het_error err = { 0 };
+        json_auto_t *list = json_loads(cases[i][0], 0, NULL);
+        json_auto_t *json = json_pack("{s:O}", "instanceTypes", list);
+        ck_assert_int_eq(
+            het_codec_hardware(arena, json, het_hardware_builtin(), &hardware, &err), -1);
+        ck_assert_str_eq(err.message, cases[i][1]);
+    }
+    het_arena_free(arena);
+}
+END_TEST
+
 START_TEST(what_is_assumed_is_listed_once)
 {
     struct het_arena *arena = het_arena_new();
@@ -116,7 +171,10 @@ START_TEST(label_of_a_node_says_its_instance_type)
     json_auto_t *labels =
         json_pack("{s:s}", "node.kubernetes.io/instance-type", "a3-highgpu-8g");
     ck_assert_str_eq(het_node_instance_type(labels), "a3-highgpu-8g");
+    /* Also one that no table has: the hardware settings may. */
     json_object_set_new(labels, "node.kubernetes.io/instance-type", json_string("mine"));
+    ck_assert_str_eq(het_node_instance_type(labels), "mine");
+    json_object_set_new(labels, "node.kubernetes.io/instance-type", json_string(""));
     ck_assert_ptr_null(het_node_instance_type(labels));
     ck_assert_ptr_null(het_node_instance_type(NULL));
 }
@@ -128,6 +186,12 @@ Suite *test_instance_suite(void)
     TCase *cases = tcase_create("instance");
     tcase_add_test(cases, table_is_the_one_of_the_file);
     tcase_add_test(cases, figures_of_the_administrator_come_before_tables_before_guesses);
+    tcase_add_test(
+        cases,
+        figures_of_the_administrator_by_instance_type_come_before_those_of_the_gpu_type);
+    tcase_add_test(
+        cases,
+        instance_types_of_the_administrator_that_say_nothing_or_two_things_are_refused);
     tcase_add_test(cases, what_is_assumed_is_listed_once);
     tcase_add_test(cases, label_of_a_node_says_its_instance_type);
     suite_add_tcase(suite, cases);
