@@ -83,7 +83,7 @@ struct outcome {
     int64_t retry_after_ms;
 };
 
-enum { WATCHES = 9 };
+enum { WATCHES = 9, POD_WATCH = 1 };
 
 struct controller {
     const char *ns;
@@ -513,7 +513,7 @@ static const struct {
     bool is_cluster_wide;
 } watched[WATCHES] = {
     { &kube_node, trim_node, NULL, true },
-    { &kube_pod, trim_pod, NULL, true },
+    [POD_WATCH] = { &kube_pod, trim_pod, NULL, true },
     { &kube_config_map, trim_common, LABEL_MANAGED_BY "=" MANAGED_BY, false },
     { &kube_service, trim_service, NULL, false },
     { &kube_model_profile, trim_common, NULL, false },
@@ -1457,6 +1457,7 @@ static struct snapshot_sources sources_of(const struct controller *controller)
         .leader = controller->lease ? lease_holder(controller->lease) : NULL,
         .kueue = controller->kueue,
         .server_has_gates = controller->server_has_gates,
+        .pods_version = watch_version(controller->watches[POD_WATCH]),
         .now_ms = controller->now_ms,
         .wall_ms = controller->wall_ms,
     };

@@ -44,6 +44,9 @@
 #define ANNOTATION_PLAN_HASH     "heterotrain.io/plan-hash"
 /* "identity/transitions" of the replica that decided on the plan. */
 #define ANNOTATION_LEADER        "heterotrain.io/leader"
+/* Of a gated pod: when what is bound to its generation's nodes was asked for last
+ * (reconcile/gang.h). */
+#define ANNOTATION_FIT_MARK      "heterotrain.io/fit-checked-at"
 /* When the scheduling gates of the generation were lifted first. */
 #define ANNOTATION_RELEASED      "heterotrain.io/released-at"
 /* Nodes (with commas) that could not take the generation's pods, and until when they are

@@ -745,6 +745,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
         .job = job,
         .hardware = sources->hardware,
         .server_has_gates = sources->server_has_gates,
+        .pods_version = sources->pods_version,
         .settings = sources->settings ? sources->settings : settings_default(),
         .leader = sources->leader,
     };

@@ -61,8 +61,9 @@ struct job_memory {
     /* Of the answer that a decision was made on last; metadata.generation then. */
     uint64_t considered_digest;
     int64_t considered_generation;
-    /* The nodes of this generation were read anew, to see whether it fits. */
-    int64_t checked_generation, checked_ms;
+    /* What is bound to the nodes of this generation was made sure of, to see whether it
+     * fits: by a mark of this time on one of its pods; 0: it was read. */
+    int64_t checked_generation, checked_ms, fit_mark_wall_ms;
     /* Pods of this generation were missing and the job's were read anew. */
     int64_t searched_generation, searched_ms;
     /* Whether the nodes of this generation still spoke when a rank of it failed
@@ -182,6 +183,9 @@ struct snapshot {
     struct kueue_quota quota;
     int64_t avoided_until_wall_ms; /* some nodes are left out until then; 0: none is */
     bool server_has_gates;         /* pods may have scheduling gates (Kubernetes 1.27) */
+    /* The version of the API server up to which every change of any pod is known, as
+     * watch_version; NULL: not known. */
+    const char *pods_version;
     /* Labels of the hardware's levels that the planner is told of, in order. */
     const char *levels[HET_MAX_LEVELS];
     size_t level_count;
@@ -237,6 +241,7 @@ struct snapshot_sources {
     const char *leader; /* "identity/transitions"; NULL: there are no other replicas */
     enum kueue_presence kueue;
     bool server_has_gates;
+    const char *pods_version; /* of watch_version; NULL: there is no watch */
     int64_t now_ms, wall_ms;
     /* Of this job, and of `hardware` and `settings` of capacity; NULL: all is read.
      * Outlives the snapshot. */

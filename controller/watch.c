@@ -153,6 +153,11 @@ bool watch_is_fresh(const struct watch *watch)
     return !watch->must_be_fresh;
 }
 
+const char *watch_version(const struct watch *watch)
+{
+    return watch->last_version;
+}
+
 struct watch_statistics watch_statistics(const struct watch *watch)
 {
     return watch->statistics;

@@ -83,6 +83,11 @@ void watch_require_fresh(struct watch *watch);
 /* Whether that has been done; true if it was never required. */
 bool watch_is_fresh(const struct watch *watch);
 
+/* The version up to which the store has heard of every change in the collection; ""
+ * before the first list. Comparable with the versions of its objects. Valid until the
+ * next call of the watch or the transport. */
+const char *watch_version(const struct watch *watch);
+
 struct watch_statistics {
     uint64_t lists;   /* taken into the store */
     uint64_t watches; /* started */

@@ -110,22 +110,84 @@ void gang_report(struct pass *pass)
 
 /* ---- the fit check ---- */
 
-/* Whether what we know of the plan's nodes is fresh; if not, asks for it, and the next
- * pass sees whether the plan still fits (places_check). */
+static const struct snapshot_pod *find_gated(const struct pass *pass)
+{
+    for (size_t i = 0; i < pass->current->rank_node_count; i++)
+        if (pass->pods[i] && pass->pods[i]->is_gated)
+            return pass->pods[i];
+    return NULL;
+}
+
+/* Writes the mark, whatever else was written to the pod meanwhile. */
+static void write_mark(struct pass *pass, const struct snapshot_pod *pod)
+{
+    char now[TIMESTAMP_SIZE];
+    pass->decision->memory.fit_mark_wall_ms = pass->snapshot->wall_ms;
+    timestamp_format_micro(pass->snapshot->wall_ms, now);
+    struct action *action = pass_add(pass, ACTION_PATCH, PHASE_PODS);
+    action->resource = &kube_pod;
+    action->name = pod->name;
+    action->uid = pod->uid;
+    action->object = json_pack("{s:{s:s, s:{s:s}}}", "metadata", "uid", pod->uid,
+                               "annotations", ANNOTATION_FIT_MARK, now);
+}
+
+/* Whether the watch of pods has come to the version of the marked pod, or beyond. */
+static bool mark_is_seen(const struct pass *pass)
+{
+    char mark[TIMESTAMP_SIZE];
+    timestamp_format_micro(pass->decision->memory.fit_mark_wall_ms, mark);
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        const json_t *pod = pass->pods[i] ? pass->pods[i]->object : NULL;
+        if (pod && !strcmp(kube_annotation(pod, ANNOTATION_FIT_MARK), mark))
+            return kube_compare_versions(pass->snapshot->pods_version,
+                                         kube_resource_version(pod)) >= 0;
+    }
+    return false;
+}
+
+static void read_nodes(struct pass *pass)
+{
+    for (size_t i = 0; i < pass->current->rank_node_count; i++)
+        pass_refresh_pods(pass, "",
+                          het_arena_printf(pass->arena,
+                                           "fieldSelector=spec.nodeName%%3D%s",
+                                           pass->current->rank_nodes[i].node_name));
+}
+
+/* True once there is no more to wait for. */
+static bool await_mark(struct pass *pass)
+{
+    struct job_memory *memory = &pass->decision->memory;
+    int64_t now_ms = pass->snapshot->now_ms;
+    if (mark_is_seen(pass))
+        return true;
+    if (pass_has_come(pass, memory->checked_ms + GANG_MARK_MS)) {
+        memory->fit_mark_wall_ms = 0;
+        memory->checked_ms = now_ms;
+        pass_refresh_pods(pass, "", "fieldSelector=spec.nodeName%21%3D");
+        pass_requeue_at(pass, now_ms);
+    } else {
+        pass_requeue_at(pass, 2 * now_ms - memory->checked_ms + GANG_MARK_LOOK_MS);
+    }
+    return false;
+}
+
+/* Whether what we know of the plan's nodes is fresh; if not, sees to it, and a later pass
+ * sees whether the plan still fits (places_check). */
 static bool is_fit_fresh(struct pass *pass)
 {
-    const struct snapshot_plan *current = pass->current;
     struct job_memory *memory = &pass->decision->memory;
+    const struct snapshot_pod *gated = find_gated(pass);
     if (pass_is_fresh(pass, &memory->checked_generation, &memory->checked_ms))
-        return true;
-    if (current->rank_node_count > GANG_NODE_READS)
-        pass_refresh_pods(pass, "", "fieldSelector=spec.nodeName%21%3D");
+        return !memory->fit_mark_wall_ms || await_mark(pass);
+    memory->fit_mark_wall_ms = 0;
+    if (pass->current->rank_node_count <= GANG_NODE_READS)
+        read_nodes(pass);
+    else if (gated && pass->snapshot->pods_version)
+        write_mark(pass, gated);
     else
-        for (size_t i = 0; i < current->rank_node_count; i++)
-            pass_refresh_pods(pass, "",
-                              het_arena_printf(pass->arena,
-                                               "fieldSelector=spec.nodeName%%3D%s",
-                                               current->rank_nodes[i].node_name));
+        pass_refresh_pods(pass, "", "fieldSelector=spec.nodeName%21%3D");
     return false;
 }
 
@@ -324,7 +386,8 @@ static bool release(struct pass *pass, size_t gated, size_t others)
     if (pass->is_suspect)
         return wait_for(pass, "WaitingForNode", "a node of the plan is not ready");
     if (!is_fit_fresh(pass))
-        return wait_for(pass, "CheckingFit", "the nodes of the plan are read anew");
+        return wait_for(pass, "CheckingFit",
+                        "what is bound to the nodes of the plan is made sure of");
     keep_service(pass);
     lift_gates(pass);
     return wait_for(pass, "PodsPending",
@@ -356,7 +419,8 @@ bool gang_form(struct pass *pass)
         return wait_for(pass, "PodsPending",
                         pass_text(pass, "%zu pods are created", missing));
     if (missing && !is_fit_fresh(pass))
-        return wait_for(pass, "CheckingFit", "the nodes of the plan are read anew");
+        return wait_for(pass, "CheckingFit",
+                        "what is bound to the nodes of the plan is made sure of");
     size_t others, gated = count_gated(pass, &others);
     if (gated)
         return release(pass, gated, others);

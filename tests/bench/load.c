@@ -2,15 +2,17 @@
  * real planner as a child, on the embedded API server.
  *
  *     bench-load HETPLAN starts NODES JOBS [SUSPENDED] [--trace]
+ *     bench-load HETPLAN gang NODES JOB_NODES [--trace]
  *     bench-load HETPLAN heartbeats NODES
  *
  * `starts`: a cluster of NODES nodes with 10 pods of others each, SUSPENDED jobs of 240
  * KB (0), and JOBS jobs of 8 GPUs that come all at once. Prints how long it took until
  * all were placed and until all ran, what the controller spent of CPU time, without the
- * server in the same process and without the planner, and what it wrote. The clock is
- * virtual, but moves on with what controller and planner take. `heartbeats`: what one
- * update of a node's status costs in which nothing but times has changed. One JSON
- * object a line; --trace prints each write before. */
+ * server in the same process and without the planner, what it wrote, and how often and
+ * how much it read beside its watches. The clock is virtual, but moves on with what
+ * controller and planner take. `gang`: the same of one job of JOB_NODES nodes.
+ * `heartbeats`: what one update of a node's status costs in which nothing but times has
+ * changed. One JSON object a line; --trace prints each write before. */
 #include "controller/controller.h"
 #include "controller/embedded_cluster.h"
 #include "controller/log.h"
@@ -59,11 +61,12 @@ struct meter {
     struct exchange {
         struct meter *meter;
         struct http_handler handler;
+        bool is_read;
         struct exchange *next;
     } * exchanges;
     bool is_traced;
     double cpu_s;
-    size_t writes, statuses, events;
+    size_t writes, statuses, events, reads, read_bytes;
 };
 
 static void on_data(void *context, const char *bytes, size_t length)
@@ -78,6 +81,8 @@ static void on_done(void *context, const struct http_reply *reply)
 {
     struct exchange *exchange = context;
     double from_s = cpu_seconds();
+    if (exchange->is_read)
+        exchange->meter->read_bytes += reply->body_length;
     exchange->handler.on_done(exchange->handler.context, reply);
     exchange->meter->cpu_s += cpu_seconds() - from_s;
 }
@@ -105,6 +110,9 @@ static uint64_t meter_start(struct transport *transport,
     meter->exchanges = exchange;
     if (strcmp(request->method, "GET") != 0)
         count_write(meter, request);
+    else
+        exchange->is_read = !handler->on_data;
+    meter->reads += exchange->is_read;
     struct http_handler own = { .on_data = handler->on_data ? on_data : NULL,
                                 .on_done = on_done,
                                 .context = exchange };
@@ -144,7 +152,7 @@ struct world {
     struct controller *controller;
     struct meter meter;
     double ahead_ms; /* what controller and planner took, not on the clock yet */
-    int jobs;        /* are there, or will be */
+    int jobs, pods;  /* are there, or will be */
     int bound, running;
     int64_t placed_ms, running_ms; /* when the last of them was */
 };
@@ -255,7 +263,7 @@ static void on_change(void *context, const struct embedded_change *change)
     if (!name || strncmp(name, "job-", 4) != 0)
         return;
     if (!strcmp(change->plural, "pods") && is_bound(change->after) &&
-        !is_bound(change->before) && ++world->bound == world->jobs)
+        !is_bound(change->before) && ++world->bound == world->pods)
         world->placed_ms = change->at_ms;
     if (!strcmp(change->plural, "heterotrainingjobs") &&
         is_true(change->after, "Running") && !is_true(change->before, "Running") &&
@@ -274,7 +282,8 @@ static void let_settle(struct world *world)
     }
 }
 
-static void bench_starts(struct world *world, int nodes, int jobs, int suspended)
+static void bench_starts(struct world *world, const char *bench, int nodes, int jobs,
+                         int gpus, int suspended)
 {
     for (int i = 0; i < suspended; i++) {
         auto_free char *name = xasprintf("fat-%04d", i);
@@ -284,29 +293,33 @@ static void bench_starts(struct world *world, int nodes, int jobs, int suspended
     }
     let_settle(world);
     world->jobs = jobs;
+    world->pods = jobs * gpus / GPUS_A_NODE;
     embedded_observe(world->server, on_change, world);
     struct meter before = world->meter;
     struct controller_statistics first = controller_statistics(world->controller);
     for (int i = 0; i < jobs; i++) {
         auto_free char *name = xasprintf("job-%04d", i);
-        put(world, bench_job(name, GPUS_A_NODE, GPUS_A_NODE, 0));
+        put(world, bench_job(name, gpus, gpus, 0));
     }
     int64_t start_ms = now_ms(world);
     while (!world->running_ms && now_ms(world) < start_ms + MOST_MS)
         turn(world);
     let_settle(world);
     struct controller_statistics last = controller_statistics(world->controller);
-    printf("{\"bench\":\"starts\",\"nodes\":%d,\"otherPods\":%d,\"jobs\":%d,"
-           "\"suspendedJobs\":%d,\"placedSeconds\":%.1f,\"runningSeconds\":%.1f,"
-           "\"cpuSeconds\":%.2f,\"writes\":%zu,\"statusWrites\":%zu,\"events\":%zu,"
-           "\"plannerCpuSeconds\":%.2f,\"decisions\":%" PRIu64 ",\"questions\":%" PRIu64
-           "}\n",
-           nodes, nodes * PODS_A_NODE, jobs, suspended,
-           (double)(world->placed_ms - start_ms) / 1000,
-           (double)(world->running_ms - start_ms) / 1000,
-           world->meter.cpu_s - before.cpu_s, world->meter.writes - before.writes,
-           world->meter.statuses - before.statuses, world->meter.events - before.events,
-           planner_cpu_seconds(), last.passes - first.passes, last.plans - first.plans);
+    printf(
+        "{\"bench\":\"%s\",\"nodes\":%d,\"otherPods\":%d,\"jobs\":%d,"
+        "\"nodesAJob\":%d,\"suspendedJobs\":%d,\"placedSeconds\":%.1f,\"runningSeconds\":%.1f,"
+        "\"cpuSeconds\":%.2f,\"writes\":%zu,\"statusWrites\":%zu,\"events\":%zu,"
+        "\"reads\":%zu,\"readBytes\":%zu,"
+        "\"plannerCpuSeconds\":%.2f,\"decisions\":%" PRIu64 ",\"questions\":%" PRIu64
+        "}\n",
+        bench, nodes, nodes * PODS_A_NODE, jobs, gpus / GPUS_A_NODE, suspended,
+        (double)(world->placed_ms - start_ms) / 1000,
+        (double)(world->running_ms - start_ms) / 1000, world->meter.cpu_s - before.cpu_s,
+        world->meter.writes - before.writes, world->meter.statuses - before.statuses,
+        world->meter.events - before.events, world->meter.reads - before.reads,
+        world->meter.read_bytes - before.read_bytes, planner_cpu_seconds(),
+        last.passes - first.passes, last.plans - first.plans);
 }
 
 /* ---- heartbeats ---- */
@@ -332,17 +345,23 @@ int main(int argc, char **argv)
     bool is_traced = argc > 4 && !strcmp(argv[argc - 1], "--trace");
     argc -= is_traced;
     bool starts = argc >= 5 && argc <= 6 && !strcmp(argv[2], "starts");
-    if (!starts && (argc != 4 || strcmp(argv[2], "heartbeats") != 0)) {
+    bool gang = argc == 5 && !strcmp(argv[2], "gang");
+    if (!starts && !gang && (argc != 4 || strcmp(argv[2], "heartbeats") != 0)) {
         fprintf(stderr,
                 "usage: bench-load HETPLAN starts NODES JOBS [SUSPENDED] [--trace]\n"
+                "       bench-load HETPLAN gang NODES JOB_NODES [--trace]\n"
                 "       bench-load HETPLAN heartbeats NODES\n");
         return 2;
     }
-    world_init(&world, argv[1], atoi(argv[3]), is_traced);
+    int nodes = atoi(argv[3]);
+    world_init(&world, argv[1], nodes, is_traced);
     if (starts)
-        bench_starts(&world, atoi(argv[3]), atoi(argv[4]), argc > 5 ? atoi(argv[5]) : 0);
+        bench_starts(&world, "starts", nodes, atoi(argv[4]), GPUS_A_NODE,
+                     argc > 5 ? atoi(argv[5]) : 0);
+    else if (gang)
+        bench_starts(&world, "gang", nodes, 1, GPUS_A_NODE * atoi(argv[4]), 0);
     else
-        bench_heartbeats(&world, atoi(argv[3]));
+        bench_heartbeats(&world, nodes);
     world_fini(&world);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "tests/controller/world.h"
 
 #include <check.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,7 +227,8 @@ START_TEST(an_old_server_gets_no_gates)
 }
 END_TEST
 
-START_TEST(nodes_of_a_large_plan_are_read_at_once)
+/* A job on more nodes than are read, whose gated pods have just been created. */
+static void commit_large_job(void)
 {
     const char *nodes = "";
     for (int i = 0; i <= GANG_NODE_READS; i++) {
@@ -237,8 +239,84 @@ START_TEST(nodes_of_a_large_plan_are_read_at_once)
     world_job(world, "{}");
     world_settle(world);
     world_answer_nodes(world, nodes, 2.0);
-    world_settle(world);
+    world_step(world);
+    world_step(world);
+    ck_assert_uint_eq(gates_of("job-1-0"), 1);
+}
+
+static const char *version_now(void)
+{
+    return het_arena_printf(world->arena, "%" PRIu64, world->next_version - 1);
+}
+
+START_TEST(gates_of_a_large_gang_are_lifted_once_the_watch_has_come_to_its_mark)
+{
+    commit_large_job();
+    world->pods_version = version_now();
+    world_step(world); /* the mark is written */
+    ck_assert_str_ne(kube_annotation(pod("job-1-0"), ANNOTATION_FIT_MARK), "");
+    int writes = world->writes;
+    for (int i = 0; i < 3; i++) {
+        world->now_ms += GANG_MARK_LOOK_MS;
+        world_step(world);
+    }
+    ck_assert_uint_eq(gates_of("job-1-0"), 1);
+    ck_assert_int_eq(world->writes, writes);
+    ck_assert_str_eq(world_reason(world, "Placed"), "CheckingFit");
+    world->pods_version = kube_resource_version(pod("job-1-0"));
+    world_step(world);
+    ck_assert_uint_eq(gates_of("job-1-0"), 0);
+    ck_assert_uint_eq(gates_of("job-1-4"), 0);
+    ck_assert_int_eq(world->refreshes, 0);
+}
+END_TEST
+
+START_TEST(what_was_bound_before_the_mark_keeps_a_large_gang_behind_its_gates)
+{
+    commit_large_job();
+    world->pods_version = version_now();
+    world_step(world);
+    world->is_contested = true;
+    occupy("n03", 1); /* the watch tells of it before it comes to the mark */
+    world->pods_version = version_now();
+    world_step(world);
+    ck_assert_uint_eq(gates_of("job-1-0"), 1);
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "CapacityLost");
+}
+END_TEST
+
+START_TEST(all_bound_pods_are_read_if_the_watch_does_not_come_to_the_mark)
+{
+    commit_large_job();
+    world->pods_version = version_now();
+    world_step(world);
+    world->now_ms += GANG_MARK_MS - 1;
+    world_step(world);
+    ck_assert_int_eq(world->refreshes, 0);
+    world->now_ms++;
+    world_step(world);
     ck_assert_int_eq(world->refreshes, 1);
+    ck_assert_uint_eq(gates_of("job-1-0"), 1);
+    world_step(world);
+    ck_assert_uint_eq(gates_of("job-1-0"), 0);
+    ck_assert_int_eq(world->refreshes, 1);
+}
+END_TEST
+
+START_TEST(mark_of_before_lifts_no_gates)
+{
+    commit_large_job();
+    world->pods_version = version_now();
+    world_step(world);
+    world->memory = (struct job_memory){ 0 }; /* another replica goes on */
+    world->now_ms += 60000;
+    world->pods_version = version_now();
+    world_step(world);
+    ck_assert_uint_eq(gates_of("job-1-0"), 1);
+    world_step(world);
+    ck_assert_uint_eq(gates_of("job-1-0"), 1);
+    world->pods_version = version_now();
+    world_step(world);
     ck_assert_uint_eq(gates_of("job-1-0"), 0);
 }
 END_TEST
@@ -298,7 +376,12 @@ Suite *test_gang_suite(void)
     tcase_add_test(cases, an_avoided_node_comes_back_by_itself);
     tcase_add_test(cases, without_gates_pods_are_created_after_the_fit_check);
     tcase_add_test(cases, an_old_server_gets_no_gates);
-    tcase_add_test(cases, nodes_of_a_large_plan_are_read_at_once);
+    tcase_add_test(cases,
+                   gates_of_a_large_gang_are_lifted_once_the_watch_has_come_to_its_mark);
+    tcase_add_test(cases,
+                   what_was_bound_before_the_mark_keeps_a_large_gang_behind_its_gates);
+    tcase_add_test(cases, all_bound_pods_are_read_if_the_watch_does_not_come_to_the_mark);
+    tcase_add_test(cases, mark_of_before_lifts_no_gates);
     tcase_add_test(cases, pods_that_are_missing_are_looked_for_before_they_count_as_lost);
     tcase_add_test(cases, pods_that_are_found_again_were_never_lost);
     suite_add_tcase(suite, cases);

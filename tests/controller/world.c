@@ -6,6 +6,7 @@
 #include "tests/controller/recorded.h"
 
 #include <check.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -344,11 +345,15 @@ size_t world_gates(const json_t *pod)
 
 void world_decide(struct world *world, struct het_arena *arena, struct decision *ret)
 {
+    auto_free char *version = xasprintf("%" PRIu64, world->next_version);
     struct snapshot_sources sources = { .store = world->store,
                                         .capacity = world->capacity,
                                         .kueue = world->kueue,
                                         .settings = world->settings,
                                         .server_has_gates = !world->server_is_old,
+                                        .pods_version = world->pods_version
+                                                            ? world->pods_version
+                                                            : version,
                                         .now_ms = world->now_ms,
                                         .wall_ms = WALL_ZERO_MS + world->now_ms };
     struct snapshot snapshot;

@@ -22,6 +22,8 @@ struct world {
     uint64_t next_uid, next_version;
     bool is_contested;  /* others take what is planned: overcommitment is not ours */
     bool server_is_old; /* no scheduling gates */
+    const char
+        *pods_version; /* what the watch of pods has come to; NULL: to the present */
     int plans_asked, hooks, writes, events, refreshes;
     char last_event[64];   /* reason */
     json_t *event_reasons; /* of all events so far, as keys */
