@@ -132,7 +132,8 @@ static int read_migration(const json_t *job, struct het_question *question,
     struct het_view most = het_view_get(&view, "maxSeconds");
     struct het_view percent = het_view_get(&view, "stablePercent");
     double disk_gb_s = HET_MIGRATE_DISK_BYTES_PER_S / 1e9;
-    double cloud_gb_s = HET_MIGRATE_CLOUD_BYTES_PER_S / 1e9;
+    double stated = question->hardware->storage_bytes_per_s;
+    double cloud_gb_s = (stated > 0 ? stated : HET_MIGRATE_CLOUD_BYTES_PER_S) / 1e9;
     question->max_migration_s = HUGE_VAL;
     question->stable_percent = -1;
     if (het_view_object(&view, err) < 0 || het_view_members(&view, fields, err) < 0 ||

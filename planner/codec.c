@@ -35,7 +35,7 @@
 /* ---- hardware ---- */
 
 static const char *const hardware_fields[] = { "gpuTypes", "instanceTypes", "levels",
-                                               "network", NULL };
+                                               "network",  "storageGBs",    NULL };
 static const char *const gpu_type_fields[] = {
     "name",       "aliases",      "profile",      "memoryGiB",  "intraGBs",
     "interGBs",   "workspaceGiB", "pricePerHour", "bf16TFLOPS", "fp16TFLOPS",
@@ -254,7 +254,8 @@ int het_codec_hardware(struct het_arena *arena, const json_t *json,
     if (read_instance_types(arena, &root, &extra.instances, &extra.instance_count, err) <
             0 ||
         read_levels(arena, &root, &extra.levels, &extra.level_count, err) < 0 ||
-        read_network(arena, &root, &extra.network, err) < 0)
+        read_network(arena, &root, &extra.network, err) < 0 ||
+        read_bandwidth(&root, "storageGBs", &extra.storage_bytes_per_s, err) < 0)
         return -1;
     *ret = het_hardware_merge(arena, base, &extra);
     return 0;
@@ -1624,9 +1625,10 @@ static json_t *unrestricted_json(const struct het_prediction *predicted)
 json_t *het_codec_migration_json(const struct het_migration *migration)
 {
     return sure(json_pack(
-        "{s:f, s:{s:s}, s:{s:f, s:f, s:f, s:f}, s:o, s:o}", "seconds", migration->seconds,
-        "bottleneck", "resource", het_migrate_resource_name(migration->bottleneck),
-        "bytes", "local", migration->local_bytes, "peer", migration->peer_bytes, "cloud",
+        "{s:f, s:f, s:{s:s}, s:{s:f, s:f, s:f, s:f}, s:o, s:o}", "seconds",
+        migration->seconds, "writeSeconds", migration->write_s, "bottleneck", "resource",
+        het_migrate_resource_name(migration->bottleneck), "bytes", "local",
+        migration->local_bytes, "peer", migration->peer_bytes, "cloud",
         migration->cloud_bytes, "state", migration->state_bytes, "ranksKept",
         number(migration->ranks_kept), "rankCount", number(migration->rank_count)));
 }

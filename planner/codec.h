@@ -78,8 +78,8 @@ void het_codec_add_origin(json_t *object, enum het_profile_origin origin,
                           bool extrapolated);
 json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t count,
                                    bool with_parts);
-/* { "seconds", "bottleneck": { "resource" }, "bytes": { "local", "peer", "cloud",
- * "state" }, "ranksKept", "rankCount" }. */
+/* { "seconds", "writeSeconds", "bottleneck": { "resource" }, "bytes": { "local", "peer",
+ * "cloud", "state" }, "ranksKept", "rankCount" }. */
 json_t *het_codec_migration_json(const struct het_migration *migration);
 /* "sha256:" and 64 hex digits of the canonical plan without `predicted` and `search`; in
  * `arena`. */

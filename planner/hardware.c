@@ -334,6 +334,8 @@ const struct het_hardware *het_hardware_merge(struct het_arena *arena,
         .levels = levels->levels,
         .level_count = levels->level_count,
         .network = extra->network ? extra->network : base->network,
+        .storage_bytes_per_s = extra->storage_bytes_per_s > 0 ? extra->storage_bytes_per_s
+                                                              : base->storage_bytes_per_s,
     };
     return merged;
 }

@@ -49,6 +49,8 @@ struct het_hardware {
     const struct het_level *levels;
     size_t level_count;
     const struct het_network *network; /* measured curves; NULL: none */
+    double storage_bytes_per_s; /* of the storage of checkpoints, for a whole job; 0: an
+                                   admin does not say */
 };
 
 /* What is assumed of a GPU type that no table knows: PCIe 3 between GPUs, 25 Gbit/s out.
@@ -70,8 +72,8 @@ uint64_t het_hardware_default_workspace(uint64_t memory_bytes);
 const struct het_hardware *het_hardware_builtin(void);
 
 /* `extra` laid over `base`: an entry of the same name replaces the fields it sets (zero
- * and NULL mean unset) and adds its aliases; new names are added; instances, levels and
- * network, if it has any, replace those below. In `arena`. */
+ * and NULL mean unset) and adds its aliases; new names are added; instances, levels,
+ * network and storage, if it has any, replace those below. In `arena`. */
 const struct het_hardware *het_hardware_merge(struct het_arena *arena,
                                               const struct het_hardware *base,
                                               const struct het_hardware *extra);

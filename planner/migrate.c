@@ -479,6 +479,7 @@ struct het_migration het_migrate(struct het_arena *arena,
         fetch_layer(&state, l);
         migration.state_bytes += state.cell_bytes[l] * state.cells;
     }
+    migration.write_s = migration.state_bytes / state.rates->cloud_bytes_per_s;
     find_offsets(scratch, &account);
     account.ranks = HET_ARENA_ARRAY(arena, struct het_migrate_rank, migration.rank_count);
     each_replica(new, count_replica, &account);

@@ -62,6 +62,7 @@ struct het_migration {
      * node that gets them over its uplink. */
     double local_bytes, peer_bytes, cloud_bytes;
     double state_bytes; /* of the whole model once */
+    double write_s;     /* to write that to the storage, or the cloud */
     uint32_t ranks_kept;
     size_t rank_count;
     const struct het_migrate_rank *ranks; /* in rank order of the new plan */

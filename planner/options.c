@@ -460,8 +460,9 @@ static const struct option {
       .kind = KIND_NUMBER,
       .low = 1e-6,
       .high = 1e6,
-      .preset = "1.2",
-      .help = "Rate at which the job downloads from cloud storage, GB/s." },
+      .preset = "storageGBs of the hardware settings, else 1.2",
+      .help = "Rate at which the job reads and writes checkpoints on the storage that "
+              "nodes share, or in the cloud, GB/s." },
     { .name = "job",
       .value = "NAME",
       .path = "render.job",

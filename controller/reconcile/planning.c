@@ -92,7 +92,7 @@ static bool read_offer(struct pass *pass, const json_t *json, struct planning_of
     const json_t *migration = object_at(json, "predicted.migration");
     struct planning_offer offer = {
         .migration_s = json_number_value(object_at(migration, "seconds")),
-        .state_bytes = json_number_value(object_at(migration, "bytes.state")),
+        .write_s = json_number_value(object_at(migration, "writeSeconds")),
     };
     if (het_codec_plan(pass->arena, json, &offer.plan, NULL) < 0 ||
         !places_fit(pass, offer.plan))

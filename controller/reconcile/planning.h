@@ -22,7 +22,7 @@ bool planning_ask(struct pass *pass, bool is_urgent);
 /* A plan of the last answer, and what it takes to get there. */
 struct planning_offer {
     const struct het_plan *plan;
-    double migration_s, state_bytes; /* 0: the planner did not say */
+    double migration_s, write_s; /* of the checkpoint; 0: the planner did not say */
 };
 /* All that the last answer offers and that can be used now, into `ret`: of plans that are
  * good enough the one that moves least, then the fastest one if it is another. A plan can

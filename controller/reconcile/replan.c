@@ -150,7 +150,6 @@ static struct replan_rule_verdict judge(const struct pass *pass,
     const struct job_spec *spec = &snapshot->spec;
     const struct het_prediction *predicted = &offer->plan->predicted;
     bool is_asked = spec->hook_method != HOOK_NONE;
-    double write_s = offer->state_bytes / HET_MIGRATE_CLOUD_BYTES_PER_S;
     double most_s = (double)spec->hook_timeout_ms / 1000;
     struct replan_rule_input input = {
         /* Both with the present profile and hardware, where the running plan can be
@@ -162,9 +161,9 @@ static struct replan_rule_verdict judge(const struct pass *pass,
         .min_improvement = (double)spec->min_improvement_percent / 100,
         .amortization_s = (double)spec->amortization_ms / 1000,
         .remaining_s = remaining_s(pass),
-        .checkpoint_s = !is_asked          ? 0
-                        : write_s < most_s ? write_s
-                                           : most_s,
+        .checkpoint_s = !is_asked                 ? 0
+                        : offer->write_s < most_s ? offer->write_s
+                                                  : most_s,
         .restart_s = restart_s(snapshot),
         .migration_s = offer->migration_s,
         .lost_work_s = replan_rule_lost_work_s(

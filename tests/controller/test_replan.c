@@ -398,6 +398,34 @@ START_TEST(plan_that_moves_less_is_taken_before_the_fastest_one)
 }
 END_TEST
 
+/* The planner knows how fast the storage is; the program gets 120 s at most. */
+static void check_cost_of_writing(double write_s, int cost_s)
+{
+    run_job("{'replanPolicy': {'amortizationSeconds': 1200}}");
+    join("c");
+    auto_free char *text = world_plan("a:4 b:4 c:4", A100, 1.9);
+    json_auto_t *plan = json_loads(text, 0, NULL);
+    json_object_set_new(json_object_get(plan, "predicted"), "migration",
+                        json_pack("{s:f, s:f}", "seconds", 5.0, "writeSeconds", write_s));
+    auto_free char *with_migration = json_dumps(plan, JSON_COMPACT | JSON_SORT_KEYS);
+    world_answer(world, with_migration);
+    world_settle(world);
+    ck_assert_str_eq(text_at("lastReplanDecision", "result"), "Rejected");
+    ck_assert_int_eq(number_at("lastReplanDecision", "costSeconds"), cost_s);
+}
+
+START_TEST(checkpoint_costs_what_writing_it_takes)
+{
+    check_cost_of_writing(40, 60 + 5 + 40);
+}
+END_TEST
+
+START_TEST(checkpoint_costs_no_more_than_the_program_gets)
+{
+    check_cost_of_writing(400, 60 + 5 + 120);
+}
+END_TEST
+
 START_TEST(question_says_how_much_slower_a_plan_may_be_that_moves_less)
 {
     run_job("{'replanPolicy': {'minImprovementPercent': 12}}");
@@ -603,6 +631,8 @@ Suite *test_replan_suite(void)
     tcase_add_test(tests, approved_candidate_that_fits_no_more_is_passed_over);
     tcase_add_test(tests, lost_node_in_manual_mode_waits_for_approval_of_another_plan);
     tcase_add_test(tests, plan_that_moves_less_is_taken_before_the_fastest_one);
+    tcase_add_test(tests, checkpoint_costs_what_writing_it_takes);
+    tcase_add_test(tests, checkpoint_costs_no_more_than_the_program_gets);
     tcase_add_test(tests, question_says_how_much_slower_a_plan_may_be_that_moves_less);
     tcase_add_test(tests, same_plan_moves_to_equal_nodes_and_to_no_others);
     tcase_add_test(tests, other_cut_cannot_follow_a_checkpoint_of_the_same_pipeline);

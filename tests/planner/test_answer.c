@@ -270,6 +270,47 @@ static bool offers_running_plan(const char *migration)
     return offered;
 }
 
+/* What it takes from a100-0 to a100-1, with these hardware settings and this
+ * `migration`; a new reference. */
+static json_t *move_json(struct het_arena *arena, const char *hardware,
+                         const char *migration)
+{
+    json_auto_t *document = question_json("tests/data/clusters/a100x8_v100x8.json");
+    json_auto_t *to = one_gpu_plan("a100-1", 256, 1);
+    json_t *job = json_object_get(document, "job"), *move;
+    struct het_error err;
+    json_object_set_new(document, "hardware", json_loads(hardware, 0, NULL));
+    json_object_set_new(job, "from", one_gpu_plan("a100-0", 256, 1));
+    json_object_set_new(job, "migration", json_loads(migration, 0, NULL));
+    struct het_question question = read_question(arena, document);
+    ck_assert_msg(!het_question_diff(arena, &question, to, &move, &err), "%s",
+                  err.message);
+    return move;
+}
+
+/* One GPU reads all that one GPU wrote: both take the state at the storage's rate. */
+static void check_storage(const char *hardware, const char *migration, double gb_per_s)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *move = move_json(arena, hardware, migration);
+    double state =
+        json_number_value(json_object_get(json_object_get(move, "bytes"), "state"));
+    ck_assert_double_gt(state, 1e9);
+    ck_assert_double_eq_tol(json_number_value(json_object_get(move, "seconds")),
+                            state / (gb_per_s * 1e9), 1e-9);
+    ck_assert_double_eq_tol(json_number_value(json_object_get(move, "writeSeconds")),
+                            state / (gb_per_s * 1e9), 1e-9);
+    het_arena_free(arena);
+}
+
+START_TEST(storage_is_as_fast_as_the_question_says_else_the_administrator)
+{
+    check_storage("{}", "{}", HET_MIGRATE_CLOUD_BYTES_PER_S / 1e9);
+    check_storage("{\"storageGBs\": 0.25}", "{}", 0.25);
+    check_storage("{\"storageGBs\": 0.25}", "{\"cloudGBs\": 0.5}", 0.5);
+}
+END_TEST
+
 START_TEST(stable_plan_is_one_that_moves_less_and_is_nearly_as_good)
 {
     ck_assert(!offers_running_plan("{}"));
@@ -365,6 +406,7 @@ Suite *test_answer_suite(void)
     tcase_add_test(cases, running_plan_is_priced_with_the_present_input);
     tcase_add_test(cases, running_plan_that_cannot_run_has_no_price);
     tcase_add_test(cases, stable_plan_is_one_that_moves_less_and_is_nearly_as_good);
+    tcase_add_test(cases, storage_is_as_fast_as_the_question_says_else_the_administrator);
     tcase_add_test(cases, kubernetes_nodes_bind_to_short_profile_names);
     tcase_add_test(cases, faults_name_part_and_field);
     suite_add_tcase(suite, cases);

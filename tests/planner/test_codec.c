@@ -59,7 +59,7 @@ START_TEST(hardware_file_is_laid_over_the_table)
         het_codec_hardware(arena, part, het_hardware_builtin(), &hardware, &err), -1);
     ck_assert_str_eq(err.message,
                      "gpuType: unknown field; known are gpuTypes, instanceTypes, levels, "
-                     "network");
+                     "network, storageGBs");
     het_arena_free(arena);
 }
 END_TEST
