@@ -1450,7 +1450,7 @@ static const char *find_reason(const struct viewer *viewer, const struct node *n
     if (node->state.is_spot && viewer->spec->spot_policy == SPOT_FORBID)
         return "SpotForbidden";
     if (!offer->type)
-        return "UnknownGPUType";
+        return het_unused_name(HET_UNUSED_NO_GPU_LABEL);
     if (wants_other_resource(viewer, offer))
         return "OtherResource";
     if (offer->is_shared && !viewer->spec->allows_shared_gpus)

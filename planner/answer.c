@@ -1,5 +1,6 @@
 #include "planner/answer.h"
 
+#include "planner/idle.h"
 #include "planner/network_file.h"
 #include "planner/node_list.h"
 #include "planner/profile_config.h"
@@ -13,8 +14,9 @@
 
 /* ---- question ---- */
 
-static const char *const document_fields[] = { "cluster", "pods", "profile", "hardware",
-                                               "network", "job",  "sources", NULL };
+static const char *const document_fields[] = { "cluster",  "pods",    "profile",
+                                               "hardware", "network", "job",
+                                               "unused",   "sources", NULL };
 
 /* What messages call a part: its file, if the document says so. */
 static const char *part_name(const json_t *document, const char *part)
@@ -58,14 +60,16 @@ int het_question_hardware(struct het_arena *arena, const json_t *document,
 
 static int read_cluster(struct het_arena *arena, const json_t *document,
                         const struct het_hardware *hardware,
-                        const struct het_cluster **ret, struct het_error *err)
+                        const struct het_cluster **ret, struct het_unused_list *left_out,
+                        struct het_error *err)
 {
     const json_t *cluster, *pods = json_object_get(document, "pods");
     if (get_part(document, "cluster", &cluster, err) < 0)
         return -1;
     json_auto_t *short_form = NULL;
-    if (pods && json_object_get(cluster, "items")) {
-        if (het_node_list_cluster(arena, cluster, pods, hardware, &short_form, err) < 0)
+    if (het_node_is_list(cluster)) {
+        if (het_node_list_cluster(arena, cluster, pods, hardware, &short_form, left_out,
+                                  err) < 0)
             return fail_in_part(document, "cluster", err);
         cluster = short_form;
     }
@@ -216,9 +220,17 @@ int het_question_profile(struct het_arena *arena, const json_t *document,
     const struct het_cluster *cluster = NULL;
     bool is_estimated = json_object_get(json_object_get(document, "profile"), "config");
     if (het_question_hardware(arena, document, &hardware, err) < 0 ||
-        (is_estimated && read_cluster(arena, document, hardware, &cluster, err) < 0))
+        (is_estimated &&
+         read_cluster(arena, document, hardware, &cluster, NULL, err) < 0))
         return -1;
     return read_profile(arena, document, cluster, hardware, ret, err);
+}
+
+static int read_unused(struct het_arena *arena, const struct het_view *root,
+                       struct het_unused_list *left_out, struct het_error *err)
+{
+    struct het_view list = het_view_get(root, "unused");
+    return het_codec_unused(arena, &list, left_out, err);
 }
 
 int het_question_read(struct het_arena *arena, const json_t *document,
@@ -234,7 +246,9 @@ int het_question_read(struct het_arena *arena, const json_t *document,
     const struct het_view root = het_view_root(document);
     if (het_view_members(&root, document_fields, err) < 0 ||
         het_question_hardware(arena, document, &question.hardware, err) < 0 ||
-        read_cluster(arena, document, question.hardware, &cluster, err) < 0 ||
+        read_cluster(arena, document, question.hardware, &cluster, &question.left_out,
+                     err) < 0 ||
+        read_unused(arena, &root, &question.left_out, err) < 0 ||
         read_profile(arena, document, cluster, question.hardware, &profile, err) < 0)
         return -1;
     if (read_job(arena, document, profile, workload, &question, err) < 0)
@@ -262,6 +276,18 @@ struct het_problem het_question_problem(struct het_arena *arena,
                                         : HET_DEFAULT_HEADROOM_ESTIMATED;
     problem.workload = workload;
     return problem;
+}
+
+/* All GPUs of the cluster that the plan does not use. */
+static void tell_unused(struct het_arena *arena, const struct het_question *question,
+                        struct het_plan *plan)
+{
+    struct het_unused_list list = { 0 };
+    het_unused_merge(arena, &list, question->left_out.groups, question->left_out.count);
+    het_idle_explain(arena, &question->problem, plan, &list);
+    het_unused_sort(&list);
+    plan->unused = list.groups;
+    plan->unused_count = list.count;
 }
 
 /* Seconds an iteration of the running plan takes for this question's cluster, profile and
@@ -356,6 +382,7 @@ static const struct het_plan *find_stable(struct het_arena *arena,
         return NULL;
     struct het_plan *stable = het_plan_copy(arena, found);
     place(arena, question, stable);
+    tell_unused(arena, question, stable);
     return is_stabler(question, stable, best) ? stable : NULL;
 }
 
@@ -387,6 +414,7 @@ int het_question_plan(struct het_arena *arena, const struct het_question *questi
         plan->predicted.from_iteration_s = from_iteration_s(arena, question);
         plan->predicted.stable = find_stable(arena, &planning, plan);
     }
+    tell_unused(arena, &planning, plan);
     find_unrestricted(arena, &planning, &plan->predicted);
     /* Even if only what is told besides was cut short: it is not the whole answer. */
     plan->search.is_cut_short |= options.stop && *options.stop;

@@ -11,17 +11,21 @@
 /* A problem and options out of the input document; everything lives in `arena`:
  *
  *   { "cluster": ..., "pods": ..., "profile": ..., "hardware": ..., "network": ...,
- *     "job": ..., "sources": { "cluster": FILE, ... } }
+ *     "job": ..., "unused": [...], "sources": { "cluster": FILE, ... } }
  *
  * Each part has the form of its file (codec.h); a profile may be { "config": ... }
  * (profile_config.h), to be estimated. "pods" is a PodList, to be subtracted when the
  * cluster is a NodeList. "network" (network_file.h) wins over what cluster and hardware
- * say of it. "sources" says where parts come from, for messages.
- * Only cluster, profile and job must be there. */
+ * say of it. "unused" are GPUs that whoever asks knows cannot be used, as a plan has them
+ * (het_codec_unused): they are told with the plan. "sources" says where parts come from,
+ * for messages. Only cluster, profile and job must be there. */
 struct het_question {
     struct het_problem problem;
     struct het_search_options options;
     const struct het_hardware *hardware;
+    /* GPUs of the cluster that never became part of the problem: of a NodeList, and what
+     * the document says in "unused". */
+    struct het_unused_list left_out;
     const struct het_plan *from; /* running plan, or NULL */
     struct het_migrate_rates rates;
     double max_migration_s; /* HUGE_VAL: no limit */
@@ -46,9 +50,10 @@ int het_question_hardware(struct het_arena *arena, const json_t *document,
 int het_question_profile(struct het_arena *arena, const json_t *document,
                          const struct het_profile **ret, struct het_error *err);
 
-/* Runs the search. On success the plan, whole (predicted, search, idle). With `from` it
- * is predicted too how long an iteration of that plan takes now (from_iteration_s),
- * unless it cannot run on this cluster, with this profile and the job's limits. */
+/* Runs the search. On success the plan, whole (predicted, search, idle, unused). With
+ * `from` it is predicted too how long an iteration of that plan takes now
+ * (from_iteration_s), unless it cannot run on this cluster, with this profile and the
+ * job's limits. */
 int het_question_plan(struct het_arena *arena, const struct het_question *question,
                       const struct het_plan **ret, struct het_error *err);
 

@@ -72,6 +72,12 @@ json_t *het_codec_plan_json(const struct het_plan *plan);
 /* A list of what the plan's bandwidths are that nobody measured or stated: a new
  * reference. */
 json_t *het_codec_assumed_links_json(const struct het_assumed_link *links, size_t count);
+/* GPUs that are not used, as [ { "reason", "gpuType", "detail", "gpus", "nodeCount",
+ * "nodes", "message" } ], "nodes" with the first HET_UNUSED_NODES names: a new reference;
+ * and back, added to `ret`, with strings in `arena`. */
+json_t *het_codec_unused_json(const struct het_unused *groups, size_t count);
+int het_codec_unused(struct het_arena *arena, const struct het_view *list,
+                     struct het_unused_list *ret, struct het_error *err);
 json_t *het_codec_parts_json(double pipeline_s, double gradient_sync_s,
                              double optimizer_s);
 void het_codec_add_origin(json_t *object, enum het_profile_origin origin,
@@ -81,8 +87,8 @@ json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t c
 /* { "seconds", "writeSeconds", "bottleneck": { "resource" }, "bytes": { "local", "peer",
  * "cloud", "state" }, "ranksKept", "rankCount" }. */
 json_t *het_codec_migration_json(const struct het_migration *migration);
-/* "sha256:" and 64 hex digits of the canonical plan without `predicted` and `search`; in
- * `arena`. */
+/* "sha256:" and 64 hex digits of the canonical plan without `unused`, `predicted` and
+ * `search`; in `arena`. */
 const char *het_codec_plan_hash(struct het_arena *arena, const struct het_plan *plan);
 /* rankmap.json: { "worldSize", "ranks": [ { "rank", "node", "localIndex", "gpuType",
  * "pipeline", "stage", "replica", "tensorParallelIndex", "tensorParallel", "firstLayer",

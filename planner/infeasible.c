@@ -99,6 +99,31 @@ static bool layer_fits_nowhere(const struct het_problem *problem, uint32_t layer
     return true;
 }
 
+/* Whether some layer fits with the degree; false too if there is no such degree. */
+static bool any_layer_fits(const struct het_problem *problem, uint32_t type, uint32_t tp,
+                           bool *ret_is_allowed)
+{
+    if (!can_use(problem, type, tp) || !least_samples(problem, type, tp))
+        return false;
+    *ret_is_allowed = true;
+    for (uint32_t l = 0; l < problem->profile->layer_count; l++) {
+        struct nearest nearest = { .ratio = HUGE_VAL };
+        try_degree(problem, type, tp, l, &nearest);
+        if (nearest.ratio <= 1)
+            return true;
+    }
+    return false;
+}
+
+enum het_type_fit het_infeasible_type(const struct het_problem *problem, uint32_t type)
+{
+    bool is_allowed = false;
+    for (size_t i = 0; i < problem->profile->bytes_count; i++)
+        if (any_layer_fits(problem, type, problem->profile->bytes[i].tp, &is_allowed))
+            return HET_TYPE_FITS;
+    return is_allowed ? HET_TYPE_IS_SMALL : HET_TYPE_IS_LIMITED;
+}
+
 /* ---- all states ---- */
 
 /* Bytes of one copy of the layer's state over the ranks of a group, in the degree in

@@ -1,5 +1,5 @@
 /* infeasible.h - proofs that no plan fits, however it is cut: for when a search finds
- * none. What is not proved here may fit or not. */
+ * none, or uses none of the GPUs of a type. What is not proved here may fit or not. */
 #ifndef HET_INFEASIBLE_H
 #define HET_INFEASIBLE_H
 
@@ -17,5 +17,13 @@
  *     more than all GPUs together that the job may use */
 bool het_infeasible_memory(const struct het_problem *problem, char *ret_text,
                            size_t size);
+
+/* Whether a type of the profile can hold any layer at all. */
+enum het_type_fit {
+    HET_TYPE_FITS,
+    HET_TYPE_IS_LIMITED, /* no measured degree and micro-batch is within the limits */
+    HET_TYPE_IS_SMALL    /* no layer fits, in any of these */
+};
+enum het_type_fit het_infeasible_type(const struct het_problem *problem, uint32_t type);
 
 #endif

@@ -219,6 +219,21 @@ static void print_table(struct het_arena *arena, const struct het_problem *probl
           stdout);
 }
 
+/* Where the plan is no table, what nobody knows of GPUs is said beside it. */
+static void warn_of_unknown(struct het_arena *arena, const struct command *command,
+                            const struct het_plan *plan)
+{
+    for (size_t i = 0; i < plan->unused_count; i++) {
+        const struct het_unused *group = &plan->unused[i];
+        if (het_unused_is_unknown(group->reason))
+            fprintf(stderr, "hetplan %s: warning: %u %s%sGPU%s on %s%s: %s\n",
+                    command->name, group->gpus, group->type, *group->type ? " " : "",
+                    group->gpus == 1 ? "" : "s", group->nodes[0],
+                    group->node_count > 1 ? " and others" : "",
+                    het_unused_text(arena, group));
+    }
+}
+
 static int run_plan(const struct command *command, const struct het_options *options)
 {
     struct het_error err;
@@ -250,6 +265,7 @@ static int run_plan(const struct command *command, const struct het_options *opt
             print_table(arena, &question.problem, plan);
         } else {
             json_auto_t *json = het_codec_plan_json(plan);
+            warn_of_unknown(arena, command, plan);
             print_json(json);
         }
         code = finish(command, EXIT_DONE);

@@ -119,11 +119,12 @@ const char *het_node_instance_type(const json_t *labels)
 
 /* Labels that name the GPU, in order of trust. `memory_label`: memory of one GPU, where
  * the name leaves it open. `alias_only`: says nothing unless the table knows it. */
+enum { STATED_TYPE };
 static const struct type_label {
     const char *label, *memory_label;
     bool alias_only;
 } type_labels[] = {
-    { "heterotrain.io/gpu-type", "nvidia.com/gpu.memory", false },
+    [STATED_TYPE] = { "heterotrain.io/gpu-type", "nvidia.com/gpu.memory", false },
     { "nvidia.com/gpu.product", "nvidia.com/gpu.memory", false },
     { "amd.com/gpu.product-name", "amd.com/gpu.vram", false },
     { "karpenter.k8s.aws/instance-gpu-name", "karpenter.k8s.aws/instance-gpu-memory",
@@ -168,8 +169,10 @@ static bool is_type_name(const char *type)
 }
 
 static void read_type(struct het_arena *arena, const json_t *labels,
-                      const struct het_hardware *hardware, struct het_node_facts *facts)
+                      const struct het_hardware *hardware, struct het_node_facts *facts,
+                      bool *ret_is_stated)
 {
+    *ret_is_stated = false;
     for (size_t i = 0; i < sizeof type_labels / sizeof *type_labels; i++) {
         const char *label = get_text(labels, type_labels[i].label);
         if (!label || !*label)
@@ -182,6 +185,7 @@ static void read_type(struct het_arena *arena, const json_t *labels,
         if (!type && type_labels[i].alias_only)
             continue;
         facts->label = label;
+        *ret_is_stated = i == STATED_TYPE;
         facts->type = type ? type->name : het_hardware_plain_name(arena, product);
         facts->memory_bytes = memory ? memory : type ? type->memory_bytes : 0;
         if (!is_type_name(facts->type))
@@ -217,16 +221,16 @@ const char *het_node_state(const json_t *node, const struct het_node_condition *
     const char *partition = get_text(labels, "nvidia.com/mig.config.state");
     const char *workload = get_text(labels, "nvidia.com/gpu.workload.config");
     if (!has_condition(node, "Ready", "True"))
-        return "NotReady";
+        return het_unused_name(HET_UNUSED_NOT_READY);
     if (json_is_true(get(get(node, "spec"), "unschedulable")))
-        return "Unschedulable";
+        return het_unused_name(HET_UNUSED_UNSCHEDULABLE);
     if (workload && !strncmp(workload, "vm-", 3))
-        return "VirtualMachine";
+        return het_unused_name(HET_UNUSED_VIRTUAL_MACHINE);
     if (partition && strcmp(partition, "success"))
-        return "Repartitioning";
+        return het_unused_name(HET_UNUSED_REPARTITIONING);
     for (size_t i = 0; i < unhealthy_count; i++)
         if (has_condition(node, unhealthy[i].type, unhealthy[i].status))
-            return "GPUUnhealthy";
+            return het_unused_name(HET_UNUSED_GPU_UNHEALTHY);
     return NULL;
 }
 
@@ -258,13 +262,24 @@ static const char *find_slice(const char *resource, const char *product)
     return slice ? slice + strlen("-MIG-") : NULL;
 }
 
+/* Whether the labels count fewer GPUs than the plugin offers. */
+static bool counts_fewer(struct het_arena *arena, const json_t *labels, const char *stem,
+                         int64_t allocatable)
+{
+    const char *text = label_of(arena, labels, stem, "count");
+    int64_t count = text ? het_quantity_parse(text, 0) : -1;
+    return count > 0 && count < allocatable;
+}
+
 void het_node_read_gpus(struct het_arena *arena, const json_t *node, const char *resource,
                         const struct het_hardware *hardware, struct het_node_gpus *ret)
 {
     const json_t *labels = get(get(node, "metadata"), "labels");
     struct het_node_facts facts = { 0 };
-    read_type(arena, labels, hardware, &facts);
+    bool is_stated;
+    read_type(arena, labels, hardware, &facts, &is_stated);
     struct het_node_gpus gpus = {
+        .is_stated = is_stated,
         .type = facts.type,
         .label = facts.label,
         .memory_bytes = facts.memory_bytes,
@@ -296,6 +311,8 @@ void het_node_read_gpus(struct het_arena *arena, const json_t *node, const char 
                      (strategy && *strategy && strcasecmp(strategy, "none")) ||
                      (product && product[whole_product_length(product)]);
     gpus.memory_bytes /= (uint64_t)replicas;
+    gpus.is_mixed = !gpus.is_shared && !gpus.is_stated &&
+                    counts_fewer(arena, labels, stem, gpus.allocatable);
     *ret = gpus;
 }
 
@@ -321,9 +338,10 @@ void het_node_read(struct het_arena *arena, const json_t *node, const char *reso
         .memory_bytes = gpus.memory_bytes,
         .allocatable = gpus.allocatable,
         .unusable = state               ? state
-                    : gpus.is_shared    ? "SharedGPU"
-                    : !gpus.allocatable ? "NoGPU"
-                    : !gpus.type        ? "UnknownGPUType"
+                    : gpus.is_shared    ? het_unused_name(HET_UNUSED_SHARED_GPU)
+                    : !gpus.allocatable ? het_unused_name(HET_UNUSED_NO_GPU)
+                    : !gpus.type        ? het_unused_name(HET_UNUSED_NO_GPU_LABEL)
+                    : gpus.is_mixed     ? het_unused_name(HET_UNUSED_MIXED_GPUS)
                                         : NULL,
         .taints = get(get(node, "spec"), "taints"),
     };
@@ -437,7 +455,8 @@ static const char *const gpu_resources[] = { "nvidia.com/gpu", "amd.com/gpu" };
 struct listed_node {
     struct het_node_facts facts;
     const char *resource;
-    int64_t used; /* by pods */
+    int64_t used;      /* by pods */
+    const char *taint; /* that keeps pods away; NULL: none does */
     const json_t *node;
 };
 
@@ -450,7 +469,8 @@ static bool is_gpu_taint(const json_t *taint)
     return false;
 }
 
-static bool is_tainted(const json_t *taints)
+/* The key of the first taint that keeps pods away; NULL if none does. */
+static const char *find_taint(const json_t *taints)
 {
     for (size_t i = 0; i < json_array_size(taints); i++) {
         const json_t *taint = json_array_get(taints, i);
@@ -458,9 +478,9 @@ static bool is_tainted(const json_t *taints)
         bool repels = effect &&
                       (!strcmp(effect, "NoSchedule") || !strcmp(effect, "NoExecute"));
         if (repels && !is_gpu_taint(taint))
-            return true;
+            return get_text(taint, "key") ? get_text(taint, "key") : "";
     }
-    return false;
+    return NULL;
 }
 
 /* The items of a list object, or the object itself as the only one. */
@@ -497,8 +517,9 @@ static size_t read_nodes(struct het_arena *arena, const json_t *nodes,
         }
         if (!next->facts.name || !next->facts.allocatable)
             continue;
-        if (!next->facts.unusable && is_tainted(next->facts.taints))
-            next->facts.unusable = "Tainted";
+        next->taint = find_taint(next->facts.taints);
+        if (!next->facts.unusable && next->taint)
+            next->facts.unusable = het_unused_name(HET_UNUSED_TAINTED);
         count++;
     }
     qsort(listed, count, sizeof *listed, compare_listed);
@@ -554,11 +575,37 @@ static json_t *level_labels(const json_t *node, const struct het_hardware *hardw
     return levels;
 }
 
+/* The GPUs of a node that nothing can be planned with. */
+static void leave_out(struct het_arena *arena, const struct listed_node *node,
+                      struct het_unused_list *left_out)
+{
+    const struct het_node_facts *facts = &node->facts;
+    int64_t used = node->used < facts->allocatable ? node->used : facts->allocatable;
+    const char *type = facts->type ? facts->type : "", *detail = "";
+    enum het_unused_reason reason = HET_UNUSED_IN_USE;
+    if (facts->unusable) {
+        used = facts->allocatable;
+        het_unused_parse(arena, facts->unusable, &reason, &detail);
+    }
+    if (reason == HET_UNUSED_TAINTED)
+        detail = node->taint;
+    if (reason == HET_UNUSED_MIXED_GPUS)
+        type = ""; /* one of several */
+    het_unused_add(arena, left_out, reason, type, detail, facts->name, (uint32_t)used);
+}
+
+bool het_node_is_list(const json_t *json)
+{
+    const char *kind = get_text(json, "kind");
+    return get(json, "items") || (kind && !strcmp(kind, "Node"));
+}
+
 #define BYTES_PER_GIB 0x1p30
 
 int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
                           const json_t *pods, const struct het_hardware *hardware,
-                          json_t **ret, struct het_error *err)
+                          json_t **ret, struct het_unused_list *left_out,
+                          struct het_error *err)
 {
     const json_t *items = get(nodes, "items");
     if (!json_is_object(nodes) || (items && !json_is_array(items)))
@@ -575,6 +622,8 @@ int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
     for (size_t i = 0; i < count; i++) {
         const struct het_node_facts *facts = &listed[i].facts;
         int64_t free_gpus = facts->allocatable - listed[i].used;
+        if (left_out)
+            leave_out(arena, &listed[i], left_out);
         if (facts->unusable || free_gpus < 1)
             continue;
         json_t *entry = json_pack("{s:s, s:s, s:I}", "name", facts->name, "type",

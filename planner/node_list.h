@@ -6,6 +6,7 @@
 
 #include "planner/hardware.h"
 #include "planner/json.h"
+#include "planner/unused.h"
 
 struct het_node_facts {
     const char *name;      /* NULL: it has none */
@@ -14,7 +15,7 @@ struct het_node_facts {
     uint64_t memory_bytes; /* of one GPU, from labels or hardware; 0: unknown */
     int64_t allocatable;   /* of the resource asked for */
     /* Why nothing may run there, the first that holds, or NULL: as of het_node_state,
-     * NoGPU, SharedGPU, UnknownGPUType. Taints are the caller's question. */
+     * NoGPU, SharedGPU, NoGPULabel, MixedGPUs. Taints are the caller's question. */
     const char *unusable;
     const json_t *taints; /* spec.taints, borrowed, or NULL */
 };
@@ -30,7 +31,8 @@ struct het_node_condition {
 extern const struct het_node_condition het_node_unhealthy[HET_NODE_UNHEALTHY_COUNT];
 
 /* Why nothing at all may run on the node, the first that holds, or NULL: NotReady,
- * Unschedulable, VirtualMachine, Repartitioning, GPUUnhealthy (one of `unhealthy`). */
+ * Unschedulable, VirtualMachine, Repartitioning, GPUUnhealthy (one of `unhealthy`); the
+ * names of unused.h. */
 const char *het_node_state(const json_t *node, const struct het_node_condition *unhealthy,
                            size_t unhealthy_count);
 
@@ -44,6 +46,11 @@ struct het_node_gpus {
     uint64_t memory_bytes; /* of one, as it may be used; 0: unknown */
     int64_t allocatable;
     bool is_shared; /* time-sliced, shared by MPS, or slices of MIG */
+    bool is_stated; /* heterotrain.io/gpu-type says the type */
+    /* The labels count fewer whole GPUs of the type than are allocatable: GPU Feature
+     * Discovery found several types and wrote the labels of one of them. Never of a type
+     * that is stated. */
+    bool is_mixed;
 };
 /* GPU type from, in this order: heterotrain.io/gpu-type, nvidia.com/gpu.product,
  * amd.com/gpu.product-name, karpenter.k8s.aws/instance-gpu-name,
@@ -93,13 +100,17 @@ int het_pod_holds(const json_t *pod);
  * is none, saturated at int64. */
 int64_t het_quantity_parse(const char *text, int milli);
 
+/* Whether `json` is a list of nodes, or one node, as kubectl prints them. */
+bool het_node_is_list(const json_t *json);
 /* NodeList (and optional PodList, may be NULL) -> the short form of the cluster with the
  * free GPUs of usable nodes whose NoSchedule/NoExecute taints are only for GPUs
  * (nvidia.com/gpu, amd.com/gpu), and their labels that are levels of `hardware`. A new
- * reference. Errors: HET_NO_PLAN when no GPU is
- * left, with the reasons counted. */
+ * reference. All other GPUs are added to `left_out` (may be NULL), whose strings are in
+ * `arena` or borrowed from `nodes`. Errors: HET_NO_PLAN when no GPU is left, with the
+ * reasons counted. */
 int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
                           const json_t *pods, const struct het_hardware *hardware,
-                          json_t **ret, struct het_error *err);
+                          json_t **ret, struct het_unused_list *left_out,
+                          struct het_error *err);
 
 #endif

@@ -259,6 +259,8 @@ struct het_plan *het_plan_copy(struct het_arena *arena, const struct het_plan *p
             copy_array(arena, idle[i].gpus, idle[i].gpu_count, sizeof *idle[i].gpus);
     copy->pipelines = pipelines;
     copy->idle = idle;
+    copy->unused =
+        copy_array(arena, plan->unused, plan->unused_count, sizeof *plan->unused);
     copy->predicted.peak_memory = copy_array(arena, plan->predicted.peak_memory,
                                              plan->predicted.peak_memory_count,
                                              sizeof *plan->predicted.peak_memory);

@@ -8,6 +8,7 @@
 #include "planner/cluster.h"
 #include "planner/error.h"
 #include "planner/profile.h"
+#include "planner/unused.h"
 #include "planner/workload.h"
 
 #include <stdbool.h>
@@ -137,6 +138,10 @@ struct het_plan {
     size_t pipeline_count;
     const struct het_idle *idle; /* per node, in cluster order */
     size_t idle_count;
+    /* Why GPUs of the whole cluster are not used, those among them that the planner was
+     * never offered; no part of what the plan decides. */
+    const struct het_unused *unused;
+    size_t unused_count;
     struct het_prediction predicted;
     struct het_search_report search;
 };
@@ -151,8 +156,8 @@ int het_plan_bind(struct het_arena *arena, const struct het_plan *plan,
 const struct het_cluster *het_plan_own_cluster(struct het_arena *arena,
                                                const struct het_plan *plan);
 
-/* What `plan` decides, and its lists of idle GPUs and peaks of memory, copied into
- * `arena`; names are borrowed as they were. */
+/* What `plan` decides, and its lists of idle and unused GPUs and peaks of memory, copied
+ * into `arena`; names are borrowed as they were. */
 struct het_plan *het_plan_copy(struct het_arena *arena, const struct het_plan *plan);
 
 /* A copy of `plan` whose replicas, het_plan_replica_count of them in plan order, are one

@@ -593,9 +593,56 @@ static void put_unrestricted(struct page *page)
             put(page, "  %s\n", het_freedom_text((enum het_freedom)f));
 }
 
+/* `text`, the first line from `column` on, in lines of at most the page's width, the
+ * others indented. */
+static void put_words(struct page *page, const char *text, int column, int indent)
+{
+    for (bool is_first = true; *text; is_first = false) {
+        size_t length = strcspn(text, " ");
+        if (!is_first && column + 1 + (int)length > page->width) {
+            put(page, "\n%*s", indent, "");
+            column = indent;
+            is_first = true;
+        }
+        int room = page->width - indent;
+        put(page, "%s%.*s", is_first ? "" : " ", (int)length < room ? (int)length : room,
+            text);
+        column += (int)length + !is_first;
+        text += length;
+        text += strspn(text, " ");
+    }
+    put(page, "\n");
+}
+
+static void put_unused(struct page *page)
+{
+    const struct het_plan *plan = page->plan;
+    put(page, "\nnot used\n");
+    for (size_t i = 0; i < plan->unused_count; i++) {
+        const struct het_unused *group = &plan->unused[i];
+        size_t names = het_unused_name_count(group);
+        const char *more = group->node_count > names
+                               ? het_arena_printf(page->arena, " and %zu more",
+                                                  group->node_count - names)
+                               : "";
+        put(page, "  ");
+        put_words(page,
+                  het_arena_printf(page->arena, "%u %s%sGPU%s on %s%s: %s", group->gpus,
+                                   group->type, *group->type ? " " : "",
+                                   group->gpus == 1 ? "" : "s",
+                                   join_names(page->arena, group->nodes, names), more,
+                                   het_unused_text(page->arena, group)),
+                  2, 4);
+    }
+}
+
 static void put_idle(struct page *page)
 {
     const struct het_plan *plan = page->plan;
+    if (plan->unused_count) {
+        put_unused(page);
+        return;
+    }
     size_t gpus = 0;
     const char **names = HET_ARENA_ARRAY(page->arena, const char *, plan->idle_count);
     for (size_t i = 0; i < plan->idle_count; i++) {

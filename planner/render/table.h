@@ -17,7 +17,7 @@ enum het_charset { HET_UTF8, HET_ASCII };
  *   - a table: pipeline, stage, layers, replicas and their tp, GPU type, nodes, samples
  *     of a micro-batch, memory used of that on a GPU; a line for each kind of replica;
  *   - a picture of each pipeline: stages as boxes as wide as their layers;
- *   - the step time by parts, against the lower bound; GPUs left idle.
+ *   - the step time by parts, against the lower bound; GPUs that are not used, and why.
  *
  * Pipelines of one shape are shown once, with their number; at most
  * HET_RENDER_MAX_SHAPES shapes, and HET_RENDER_MAX_STAGES stages of each. What

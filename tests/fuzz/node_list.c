@@ -31,7 +31,7 @@ void fuzz_one(const char *bytes, size_t length)
     json_t *short_form;
     read_each(arena, nodes, pods);
     if (het_node_list_cluster(arena, nodes, pods, het_hardware_builtin(), &short_form,
-                              &err) < 0) {
+                              NULL, &err) < 0) {
         fuzz_assert_error(&err);
     } else {
         fuzz_assert_round_trip(short_form);

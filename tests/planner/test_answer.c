@@ -346,6 +346,53 @@ START_TEST(kubernetes_nodes_bind_to_short_profile_names)
 }
 END_TEST
 
+/* One node, ready, with 4 GPUs; "": no label. */
+static json_t *node_json(const char *name, const char *product)
+{
+    json_t *node = quoted("{'metadata': {'name': '%s', 'labels': {}}, 'status': "
+                          "{'allocatable': {'nvidia.com/gpu': '4'}, 'conditions': "
+                          "[{'type': 'Ready', 'status': 'True'}]}}",
+                          name);
+    if (*product)
+        json_object_set_new(json_object_get(json_object_get(node, "metadata"), "labels"),
+                            "nvidia.com/gpu.product", json_string(product));
+    return node;
+}
+
+START_TEST(every_gpu_that_the_plan_does_not_use_has_its_reason)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *document = json_pack(
+        "{s:{s:[o, o, o, o]}, s:{s:o}, s:{s:i, s:i}, s:[o]}", "cluster", "items",
+        node_json("a0", "NVIDIA-A100-SXM4-40GB"), node_json("foo", "NVIDIA-H100-FOO"),
+        node_json("l40s", "NVIDIA-L40S"), node_json("bare", ""), "profile", "files",
+        test_read_directory("tests/data/sailor/opt-350"), "job", "globalBatchSize", 64,
+        "maxGPUs", 2, "unused",
+        quoted("{'reason': 'Quota', 'gpuType': 'T4', 'gpus': 3, 'nodeCount': 1, 'nodes': "
+               "['t4']}"));
+    struct het_question question = read_question(arena, document);
+    const struct het_plan *plan;
+    struct het_error err;
+    ck_assert_msg(!het_question_plan(arena, &question, &plan, &err), "%s", err.message);
+    const char *text = "";
+    for (size_t i = 0; i < plan->unused_count; i++)
+        text = het_arena_printf(
+            arena, "%s%s: %u %s on %s\n", text, het_unused_name(plan->unused[i].reason),
+            plan->unused[i].gpus, plan->unused[i].type, plan->unused[i].nodes[0]);
+    ck_assert_str_eq(text, "UnknownProduct: 4 H100-FOO on foo\n"
+                           "NoGPULabel: 4  on bare\n"
+                           "NotMeasured: 4 L40S on l40s\n"
+                           "GPULimit: 2 A100-SXM4-40GB on a0\n"
+                           "Quota: 3 T4 on t4\n");
+    /* Plans that do the same have the same hash, whatever else is in the cluster. */
+    const char *hash = het_codec_plan_hash(arena, plan);
+    struct het_plan *alone = het_plan_copy(arena, plan);
+    alone->unused_count = 0;
+    ck_assert_str_eq(hash, het_codec_plan_hash(arena, alone));
+    het_arena_free(arena);
+}
+END_TEST
+
 static void refuses(json_t *document, enum het_error_code code, const char *message)
 {
     struct het_arena *arena = het_arena_new();
@@ -408,6 +455,7 @@ Suite *test_answer_suite(void)
     tcase_add_test(cases, stable_plan_is_one_that_moves_less_and_is_nearly_as_good);
     tcase_add_test(cases, storage_is_as_fast_as_the_question_says_else_the_administrator);
     tcase_add_test(cases, kubernetes_nodes_bind_to_short_profile_names);
+    tcase_add_test(cases, every_gpu_that_the_plan_does_not_use_has_its_reason);
     tcase_add_test(cases, faults_name_part_and_field);
     suite_add_tcase(suite, cases);
     return suite;

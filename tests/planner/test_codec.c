@@ -346,6 +346,17 @@ static struct het_plan priced_plan(struct toy *toy)
                                               .peak_memory = peaks,
                                               .peak_memory_count = 1 };
     plan.search = (struct het_search_report){ .effort = 10, .plans_priced = 3 };
+    static const struct het_unused unused[] = {
+        { HET_UNUSED_NO_GPU_LABEL, "", "", 4, 1, { "bare" } },
+        { HET_UNUSED_TAINTED,
+          "slow",
+          "sku",
+          72,
+          9,
+          { "a", "b", "c", "d", "e", "f", "g", "h" } },
+    };
+    plan.unused = unused;
+    plan.unused_count = 2;
     return plan;
 }
 
@@ -361,6 +372,11 @@ START_TEST(plan_reads_back_as_it_was_written)
                      "\"layerCount\":2,\"recompute\":\"none\",\"replicas\":[{\"gpuType\":"
                      "\"slow\",\"gpus\":[0],\"microBatchSize\":2,\"node\":\"s0\"}]}"));
     ck_assert_ptr_nonnull(strstr(text, "\"gap\":0.5,"));
+    ck_assert_ptr_nonnull(strstr(
+        text,
+        "{\"detail\":\"sku\",\"gpuType\":\"slow\",\"gpus\":72,\"message\":\"their "
+        "node has a taint that is not tolerated (sku)\",\"nodeCount\":9,\"nodes\":["
+        "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\"],\"reason\":\"Tainted\"}"));
     ck_assert_ptr_nonnull(strstr(text, "\"closedFormSeconds\":1.625,"));
     ck_assert_ptr_nonnull(strstr(text, "\"fromIterationSeconds\":1.75,"));
     ck_assert_ptr_nonnull(strstr(text, "\"idle\":[{\"gpus\":[2,3],\"node\":\"f0\"}"));

@@ -199,11 +199,25 @@ START_TEST(unusable_node_says_why)
         { "{\"nvidia.com/gpu.product\":\"Tesla-T4\",\"nvidia.com/"
           "gpu.workload.config\":\"vm-passthrough\"}",
           "{}", "VirtualMachine" },
-        { "{\"node.kubernetes.io/instance-type\":\"m5.large\"}", "{}", "UnknownGPUType" },
+        { "{\"node.kubernetes.io/instance-type\":\"m5.large\"}", "{}", "NoGPULabel" },
         { "{\"nvidia.com/gpu.product\":\"Tesla-T4\",\"nvidia.com/"
           "gpu.sharing-strategy\":\"none\",\"nvidia.com/gpu.replicas\":\"1\",\"nvidia."
           "com/mig.config.state\":\"success\"}",
           "{}", NULL },
+        /* GPU Feature Discovery found two of the four to be T4. */
+        { "{\"nvidia.com/gpu.product\":\"Tesla-T4\",\"nvidia.com/gpu.count\":\"2\"}",
+          "{}", "MixedGPUs" },
+        { "{\"nvidia.com/gpu.product\":\"Tesla-T4\",\"nvidia.com/gpu.count\":\"4\"}",
+          "{}", NULL },
+        /* One is broken, and offered no more. */
+        { "{\"nvidia.com/gpu.product\":\"Tesla-T4\",\"nvidia.com/gpu.count\":\"5\"}",
+          "{}", NULL },
+        { "{\"nvidia.com/gpu.product\":\"Tesla-T4\",\"nvidia.com/gpu.count\":\"2\","
+          "\"heterotrain.io/gpu-type\":\"T4\"}",
+          "{}", NULL },
+        { "{\"nvidia.com/gpu.product\":\"Tesla-T4-SHARED\",\"nvidia.com/"
+          "gpu.count\":\"2\",\"nvidia.com/gpu.replicas\":\"2\"}",
+          "{}", "SharedGPU" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct het_arena *arena = het_arena_new();
@@ -225,9 +239,9 @@ START_TEST(absurd_facts_of_a_node_count_as_none)
         { "9e99", "Tesla-T4", "NoGPU", (uint64_t)15360 << 20 },
         { "-4", "Tesla-T4", "NoGPU", (uint64_t)15360 << 20 },
         { "NaN", "Tesla-T4", "NoGPU", (uint64_t)15360 << 20 },
-        { "4", "Tesla\x1b[31m", "UnknownGPUType", (uint64_t)15360 << 20 },
-        { "4", "%n%s", "UnknownGPUType", (uint64_t)15360 << 20 },
-        { "4", "a\nb", "UnknownGPUType", (uint64_t)15360 << 20 },
+        { "4", "Tesla\x1b[31m", "NoGPULabel", (uint64_t)15360 << 20 },
+        { "4", "%n%s", "NoGPULabel", (uint64_t)15360 << 20 },
+        { "4", "a\nb", "NoGPULabel", (uint64_t)15360 << 20 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_auto_t *node = json_pack(
@@ -327,7 +341,8 @@ START_TEST(free_gpus_of_usable_nodes_are_the_cluster)
     const char *t4 = "{\"nvidia.com/gpu.product\":\"Tesla-T4\",\"nvidia.com/"
                      "gpu.memory\":\"15360\"}";
     json_auto_t *nodes = json_pack(
-        "{s:[o, o, o, o, o, {}]}", "items", make_node("c", t4, "{}"),
+        "{s:[o, o, o, o, o, o, {}]}", "items", make_node("c", t4, "{}"),
+        make_node("bare", "{}", "{}"),
         make_node("a", t4,
                   "{\"taints\":[{\"key\":\"nvidia.com/gpu\",\"effect\":\"NoSchedule\"},"
                   "{\"key\":\"x\",\"effect\":\"PreferNoSchedule\"}]}"),
@@ -345,14 +360,35 @@ START_TEST(free_gpus_of_usable_nodes_are_the_cluster)
               "\"limits\":{\"nvidia.com/gpu\":\"9\"}}}]}},"
               "{\"spec\":{\"nodeName\":\"nowhere\"}}]}");
     json_auto_t *cluster = NULL;
+    struct het_unused_list left_out = { 0 };
     struct het_error err;
-    ck_assert_int_eq(
-        het_node_list_cluster(arena, nodes, pods, het_hardware_builtin(), &cluster, &err),
-        0);
+    ck_assert_int_eq(het_node_list_cluster(arena, nodes, pods, het_hardware_builtin(),
+                                           &cluster, &left_out, &err),
+                     0);
     auto_free char *text = het_json_canonical(cluster);
     ck_assert_str_eq(text, "{\"nodes\":[{\"gpus\":4,\"memory_gb\":15,\"name\":\"a\","
                            "\"type\":\"T4\"},{\"gpus\":3,\"memory_gb\":15,\"name\":\"c\","
                            "\"type\":\"T4\"}]}");
+    /* 4 + 4 + 3 of 20 GPUs are free; of the rest each is told, with its reason. */
+    het_unused_sort(&left_out);
+    ck_assert_uint_eq(left_out.count, 4);
+    static const struct {
+        const char *reason, *type, *detail, *node;
+        uint32_t gpus;
+    } expected[] = { { "NoGPULabel", "", "", "bare", 4 },
+                     { "Tainted", "T4", "sku", "tainted", 4 },
+                     { "Unschedulable", "T4", "", "cordoned", 4 },
+                     { "InUse", "T4", "", "c", 5 } };
+    for (size_t i = 0; i < left_out.count; i++) {
+        const struct het_unused *group = &left_out.groups[i];
+        ck_assert_str_eq(het_unused_name(group->reason), expected[i].reason);
+        ck_assert_str_eq(group->type, expected[i].type);
+        ck_assert_str_eq(group->detail, expected[i].detail);
+        ck_assert_str_eq(group->nodes[0], expected[i].node);
+        ck_assert_uint_eq(group->gpus, expected[i].gpus);
+    }
+    ck_assert_uint_eq(left_out.groups[3].node_count, 2);
+    ck_assert_str_eq(left_out.groups[3].nodes[1], "full");
     het_arena_free(arena);
 }
 END_TEST
@@ -366,15 +402,15 @@ START_TEST(no_free_gpu_is_no_plan_with_reasons)
                             "{\"unschedulable\":true}"));
     json_t *cluster = NULL;
     struct het_error err;
-    ck_assert_int_eq(
-        het_node_list_cluster(arena, nodes, NULL, het_hardware_builtin(), &cluster, &err),
-        -1);
+    ck_assert_int_eq(het_node_list_cluster(arena, nodes, NULL, het_hardware_builtin(),
+                                           &cluster, NULL, &err),
+                     -1);
     ck_assert_int_eq(err.code, HET_NO_PLAN);
     ck_assert_str_eq(err.message, "no free GPUs on a usable node: a: Unschedulable");
     json_auto_t *empty = parse("{\"items\":[]}");
-    ck_assert_int_eq(
-        het_node_list_cluster(arena, empty, NULL, het_hardware_builtin(), &cluster, &err),
-        -1);
+    ck_assert_int_eq(het_node_list_cluster(arena, empty, NULL, het_hardware_builtin(),
+                                           &cluster, NULL, &err),
+                     -1);
     ck_assert_int_eq(err.code, HET_NO_PLAN);
     het_arena_free(arena);
 }

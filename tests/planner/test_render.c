@@ -165,6 +165,29 @@ START_TEST(table_shows_stages_memory_and_time)
         "idle: 5 GPUs on f0..1, s0\n";
     ck_assert_str_eq(het_render_table(toy->arena, &toy->problem, &plan, 72, HET_ASCII),
                      expected);
+
+    /* With what is known of the whole cluster. */
+    const struct het_unused unused[] = {
+        { HET_UNUSED_NO_GPU_LABEL, "", "", 1, 1, { "bare" } },
+        { HET_UNUSED_NOT_READY,
+          "slow",
+          "",
+          72,
+          9,
+          { "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8" } },
+        { HET_UNUSED_NOT_CHOSEN, "fast", "", 3, 2, { "f0", "f1" } },
+    };
+    plan.unused = unused;
+    plan.unused_count = 3;
+    const char *text = het_render_table(toy->arena, &toy->problem, &plan, 72, HET_ASCII);
+    ck_assert_str_eq(
+        strstr(text, "\nnot used\n"),
+        "\nnot used\n"
+        "  1 GPU on bare: no label says in plain characters what they are: run\n"
+        "    GPU Feature Discovery, or label their nodes heterotrain.io/gpu-type\n"
+        "  72 slow GPUs on s1..8 and 1 more: their node is not ready\n"
+        "  3 fast GPUs on f0..1: the best plan found does not use them\n");
+    ck_assert_ptr_null(strstr(text, "idle:"));
     toy_free(toy);
 }
 END_TEST
