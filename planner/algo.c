@@ -25,6 +25,13 @@ bool het_search_spend(struct het_search *search, uint64_t units)
     return taken == units;
 }
 
+void het_search_settle(struct het_search *search, uint64_t pairs, uint64_t taken)
+{
+    uint64_t units = pairs / HET_EFFORT_CELLS_A_UNIT;
+    if (units > taken)
+        het_search_spend(search, units - taken);
+}
+
 double het_search_worth(const struct het_search *search)
 {
     return search->incumbent ? search->incumbent_cost.iteration_s : HUGE_VAL;

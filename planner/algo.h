@@ -128,6 +128,10 @@ struct het_algorithm {
 /* Takes `units` of effort; false when the budget is spent, and the algorithm returns. */
 bool het_search_spend(struct het_search *search, uint64_t units);
 
+/* Takes what `pairs` pairs of layers (HET_EFFORT_CELLS_A_UNIT) cost beyond the `taken`
+ * units that were taken for them before they were counted. */
+void het_search_settle(struct het_search *search, uint64_t pairs, uint64_t taken);
+
 /* Offers a bound plan (copied if kept; algorithm, batch, precision and the like are
  * filled in). It is priced, checked and must fit; it becomes the incumbent if it is
  * faster, or equally fast and smaller by het_plan_compare. Returns true if it did; one

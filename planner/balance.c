@@ -26,6 +26,7 @@ struct het_balance_space {
     double *sums;     /* [stage_count][layer_count + 1]: forward + backward, prefix sums,
                          of stages with one kind of replica */
     uint32_t *cuts;   /* [2][stage_count + 1] */
+    uint64_t work;    /* het_balance_space_take_work */
 };
 
 struct het_balance_space *het_balance_space_new(uint32_t layer_count,
@@ -51,6 +52,13 @@ void het_balance_space_free(struct het_balance_space *space)
     free(space->sums);
     free(space->cuts);
     free(space);
+}
+
+uint64_t het_balance_space_take_work(struct het_balance_space *space)
+{
+    uint64_t work = space->work;
+    space->work = 0;
+    return work;
 }
 
 static double *stage_sums(const struct het_balance_space *space, uint32_t stage)
@@ -102,10 +110,11 @@ static double send_seconds(const struct het_balance_layers *question, uint32_t s
 
 /* One pass of the dynamic program: values[end] of stages 0 .. s with layers 0 .. end - 1
  * is the least sum (or, `minmax`, the least bottleneck) with no stage above `limit_s`;
- * HUGE_VAL if there is none. Cuts into `ret_cuts`. */
+ * HUGE_VAL if there is none. Cuts into `ret_cuts`. Given up after so many pairs of layers
+ * that space->work is above `most_work`. */
 static bool solve(struct het_balance_space *space,
                   const struct het_balance_layers *question, bool minmax, double limit_s,
-                  uint32_t *ret_cuts)
+                  uint64_t most_work, uint32_t *ret_cuts)
 {
     const uint32_t layers = question->layer_count, stages = question->stage_count;
     double *before = space->values, *after = space->values + layers + 1;
@@ -119,7 +128,8 @@ static bool solve(struct het_balance_space *space,
             after[l] = HUGE_VAL;
         for (uint32_t end = s + 1; end <= layers - (stages - s - 1); end++) {
             double send_s = send_seconds(question, s, end);
-            for (uint32_t first = end; first-- > s;) {
+            uint32_t first = end;
+            while (first-- > s) {
                 double compute_s = stage_seconds(space, stage, s, first, end);
                 if ((stage->ends && stage->ends[first] < end) || compute_s > limit_s)
                     break; /* and so would more layers */
@@ -138,7 +148,10 @@ static bool solve(struct het_balance_space *space,
                     starts[end] = first;
                 }
             }
+            space->work += end - first;
         }
+        if (space->work > most_work)
+            return false;
         double *swap = before;
         before = after;
         after = swap;
@@ -214,9 +227,10 @@ bool het_balance_layers(struct het_balance_space *space,
     uint32_t *cuts = space->cuts, *best_cuts = space->cuts + space->stage_count + 1;
     fill_sums(space, question);
 
+    const uint64_t most_work = space->work + HET_BALANCE_MAX_PAIRS;
     double sum_s = least_sum(space, question), best_s = worth_s;
     double limit_s = bottleneck_limit(question, worth_s, sum_s);
-    if (!solve(space, question, true, limit_s, cuts))
+    if (!solve(space, question, true, limit_s, most_work, cuts))
         return false;
     struct measure measure = measure_cuts(space, question, cuts);
     double least_s = measure.bottleneck_s;
@@ -232,7 +246,7 @@ bool het_balance_layers(struct het_balance_space *space,
         if (round == HET_BALANCE_MAX_ROUNDS)
             limit_s = smaller(limit_s, least_s);
         if (limit_s < least_s || round > HET_BALANCE_MAX_ROUNDS ||
-            !solve(space, question, false, limit_s, cuts))
+            !solve(space, question, false, limit_s, most_work, cuts))
             break;
         measure = measure_cuts(space, question, cuts);
         if (!round)
@@ -243,6 +257,38 @@ bool het_balance_layers(struct het_balance_space *space,
     memcpy(ret_cuts, best_cuts, (question->stage_count + 1) * sizeof *ret_cuts);
     *ret_seconds = best_s;
     return true;
+}
+
+/* Where the last of some stages begins that ends before layer `end`: of the layers
+ * least_first .. end - 1 the last at which the larger of before[first] (rises) and
+ * needed(first) (falls) is least. That into `ret_share`. */
+static uint32_t nearest_start(struct het_balance_space *space, const double *before,
+                              uint32_t least_first, uint32_t stage, uint32_t end,
+                              het_balance_needed needed, void *context, double *ret_share)
+{
+    uint32_t low = least_first,
+             high = end - 1; /* the first at which `before` is larger */
+    double share = HUGE_VAL, tried;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        bool is_reached = before[middle] < HUGE_VAL;
+        tried = is_reached ? needed(context, stage, middle, end) : 0;
+        space->work += is_reached ? end - middle : 1;
+        if (before[middle] >= tried) {
+            high = middle;
+        } else {
+            low = middle + 1;
+            share = tried;
+        }
+    }
+    tried = larger(before[low], needed(context, stage, low, end));
+    space->work += end - low;
+    *ret_share = smaller(tried, share);
+    if (share < tried)
+        return low - 1;
+    while (low + 1 < end && before[low + 1] <= tried)
+        low++;
+    return low;
 }
 
 void het_balance_nearest(struct het_balance_space *space, uint32_t layer_count,
@@ -258,16 +304,9 @@ void het_balance_nearest(struct het_balance_space *space, uint32_t layer_count,
         for (uint32_t end = 0; end <= layer_count; end++) {
             after[end] = HUGE_VAL;
             starts[end] = s;
-            for (uint32_t first = end; first-- > s;) {
-                double share = needed(context, s, first, end);
-                double value = larger(before[first], share);
-                if (value < after[end]) {
-                    after[end] = value;
-                    starts[end] = first;
-                }
-                if (share >= after[end])
-                    break; /* more layers need more */
-            }
+            if (end > s)
+                starts[end] =
+                    nearest_start(space, before, s, s, end, needed, context, &after[end]);
         }
         double *swap = before;
         before = after;

@@ -46,6 +46,9 @@ struct het_balance_space;
 struct het_balance_space *het_balance_space_new(uint32_t layer_count,
                                                 uint32_t stage_count);
 void het_balance_space_free(struct het_balance_space *space);
+/* Pairs of layers that the questions since the last call have looked at, for the effort
+ * (HET_EFFORT_CELLS_A_UNIT). */
+uint64_t het_balance_space_take_work(struct het_balance_space *space);
 
 /* The layers of each stage, at least one each, all layers in order, that make
  *
@@ -63,8 +66,12 @@ void het_balance_space_free(struct het_balance_space *space);
  * point at a time, at most HET_BALANCE_MAX_ROUNDS. Source: the question is Metis,
  * section 4.2.2, part 3, which fills stages in proportion to their speed; the dynamic
  * program is AMP's (section 3.6) with the cut costs counted in both the sum and the
- * bottleneck. Work: O(rounds * stages * layers^2). */
+ * bottleneck. Work: O(rounds * stages * layers^2), but once HET_BALANCE_MAX_PAIRS pairs
+ * of layers have been looked at (about half a second; no question with less than 1,600
+ * layers needs as many for its first answer) the best split until then is the answer, if
+ * there is one. */
 #define HET_BALANCE_MAX_ROUNDS 64
+#define HET_BALANCE_MAX_PAIRS  (UINT64_C(1) << 28)
 bool het_balance_layers(struct het_balance_space *space,
                         const struct het_balance_layers *question, double worth_s,
                         uint32_t *ret_cuts, double *ret_seconds);

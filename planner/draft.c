@@ -648,6 +648,11 @@ uint64_t het_draft_take_work(struct het_draft *draft)
     return work;
 }
 
+uint64_t het_draft_take_pairs(struct het_draft *draft)
+{
+    return het_balance_space_take_work(draft->space);
+}
+
 bool het_draft_can_trim(struct het_draft *draft)
 {
     for (uint32_t s = 0; s < draft->stage_count; s++)

@@ -59,6 +59,8 @@ bool het_draft_can_trim(struct het_draft *draft);
 /* Words of the bit sets in which samples were shared out since the last call, for the
  * effort: many samples, over many replicas, of sizes with gaps. */
 uint64_t het_draft_take_work(struct het_draft *draft);
+/* Pairs of layers that splits have looked at since the last call, likewise. */
+uint64_t het_draft_take_pairs(struct het_draft *draft);
 
 enum het_draft_share {
     HET_DRAFT_SHARED,   /* every replica has its samples */

@@ -129,7 +129,7 @@ static size_t walk_up(struct walk *walk, struct het_arena *arena, double least,
     static const double steps[HET_FRONT_MAX_POINTS] = { 1 + 1e-9, 1.02, 1.06,
                                                         1.15,     1.4,  1e30 };
     size_t count = 0, limit = walk->stages > 1 ? HET_FRONT_MAX_POINTS : 1;
-    for (size_t i = 0; i < limit; i++) {
+    for (size_t i = 0; i < limit && walk->work < HET_BALANCE_MAX_PAIRS; i++) {
         double sum = run(walk, true, least * steps[i]);
         if (sum >= HUGE_VAL || (count && sum >= ret_points[count - 1].sum_s * (1 - 1e-9)))
             continue;

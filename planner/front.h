@@ -20,7 +20,8 @@ struct het_front_point {
  * looked at. The first is the split with the least bottleneck there is, and the least sum
  * among those; the others have the least sum for limits on the bottleneck that rise from
  * there (1.02, 1.06, ... of the least): not the whole front, but what lies between two of
- * them is worth little. `ret_work` grows by the pairs of layers looked at.
+ * them is worth little. There are fewer once HET_BALANCE_MAX_PAIRS pairs of layers have
+ * been looked at. `ret_work` grows by those.
  *
  * Method: the two dynamic programs of het_balance_layers, over (stage, cut). */
 size_t het_front_find(struct het_arena *arena, const struct het_balance_layers *question,

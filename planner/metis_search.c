@@ -52,7 +52,9 @@ static void note_miss(struct metis *metis)
     if (search->incumbent)
         return;
     struct het_draft_miss miss = het_draft_nearest(metis->draft);
-    het_search_spend(search, metis->cells / HET_EFFORT_CELLS_A_UNIT * 4);
+    uint64_t taken = metis->cells / HET_EFFORT_CELLS_A_UNIT * 4;
+    het_search_spend(search, taken);
+    het_search_settle(search, het_draft_take_pairs(metis->draft), taken);
     het_search_miss(search, miss.type, miss.needed_bytes,
                     "layers %u-%u, tensor-parallel degree %u, micro-batch %u, %u in "
                     "flight",
@@ -93,10 +95,14 @@ static bool is_promising(struct metis *metis)
 static bool split(struct metis *metis, const bool *limited)
 {
     struct het_search *search = metis->search;
+    uint64_t taken = metis->cells / HET_EFFORT_CELLS_A_UNIT + 1;
     double seconds;
     search->statistics.strategies_tried++;
-    het_search_spend(search, metis->cells / HET_EFFORT_CELLS_A_UNIT + 1);
-    if (het_draft_balance(metis->draft, limited, het_search_worth(search), &seconds))
+    het_search_spend(search, taken);
+    bool found =
+        het_draft_balance(metis->draft, limited, het_search_worth(search), &seconds);
+    het_search_settle(search, het_draft_take_pairs(metis->draft), taken);
+    if (found)
         return true;
     search->statistics.partitions_failed++;
     return false;

@@ -427,15 +427,16 @@ static void try_grid(struct amp *amp, const struct grid *grid, const uint32_t *p
     for (uint32_t s = 0; s < grid->pp; s++)
         ask_stage(amp, s);
     double seconds;
+    uint64_t taken = split_effort(amp, grid);
     search->statistics.strategies_tried++;
-    het_search_spend(search, split_effort(amp, grid));
-    if (!cut_layers(amp, grid, worth_s, &seconds)) {
-        search->statistics.partitions_failed++;
-        if (worth_s == HUGE_VAL && !search->incumbent)
-            note_miss(amp, grid);
-        return;
-    }
-    amp->found(amp, grid, seconds);
+    het_search_spend(search, taken);
+    bool fits = cut_layers(amp, grid, worth_s, &seconds);
+    search->statistics.partitions_failed += !fits;
+    if (!fits && worth_s == HUGE_VAL && !search->incumbent)
+        note_miss(amp, grid);
+    het_search_settle(search, het_balance_space_take_work(amp->space), taken);
+    if (fits)
+        amp->found(amp, grid, seconds);
 }
 
 static struct het_plan plan_of(struct amp *amp)

@@ -370,6 +370,7 @@ static void note_miss(struct autohet *autohet, const struct pipe *pipe)
         het_balance_space_new(autohet->layer_count, pipe->stage_count);
     het_balance_nearest(space, autohet->layer_count, pipe->stage_count, share_of_room,
                         &miss, cuts, &stage, &share);
+    het_search_settle(autohet->search, het_balance_space_take_work(space), 0);
     het_balance_space_free(space);
     uint32_t type = autohet->types[pipe->types[stage]];
     het_search_miss(autohet->search, type,
@@ -394,15 +395,16 @@ static bool cut_pipe(struct autohet *autohet, struct pipe *pipe, bool shared)
                             autohet->pipe_count,
     };
     uint64_t layers = autohet->layer_count;
-    het_search_spend(autohet->search,
-                     4 * layers * layers * pipe->stage_count / HET_EFFORT_CELLS_A_UNIT +
-                         1);
+    uint64_t taken = 4 * layers * layers * pipe->stage_count / HET_EFFORT_CELLS_A_UNIT +
+                     1;
+    het_search_spend(autohet->search, taken);
     struct het_balance_space *space =
         het_balance_space_new(autohet->layer_count, pipe->stage_count);
     double seconds;
     bool fits = can_run(autohet, HET_UNEVEN_LAYERS)
                     ? het_balance_layers(space, &question, HUGE_VAL, pipe->cuts, &seconds)
                     : cut_evenly(autohet, pipe, stages);
+    het_search_settle(autohet->search, het_balance_space_take_work(space), taken);
     het_balance_space_free(space);
     if (fits)
         time_pipe(pipe, stages);

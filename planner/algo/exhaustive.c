@@ -12,6 +12,8 @@
 
 /* Replicas looked at for one unit of effort. */
 #define REPLICAS_A_UNIT 8u
+/* Nodes, eight at a time, and numbers of samples that are thought of. */
+#define LOOKS_A_UNIT    64u
 
 /* A stage as the walk knows it; its replicas are the walk's from `first_replica` on. */
 struct open_stage {
@@ -29,7 +31,8 @@ struct walk {
     double pass_limit; /* seconds; plans that are not faster are left out */
     bool was_limited;  /* something was left out by a bound */
     bool is_spent;
-    uint32_t tried; /* replicas since effort was last taken for them */
+    uint32_t tried;  /* replicas since effort was last taken for them */
+    uint32_t looked; /* likewise */
 
     uint32_t *node_class; /* [node]: equal nodes have equal classes */
     uint32_t *degrees;    /* tensor-parallel degrees of any type, rising */
@@ -75,6 +78,15 @@ static bool spend(struct walk *walk, uint64_t units)
     if (!walk->is_spent && !het_search_spend(walk->search, units))
         walk->is_spent = true;
     return !walk->is_spent;
+}
+
+/* Takes effort for `count` nodes or samples that are looked at, whatever comes of it. */
+static bool look(struct walk *walk, uint32_t count)
+{
+    walk->looked += count;
+    uint64_t units = walk->looked / LOOKS_A_UNIT;
+    walk->looked %= LOOKS_A_UNIT;
+    return spend(walk, units);
 }
 
 /* ---- bounds ---- */
@@ -425,7 +437,7 @@ static void try_node(struct walk *walk, uint32_t node, uint32_t rest_samples)
         if (tp > at->gpu_count - walk->used[node] ||
             !keeps_gpu_limits(walk, at->type, tp))
             break;
-        for (uint32_t samples = rest_samples; samples && !walk->is_spent; samples--)
+        for (uint32_t samples = rest_samples; samples && look(walk, 1); samples--)
             add_replica(walk,
                         (struct het_replica){
                             .node_name = at->name,
@@ -450,7 +462,7 @@ static void try_replicas(struct walk *walk, uint32_t rest_samples)
     bool is_first = walk->replica_count ==
                         walk->open[walk->stage_count - 1].first_replica &&
                     pipeline->stages == &walk->stages[walk->stage_count - 1];
-    for (uint32_t n = 0; n < walk->cluster->node_count; n++) {
+    for (uint32_t n = 0; n < walk->cluster->node_count && look(walk, 1 + n / 8); n++) {
         if (walk->problem->profile_type[walk->cluster->nodes[n].type] == HET_NO_TYPE ||
             repeats_a_node(walk, n) || (is_first && is_before_its_equal(walk, n)))
             continue;
@@ -466,7 +478,8 @@ static void try_stages(struct walk *walk, uint32_t first_layer)
     uint32_t gpus = het_cluster_gpu_count(walk->cluster);
     if ((most && stage_count >= most) || walk->total_used == gpus)
         return;
-    for (uint32_t count = walk->layer_count - first_layer; count; count--) {
+    for (uint32_t count = walk->layer_count - first_layer; count && !walk->is_spent;
+         count--) {
         walk->open[walk->stage_count] =
             (struct open_stage){ .first_replica = walk->replica_count };
         walk->stages[walk->stage_count] =
@@ -489,8 +502,9 @@ static void try_pipelines(struct walk *walk)
     if (walk->total_used == het_cluster_gpu_count(walk->cluster))
         return;
     size_t at = walk->pipeline_count++;
-    for (uint32_t size = 1; size <= walk->rest_batch; size++)
-        for (uint32_t count = 1; count * size <= walk->rest_batch; count++) {
+    for (uint32_t size = 1; size <= walk->rest_batch && look(walk, 1); size++)
+        for (uint32_t count = 1; count <= walk->rest_batch / size && look(walk, 1);
+             count++) {
             if (!is_in_order(walk, count * size, size))
                 continue;
             walk->microbatch[at] = size;

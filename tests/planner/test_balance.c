@@ -153,6 +153,73 @@ START_TEST(nearest_split_minimises_the_worst_share)
 }
 END_TEST
 
+struct counted_room {
+    double room[2];
+    uint64_t asked;
+};
+
+static double counted_share(void *context, uint32_t stage, uint32_t first, uint32_t end)
+{
+    struct counted_room *counted = context;
+    counted->asked++;
+    return share_of_room(counted->room, stage, first, end);
+}
+
+START_TEST(nearest_split_of_many_layers_asks_little)
+{
+    /* 4,096 layers, room for 1,000 and 24: 4000 and 96 layers fill 4 times as much. */
+    struct counted_room counted = { .room = { 1000, 24 } };
+    uint32_t cuts[3], stage;
+    double share;
+    struct het_balance_space *space = het_balance_space_new(4096, 2);
+    het_balance_nearest(space, 4096, 2, counted_share, &counted, cuts, &stage, &share);
+    ck_assert(share == 4);
+    ck_assert_uint_eq(cuts[1], 4000);
+    /* Two stages, 4,096 ends each, bisected: 12 questions and two more. */
+    ck_assert_uint_le(counted.asked, 2 * 4096 * 14 + 2);
+    ck_assert_uint_ge(het_balance_space_take_work(space), counted.asked - 2);
+    ck_assert_uint_eq(het_balance_space_take_work(space), 0);
+    het_balance_space_free(space);
+}
+END_TEST
+
+START_TEST(split_of_many_layers_looks_at_a_bounded_number_of_pairs)
+{
+    enum { LAYERS = 4096, STAGES = 24 };
+    double *forward_s = calloc(LAYERS + 1, sizeof *forward_s);
+    double *backward_s = calloc(LAYERS + 1, sizeof *backward_s);
+    double *send_s = calloc(LAYERS + 1, sizeof *send_s);
+    struct het_balance_stage stages[STAGES];
+    uint32_t cuts[STAGES + 1];
+    uint64_t seed = 5;
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        forward_s[l + 1] = forward_s[l] + 1 + next_random(&seed, 1000);
+        backward_s[l + 1] = backward_s[l] + 1 + next_random(&seed, 1000);
+        send_s[l] = next_random(&seed, 50000);
+    }
+    const struct het_balance_times times = { forward_s, backward_s };
+    for (size_t s = 0; s < STAGES; s++)
+        stages[s] = (struct het_balance_stage){ .times = &times,
+                                                .times_count = 1,
+                                                .send_s = send_s };
+    const struct het_balance_layers question = { .layer_count = LAYERS,
+                                                 .stages = stages,
+                                                 .stage_count = STAGES,
+                                                 .microbatch_count = 3 };
+    struct het_balance_space *space = het_balance_space_new(LAYERS, STAGES);
+    double seconds;
+    ck_assert(het_balance_layers(space, &question, HUGE_VAL, cuts, &seconds));
+    ck_assert_uint_eq(cuts[STAGES], LAYERS);
+    /* What is counted is one stage of a pass more at most. */
+    ck_assert_uint_le(het_balance_space_take_work(space),
+                      HET_BALANCE_MAX_PAIRS + (uint64_t)LAYERS * LAYERS / 2);
+    het_balance_space_free(space);
+    free(forward_s);
+    free(backward_s);
+    free(send_s);
+}
+END_TEST
+
 /* ---- samples ---- */
 
 #define KINDS_MAX    3
@@ -287,6 +354,8 @@ Suite *test_balance_suite(void)
     tcase_add_test(cases, sharing_many_samples_costs_by_runs_of_sizes_and_says_what);
     tcase_add_test(cases, layer_balance_equals_brute_force);
     tcase_add_test(cases, nearest_split_minimises_the_worst_share);
+    tcase_add_test(cases, nearest_split_of_many_layers_asks_little);
+    tcase_add_test(cases, split_of_many_layers_looks_at_a_bounded_number_of_pairs);
     tcase_add_test(cases, sample_balance_equals_brute_force);
     tcase_add_test(cases, equal_replicas_share_evenly);
     tcase_add_test(cases, a_slow_sum_of_binary_parts_is_avoided);

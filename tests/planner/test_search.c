@@ -6,6 +6,7 @@
 #include <check.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 static const struct het_plan *search(struct toy *toy, const char *algorithm)
 {
@@ -366,6 +367,98 @@ START_TEST(no_effort_is_asked_for_where_none_would_help)
 }
 END_TEST
 
+/* Prefix sums over `layers` equal layers. */
+static double *even_layers(struct het_arena *arena, uint32_t layers, double each)
+{
+    double *sums = HET_ARENA_ARRAY(arena, double, layers + 1);
+    for (uint32_t l = 0; l < layers; l++)
+        sums[l + 1] = (l + 1) * each;
+    return sums;
+}
+
+/* `nodes` nodes of 8 equal GPUs; `layers` layers measured at `sizes` micro-batches, those
+ * that are no multiples of 64 much slower a sample. */
+static struct het_problem *wide_problem(struct het_arena *arena, uint32_t nodes,
+                                        uint32_t layers, uint32_t sizes, uint32_t batch)
+{
+    static const struct het_cluster_type type = { .name = "A100",
+                                                  .profile_name = "A100",
+                                                  .memory_bytes = (uint64_t)80 << 30 };
+    static const char *const names[] = { "A100" };
+    struct het_node *node = HET_ARENA_ARRAY(arena, struct het_node, nodes);
+    for (uint32_t n = 0; n < nodes; n++)
+        node[n] = (struct het_node){ .name = het_arena_printf(arena, "n%u", n),
+                                     .gpu_count = 8,
+                                     .intra_bytes_per_s = 240e9,
+                                     .uplink_bytes_per_s = 25e9 };
+    struct het_cluster *cluster = het_arena_alloc(arena, sizeof *cluster);
+    *cluster = (struct het_cluster){
+        .types = &type, .type_count = 1, .nodes = node, .node_count = nodes
+    };
+    struct het_measurement *points =
+        HET_ARENA_ARRAY(arena, struct het_measurement, sizes);
+    for (uint32_t n = 1; n <= sizes; n++) {
+        double seconds = (n % 64 ? 2 : 1) * (1e-4 + n * 1e-5) / layers;
+        points[n - 1] = (struct het_measurement){
+            .tp = 1,
+            .microbatch = n,
+            .forward_s = even_layers(arena, layers, seconds),
+            .backward_s = even_layers(arena, layers, 2 * seconds),
+            .optimizer_s = 1e-3,
+        };
+    }
+    struct het_layer_bytes *bytes = het_arena_alloc(arena, sizeof *bytes);
+    *bytes = (struct het_layer_bytes){ .tp = 1,
+                                       .parameters = even_layers(arena, layers, 1e6),
+                                       .activations = even_layers(arena, layers, 1e5) };
+    struct het_profile *profile = het_arena_alloc(arena, sizeof *profile);
+    *profile = (struct het_profile){ .layer_count = layers,
+                                     .type_names = names,
+                                     .type_count = 1,
+                                     .measurements = points,
+                                     .measurement_count = sizes,
+                                     .bytes = bytes,
+                                     .bytes_count = 1,
+                                     .boundary_bytes = even_layers(arena, layers, 1),
+                                     .parameter_element_bytes = 4 };
+    struct het_workload *workload = het_arena_alloc(arena, sizeof *workload);
+    workload->global_batch = batch;
+    struct het_problem *problem = het_arena_alloc(arena, sizeof *problem);
+    struct het_error err = { 0 };
+    ck_assert_msg(het_problem_init(arena, cluster, profile, workload, problem, &err) == 0,
+                  "%s", err.message);
+    return problem;
+}
+
+/* What is not charged would run into the CPU time that a test may take: the first took
+ * over 300 s, the second 10 s an algorithm. */
+START_TEST(effort_bounds_what_large_problems_take)
+{
+    static const struct {
+        uint32_t nodes, layers, sizes, batch;
+    } cases[] = {
+        { 16, 16, 4096, 1048576 }, /* every size to 4,096 on 128 GPUs */
+        { 16, 1000, 4, 1048576 },  /* many layers */
+        { 128, 64, 8, 999983 },    /* many GPUs, a prime batch */
+    };
+    struct het_arena *arena = het_arena_new();
+    struct het_problem *problem = wide_problem(arena, cases[_i].nodes, cases[_i].layers,
+                                               cases[_i].sizes, cases[_i].batch);
+    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++) {
+        const struct het_search_options options = { .algorithm = (*a)->name,
+                                                    .effort = 1000 };
+        const struct het_plan *plan = NULL;
+        struct het_error err = { 0 };
+        clock_t start = clock();
+        if (!(*a)->needs_from)
+            het_search_run(arena, problem, &options, &plan, NULL, &err);
+        ck_assert_msg(clock() - start < 60 * CLOCKS_PER_SEC, "%s took %lds", (*a)->name,
+                      (long)((clock() - start) / CLOCKS_PER_SEC));
+    }
+    het_arena_free(arena);
+}
+END_TEST
+
 START_TEST(rule_of_thumb_needs_no_effort)
 {
     struct toy *toy = toy_new();
@@ -472,6 +565,7 @@ Suite *test_search_suite(void)
     tcase_add_test(cases, effort_is_a_limit);
     tcase_add_test(cases, effort_that_ended_is_said_before_memory);
     tcase_add_test(cases, no_effort_is_asked_for_where_none_would_help);
+    tcase_add_loop_test(cases, effort_bounds_what_large_problems_take, 0, 3);
     tcase_add_test(cases, rule_of_thumb_needs_no_effort);
     tcase_add_test(cases, progress_is_told);
     tcase_add_test(cases, search_that_is_told_to_stop_gives_its_best_plan_so_far);
