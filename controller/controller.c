@@ -115,6 +115,8 @@ struct controller {
     struct job **jobs; /* by precedence */
     size_t job_count, job_capacity;
     struct strmap jobs_by_key;
+    struct strmap unreadable; /* jobs, by uid */
+    int64_t retell_ms;        /* when those that are to be told of are due */
 
     bool capacity_has_changed; /* by the events that are being taken */
     struct event *events;
@@ -592,9 +594,37 @@ static bool on_node(struct controller *controller, const char *name,
            (before != after && !json_equal(before, after));
 }
 
+/* A job that cannot be read: it has no decisions, and so nobody else who tells its user.
+ */
+struct unreadable {
+    struct controller *controller;
+    char *ns, *name, *uid, *why;
+    uint64_t request; /* that tells it on its status; 0: none is under way */
+    bool is_told;
+};
+
+static void free_unreadable(struct unreadable *job)
+{
+    free(job->ns);
+    free(job->name);
+    free(job->uid);
+    free(job->why);
+    free(job);
+}
+
+static void forget_unreadable(struct controller *controller, const char *uid)
+{
+    struct unreadable *gone = strmap_remove(&controller->unreadable, uid);
+    if (!gone)
+        return;
+    kube_cancel(controller->kube, gone->request);
+    free_unreadable(gone);
+}
+
 static void on_job(struct controller *controller, const struct event *event)
 {
     const json_t *object = event->after ? event->after : event->before;
+    forget_unreadable(controller, kube_uid(object));
     auto_free char *key = object_key(object);
     auto_free char *uid_key =
         xasprintf("%s/%s", kube_namespace(object), kube_uid(object));
@@ -1542,31 +1572,100 @@ static void on_told(void *context, const struct kube_result *result)
     (void)result;
 }
 
-/* A job that cannot be read has no decisions, and so nobody else who tells its user. */
 static void on_unreadable_job(void *context, const struct kube_identity *identity,
                               const char *why)
 {
     struct controller *controller = context;
+    struct unreadable *held = strmap_find(&controller->unreadable, identity->uid);
     if (!*identity->ns || !*identity->name || !*identity->uid ||
-        controller_lease(controller) != LEASE_HOLDS)
+        (held && why && !strcmp(held->why, why)))
         return;
-    uint64_t digest = digest_text(digest_text(0, identity->uid), why);
+    forget_unreadable(controller, identity->uid);
+    if (!why || controller->unreadable.count >= CONTROLLER_UNREADABLE)
+        return;
+    struct unreadable *job = xcalloc(1, sizeof *job);
+    *job = (struct unreadable){ .controller = controller,
+                                .ns = xstrdup(identity->ns),
+                                .name = xstrdup(identity->name),
+                                .uid = xstrdup(identity->uid),
+                                .why = xstrdup(why) };
+    strmap_set(&controller->unreadable, job->uid, job);
+    controller->retell_ms = controller->now_ms;
+}
+
+static void tell_by_event(struct controller *controller, const struct unreadable *job,
+                          const char *note)
+{
+    uint64_t digest = digest_text(digest_text(0, job->uid), job->why);
     char time[TIMESTAMP_SIZE];
     timestamp_format_micro(controller->wall_ms, time);
-    auto_free char *name = xasprintf("%s.%016" PRIx64, identity->name, digest);
-    auto_free char *note = xasprintf(
-        "the job cannot be read and is left as it is: %.700s; make it smaller", why);
+    auto_free char *name = xasprintf("%s.%016" PRIx64, job->name, digest);
     json_auto_t *event = json_pack(
         "{s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
         "s:{s:s, s:s, s:s, s:s, s:s}}",
         "apiVersion", "events.k8s.io/v1", "kind", "Event", "metadata", "name", name,
-        "namespace", identity->ns, "eventTime", time, "reportingController",
+        "namespace", job->ns, "eventTime", time, "reportingController",
         "heterotrain.io/controller", "reportingInstance", "heterotrain-controller",
         "action", "Read", "reason", "JobUnreadable", "type", "Warning", "note", note,
         "regarding", "apiVersion", kube_job.group_version, "kind", kube_job.kind,
-        "namespace", identity->ns, "name", identity->name, "uid", identity->uid);
+        "namespace", job->ns, "name", job->name, "uid", job->uid);
     if (event)
-        kube_create(controller->kube, &kube_event, identity->ns, event, on_told, NULL);
+        kube_create(controller->kube, &kube_event, job->ns, event, on_told, NULL);
+}
+
+/* The reply to a write that was done cannot be read either: the job is in it. */
+static void on_told_by_status(void *context, const struct kube_result *result)
+{
+    struct unreadable *job = context;
+    struct controller *controller = job->controller;
+    job->request = 0;
+    if (result->status / 100 == 2 || result->outcome == KUBE_INVALID ||
+        result->outcome == KUBE_DENIED)
+        return;
+    if (result->outcome == KUBE_NOT_FOUND || result->outcome == KUBE_CONFLICT) {
+        forget_unreadable(controller, job->uid);
+        return;
+    }
+    job->is_told = false;
+    controller->retell_ms = controller->now_ms + CONTROLLER_RETELL_MS;
+}
+
+/* Of the status only this condition, as a manager of its own: what else it says stays.
+ * Once the job can be read, the status that follows takes the condition over. */
+static void tell_by_status(struct controller *controller, struct unreadable *job,
+                           const char *note)
+{
+    char time[TIMESTAMP_SIZE];
+    timestamp_format(controller->wall_ms, time);
+    json_auto_t *object =
+        json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:{s:[{s:s, s:s, s:s, s:s, s:s}]}}",
+                  "apiVersion", kube_job.group_version, "kind", kube_job.kind, "metadata",
+                  "name", job->name, "namespace", job->ns, "uid", job->uid, "status",
+                  "conditions", "type", "Accepted", "status", "False", "reason",
+                  "Unreadable", "message", note, "lastTransitionTime", time);
+    if (object)
+        job->request = kube_apply(controller->kube, &kube_job, job->ns, job->name,
+                                  "status", UNREADABLE_FIELD_MANAGER, object,
+                                  on_told_by_status, job);
+}
+
+/* Once, by whoever leads. */
+static void tell_unreadable(struct controller *controller)
+{
+    if (controller->retell_ms > controller->now_ms)
+        return;
+    controller->retell_ms = INT64_MAX;
+    for (size_t i = 0; i < controller->unreadable.capacity; i++) {
+        struct unreadable *job = controller->unreadable.slots[i].value;
+        if (!controller->unreadable.slots[i].key || job->is_told)
+            continue;
+        auto_free char *note = xasprintf(
+            "the job cannot be read and is left as it is: %.700s; make it smaller",
+            job->why);
+        job->is_told = true;
+        tell_by_event(controller, job, note);
+        tell_by_status(controller, job, note);
+    }
 }
 
 static void make_watches(struct controller *controller)
@@ -1712,6 +1811,10 @@ void controller_free(struct controller *controller)
         free_job(controller->jobs[i]);
     free(controller->jobs);
     strmap_fini(&controller->jobs_by_key);
+    for (size_t i = 0; i < controller->unreadable.capacity; i++)
+        if (controller->unreadable.slots[i].key)
+            free_unreadable(controller->unreadable.slots[i].value);
+    strmap_fini(&controller->unreadable);
     capacity_free(controller->capacity);
     workqueue_free(controller->wishes);
     workqueue_free(controller->urgent);
@@ -1817,6 +1920,7 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     take_outcomes(controller);
     planner_step(controller->planner, now_ms);
     if (may_decide(controller)) {
+        tell_unreadable(controller);
         cut_searches(controller);
         call_waiting(controller);
         call_held_up(controller);
@@ -1845,6 +1949,7 @@ int64_t controller_next_ms(const struct controller *controller)
     if (wants_version(controller))
         next_ms = least(next_ms, controller->version_due_ms);
     if (may_decide(controller)) {
+        next_ms = least(next_ms, controller->retell_ms);
         if (find_waiting(controller))
             return controller->now_ms;
         int64_t cut_ms;

@@ -5,9 +5,11 @@
 
 #include "controller/snapshot.h"
 
-#define FIELD_MANAGER        "heterotrain.io-controller"
-#define STATUS_FIELD_MANAGER "heterotrain.io-controller-status"
-#define PLANS_KEPT           3 /* ConfigMaps of old generations that stay for people to read */
+#define FIELD_MANAGER            "heterotrain.io-controller"
+#define STATUS_FIELD_MANAGER     "heterotrain.io-controller-status"
+/* Of the one condition of a job that cannot be read. */
+#define UNREADABLE_FIELD_MANAGER "heterotrain.io-controller-unreadable"
+#define PLANS_KEPT               3 /* ConfigMaps of old generations that stay for people to read */
 
 enum action_kind {
     ACTION_CREATE, /* POST; AlreadyExists with our uid as controller is success */

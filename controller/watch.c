@@ -711,6 +711,8 @@ static void take_deletion(struct watch *watch, const struct kube_identity *gone)
     if (!held || strcmp(kube_uid(held), gone->uid) != 0) {
         store_remove_at(watch->store, resource, gone->ns, gone->name, gone->uid,
                         gone->version);
+        if (watch->config.on_quarantine)
+            watch->config.on_quarantine(watch->context, gone, NULL);
         return;
     }
     /* An old event told again: what we hold was made or seen after it. */

@@ -44,8 +44,9 @@ struct watch_config {
      * besides the resourceVersion; 0: it cannot tell. An event with the number of the
      * object that is held changes nothing and is not decoded. NULL: all are. */
     uint64_t (*digest)(const char *text, size_t length);
-    /* Called with each object that is quarantined, for the first reason; NULL: no one
-     * listens. `context` is that of watch_change. */
+    /* Called each time that an object is quarantined, for the first reason, and with
+     * `why` NULL when one is deleted that was not held; NULL: no one listens. `context`
+     * is that of watch_change. */
     void (*on_quarantine)(void *context, const struct kube_identity *identity,
                           const char *why);
 };

@@ -2038,18 +2038,26 @@ static json_t *deep(int levels)
     return value;
 }
 
-START_TEST(job_that_is_nested_too_deep_is_told_so_and_others_go_on)
+/* Job "deep", like "j". */
+static void put_deep_job(void)
 {
-    begin(1, false, 1);
-    put_job("j", 4);
     json_t *nested = json_deep_copy(job("j"));
     object_set(nested, "metadata.name", json_string("deep"));
     object_remove(nested, "metadata.uid");
     object_remove(nested, "metadata.resourceVersion");
+    object_remove(nested, "status");
     object_set(nested, "spec.podTemplate.spec.x", deep(600));
     put(nested);
+}
+
+START_TEST(job_that_is_nested_too_deep_is_told_so_and_others_go_on)
+{
+    begin(1, false, 1);
+    put_job("j", 4);
+    put_deep_job();
     run_s(60);
     ck_assert(runs("j"));
+    check_condition("deep", "Accepted", "False", "Unreadable");
     const char *told = "";
     for (size_t i = 0; i < embedded_count(server, "events"); i++) {
         const json_t *event = embedded_at(server, "events", i);
@@ -2057,6 +2065,44 @@ START_TEST(job_that_is_nested_too_deep_is_told_so_and_others_go_on)
             told = object_text(event, "note");
     }
     ck_assert_msg(strstr(told, "512") != NULL, "told: %s", told);
+    teardown();
+}
+END_TEST
+
+START_TEST(job_that_can_be_read_again_goes_on_and_says_so)
+{
+    struct tally tally = { .plural = "/heterotrainingjobs" };
+    begin(1, false, 1);
+    embedded_set_faults(server, tally_write, &tally);
+    put_job("j", 4);
+    run_s(60);
+    put_deep_job();
+    uint64_t writes = tally.writes;
+    run_s(300);
+    check_condition("deep", "Accepted", "False", "Unreadable");
+    ck_assert_uint_le(tally.writes, writes + 2); /* its condition, and an event */
+    json_t *flat = json_deep_copy(job("deep"));
+    object_remove(flat, "spec.podTemplate.spec.x");
+    put(flat);
+    run_s(60);
+    check_condition("deep", "Accepted", "True", "Valid");
+    ck_assert(runs("deep"));
+    check_rest();
+    teardown();
+}
+END_TEST
+
+/* What a replica was shown before it led is told of all the same. */
+START_TEST(job_that_no_leader_has_seen_is_told_of_by_the_next)
+{
+    struct freeze none = { 0 };
+    begin(1, false, 2);
+    embedded_set_faults(server, count_write, &none);
+    run_job(4);
+    simulation_freeze(simulation, simulation_leader(simulation)); /* for ever */
+    put_deep_job();
+    run_s(120);
+    check_condition("deep", "Accepted", "False", "Unreadable");
     teardown();
 }
 END_TEST
@@ -2189,6 +2235,8 @@ Suite *test_simulation_suite(void)
     tcase_add_test(deaf, peers_of_a_node_that_hangs_start_again_without_it_and_uncounted);
     tcase_add_test(deaf, server_that_is_upgraded_is_asked_again_what_it_can_do);
     tcase_add_test(deaf, job_that_is_nested_too_deep_is_told_so_and_others_go_on);
+    tcase_add_test(deaf, job_that_can_be_read_again_goes_on_and_says_so);
+    tcase_add_test(deaf, job_that_no_leader_has_seen_is_told_of_by_the_next);
     suite_add_tcase(suite, deaf);
     TCase *replicas = tcase_create("replicas");
     tcase_add_test(replicas, replica_takes_over_when_the_leader_dies);
