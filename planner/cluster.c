@@ -51,11 +51,14 @@ static int compare_assumed(const void *a, const void *b)
            (left->bytes_per_s < right->bytes_per_s);
 }
 
+/* Of the instance type only if the rate is known of it. */
 static void add_assumed(struct het_assumed_link *links, size_t *count,
                         struct het_assumed_link link)
 {
     if (link.source <= HET_LINK_MEASURED || *count == HET_MAX_ASSUMED_LINKS)
         return;
+    if (link.source != HET_LINK_INSTANCE)
+        link.instance_type = NULL;
     for (size_t i = *count; i--;)
         if (!compare_assumed(&links[i], &link))
             return;
@@ -71,23 +74,24 @@ size_t het_cluster_assumed_links(struct het_arena *arena,
     size_t count = 0;
     for (size_t i = 0; i < cluster->node_count; i++) {
         const struct het_node *node = &cluster->nodes[i];
-        struct het_assumed_link link = { .type = cluster->types[node->type].name };
-        if (cluster->node_count > 1) {
-            link.leaves_node = true;
-            link.source = node->uplink_source;
-            link.bytes_per_s = node->uplink_bytes_per_s;
-            link.instance_type = link.source == HET_LINK_INSTANCE ? node->instance_type
-                                                                  : NULL;
-            add_assumed(links, &count, link);
-        }
-        if (node->gpu_count > 1) {
-            link.leaves_node = false;
-            link.source = node->intra_source;
-            link.bytes_per_s = node->intra_bytes_per_s;
-            link.instance_type = link.source == HET_LINK_INSTANCE ? node->instance_type
-                                                                  : NULL;
-            add_assumed(links, &count, link);
-        }
+        const char *type = cluster->types[node->type].name;
+        if (cluster->node_count > 1)
+            add_assumed(links, &count,
+                        (struct het_assumed_link){
+                            .type = type,
+                            .instance_type = node->instance_type,
+                            .leaves_node = true,
+                            .bytes_per_s = node->uplink_bytes_per_s,
+                            .source = node->uplink_source,
+                        });
+        if (node->gpu_count > 1)
+            add_assumed(links, &count,
+                        (struct het_assumed_link){
+                            .type = type,
+                            .instance_type = node->instance_type,
+                            .bytes_per_s = node->intra_bytes_per_s,
+                            .source = node->intra_source,
+                        });
     }
     if (count)
         qsort(links, count, sizeof *links, compare_assumed);
