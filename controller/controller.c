@@ -274,16 +274,26 @@ static int64_t patience_ms(const struct controller *controller, const struct job
     return since + least(earlier->planner_limit_ms, CONTROLLER_PATIENCE_MS);
 }
 
+/* A job other than `but` that is just taking GPUs; NULL: none is. */
+static const struct job *find_committing(const struct controller *controller,
+                                         const struct job *but)
+{
+    for (size_t i = 0; i < controller->job_count; i++)
+        if (controller->jobs[i] != but &&
+            controller->now_ms < controller->jobs[i]->commits_until_ms)
+            return controller->jobs[i];
+    return NULL;
+}
+
 /* The job that `job` has to wait for, and until when: one that is just taking GPUs, or
  * else the first of those before it that have not been told whether they get any. */
 static const struct job *find_blocker(const struct controller *controller,
                                       const struct job *job, int64_t *ret_until_ms)
 {
-    for (size_t i = 0; i < controller->job_count; i++) {
-        const struct job *other = controller->jobs[i];
-        *ret_until_ms = other->commits_until_ms;
-        if (other != job && controller->now_ms < other->commits_until_ms)
-            return other;
+    const struct job *committing = find_committing(controller, job);
+    if (committing) {
+        *ret_until_ms = committing->commits_until_ms;
+        return committing;
     }
     for (size_t i = 0; i < controller->job_count && controller->jobs[i] != job; i++) {
         const struct job *earlier = controller->jobs[i];
@@ -1102,11 +1112,14 @@ static enum planner_load load_for(const struct controller *controller,
                : PLANNER_BUSY;
 }
 
-/* The queue whose next job can be called; NULL: there is none. */
+/* The queue whose next job can be called; NULL: there is none. A job that cannot run
+ * without an answer would not ask while another takes GPUs, and lose its turn. */
 static struct workqueue *find_waiting(const struct controller *controller)
 {
     if (workqueue_length(controller->urgent))
-        return has_room(controller, true) ? controller->urgent : NULL;
+        return has_room(controller, true) && !find_committing(controller, NULL)
+                   ? controller->urgent
+                   : NULL;
     return workqueue_length(controller->wishes) && has_room(controller, false)
                ? controller->wishes
                : NULL;
@@ -1952,6 +1965,9 @@ int64_t controller_next_ms(const struct controller *controller)
         next_ms = least(next_ms, controller->retell_ms);
         if (find_waiting(controller))
             return controller->now_ms;
+        const struct job *committing = find_committing(controller, NULL);
+        if (committing && workqueue_length(controller->urgent))
+            next_ms = least(next_ms, committing->commits_until_ms);
         int64_t cut_ms;
         find_cut(controller, &cut_ms);
         next_ms = least(next_ms, cut_ms);

@@ -13,6 +13,7 @@
 #include "tests/controller/objects.h"
 
 #include <check.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -421,6 +422,29 @@ START_TEST(first_answer_comes_first_where_others_wait)
 }
 END_TEST
 
+/* All have waited for longer than one waits for another, and wait for a planner. While
+ * one takes GPUs, which is some writes long, the others keep their places. */
+START_TEST(jobs_that_have_waited_long_are_not_looked_at_each_time_one_starts)
+{
+    enum { JOBS = 40, SEARCH_S = 3, LATENCY_MS = 200, DECISIONS = 28 };
+    advance_turns(1000);
+    embedded_set_random_faults(server, 1, 0, LATENCY_MS);
+    struct controller_statistics before = controller_statistics(controller);
+    for (int i = 0; i < JOBS; i++) {
+        auto_free char *name = xasprintf("slow-%02d", i);
+        put_hog("a", name, SEARCH_S, false);
+    }
+    advance_turns((int64_t)2 * JOBS * SEARCH_S * 1000);
+    for (int i = 0; i < JOBS; i++) {
+        auto_free char *name = xasprintf("slow-%02d", i);
+        ck_assert_msg(has_plan("a", name), "%s has no plan", name);
+    }
+    uint64_t decisions = controller_statistics(controller).passes - before.passes;
+    ck_assert_msg(decisions <= DECISIONS * JOBS, "%d jobs took %" PRIu64 " decisions",
+                  JOBS, decisions);
+}
+END_TEST
+
 START_TEST(administrator_caps_effort_and_time)
 {
     settings.planner.most_effort = EFFORT_NORMAL;
@@ -458,6 +482,8 @@ Suite *test_precedence_suite(void)
     tcase_add_test(turns, dry_run_is_cut_short_when_a_job_waits_and_asked_again);
     tcase_add_test(turns, long_searches_of_a_tenant_delay_another_one_by_a_turn);
     tcase_add_test(turns, first_answer_comes_first_where_others_wait);
+    tcase_add_test(turns,
+                   jobs_that_have_waited_long_are_not_looked_at_each_time_one_starts);
     tcase_add_test(turns, administrator_caps_effort_and_time);
     suite_add_tcase(suite, turns);
     return suite;
