@@ -10,7 +10,7 @@ SHELL := /bin/bash
 
 # ---- modules, each may include only headers of modules before it (make lint checks) ----
 # Core of the planner: libc and libm only. Edge: files and formats (jansson, libyaml, OpenSSL).
-PLANNER_CORE := error arena random logarithm hardware instance network cluster workload profile estimate unused plan memory transfer sharing cost timeline simulate shortlist preference covering bound infeasible idle \
+PLANNER_CORE := error arena random logarithm vendor hardware instance network cluster workload profile estimate unused plan memory transfer sharing cost timeline simulate shortlist preference covering vendor_group bound infeasible idle \
                 migrate runtime group balance draft stage_table template fold grouping repair \
                 algo proportion metis_walk metis_search \
                 inventory front batch cell catalog neighbour mixture assembly polish \

@@ -100,7 +100,8 @@ struct het_search {
     size_t seed_count;
     struct het_shortlist *shortlist;   /* of the running algorithm; NULL: not kept */
     struct het_preference *preference; /* of all algorithms; NULL: none */
-    bool is_optimal;   /* the running algorithm has proved that no plan is faster */
+    bool is_optimal;   /* the running algorithm has proved that no plan is faster, or
+                          that there is none */
     bool has_run_out;  /* an algorithm would have looked at more, with more effort */
     bool is_cut_short; /* options->stop was set while there was something to do */
     /* What came nearest, if nothing fits: shown with "no plan fits". */

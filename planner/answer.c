@@ -11,12 +11,14 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- question ---- */
 
-static const char *const document_fields[] = { "cluster",  "pods",    "profile",
-                                               "hardware", "network", "job",
-                                               "unused",   "sources", NULL };
+static const char *const document_fields[] = {
+    "cluster", "pods",   "profile", "hardware",            "network",
+    "job",     "unused", "sources", "mixedVendorRuntimes", NULL,
+};
 
 /* What messages call a part: its file, if the document says so. */
 static const char *part_name(const json_t *document, const char *part)
@@ -170,6 +172,33 @@ static int read_job(struct het_arena *arena, const json_t *document,
     return 0;
 }
 
+/* Whether the job's runtime is one of those that join GPUs of different vendors. It is
+ * compared as it is written: that one program joins them says nothing of another that
+ * runs the same plans. */
+static int read_mixed_vendors(struct het_arena *arena, const json_t *document, bool *ret,
+                              struct het_error *err)
+{
+    const struct het_view root = het_view_root(document);
+    struct het_view list = het_view_get(&root, "mixedVendorRuntimes");
+    const json_t *job = json_object_get(document, "job");
+    const char *own = json_string_value(json_object_get(job, "runtime"));
+    size_t count = 0;
+    if (het_view_array(&list, HET_MAX_MIXED_RUNTIMES, &count, err) < 0)
+        return -1;
+    own = own ? own : het_runtimes()->name;
+    for (size_t i = 0; i < count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        struct het_error unknown;
+        const char *name = NULL;
+        if (het_view_need(&item, err) < 0 || het_view_name(&item, arena, &name, err) < 0)
+            return -1;
+        if (!het_runtime_find(name, &unknown))
+            return het_view_fail(&item, err, "%s", unknown.message);
+        *ret = *ret || !strcasecmp(name, own);
+    }
+    return 0;
+}
+
 /* A config is estimated for the cluster, in the job's precision if it says none. */
 static int estimate_profile(struct het_arena *arena, const json_t *document,
                             const json_t *json, const struct het_cluster *cluster,
@@ -251,7 +280,8 @@ int het_question_read(struct het_arena *arena, const json_t *document,
         read_unused(arena, &root, &question.left_out, err) < 0 ||
         read_profile(arena, document, cluster, question.hardware, &profile, err) < 0)
         return -1;
-    if (read_job(arena, document, profile, workload, &question, err) < 0)
+    if (read_job(arena, document, profile, workload, &question, err) < 0 ||
+        read_mixed_vendors(arena, document, &workload->mixes_vendors, err) < 0)
         return -1;
     rename_limits(arena, cluster, workload);
     if (het_problem_init(arena, cluster, profile, workload, &question.problem, err) < 0)

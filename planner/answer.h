@@ -8,17 +8,23 @@
 #include "planner/migrate.h"
 #include "planner/timeline.h"
 
+/* Names of runtimes in a list, at most. */
+#define HET_MAX_MIXED_RUNTIMES 64u
+
 /* A problem and options out of the input document; everything lives in `arena`:
  *
  *   { "cluster": ..., "pods": ..., "profile": ..., "hardware": ..., "network": ...,
- *     "job": ..., "unused": [...], "sources": { "cluster": FILE, ... } }
+ *     "job": ..., "unused": [...], "sources": { "cluster": FILE, ... },
+ *     "mixedVendorRuntimes": [ "FlagScale" ] }
  *
  * Each part has the form of its file (codec.h); a profile may be { "config": ... }
  * (profile_config.h), to be estimated. "pods" is a PodList, to be subtracted when the
  * cluster is a NodeList. "network" (network_file.h) wins over what cluster and hardware
  * say of it. "unused" are GPUs that whoever asks knows cannot be used, as a plan has them
  * (het_codec_unused): they are told with the plan. "sources" says where parts come from,
- * for messages. Only cluster, profile and job must be there. */
+ * for messages. "mixedVendorRuntimes" are names of runtimes that join GPUs of different
+ * vendors (vendor_group.h): the administrator's word, which is why it is no part of the
+ * job. Only cluster, profile and job must be there. */
 struct het_question {
     struct het_problem problem;
     struct het_search_options options;

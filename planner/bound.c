@@ -2,6 +2,7 @@
 
 #include "planner/covering.h"
 #include "planner/memory.h"
+#include "planner/vendor_group.h"
 
 #include <math.h>
 #include <string.h>
@@ -288,7 +289,23 @@ static bool improve(struct program *program, double *best_bound)
 /* Steps are few (tens for some types); the limit only guards against cycling. */
 #define MAX_STEPS 2000
 
-double het_bound_floor(const struct het_problem *problem)
+/* The least of `bound` over the groups of GPUs of which a plan may be. */
+static double least_of_groups(const struct het_problem *problem,
+                              double (*bound)(const struct het_problem *problem))
+{
+    if (!het_vendor_is_split(problem))
+        return bound(problem);
+    struct het_arena *arena = het_arena_new();
+    const struct het_vendor_group *groups;
+    size_t count = het_vendor_groups(arena, problem, &groups);
+    double least_s = HUGE_VAL;
+    for (size_t i = 0; i < count; i++)
+        least_s = fmin(least_s, bound(&groups[i].problem));
+    het_arena_free(arena);
+    return least_s;
+}
+
+static double floor_of(const struct het_problem *problem)
 {
     struct program program;
     program_init(&program, problem);
@@ -301,6 +318,11 @@ double het_bound_floor(const struct het_problem *problem)
     program_fini(&program);
     /* The last digits are rounding's. */
     return bound * problem->workload->global_batch * (1 - 1e-12);
+}
+
+double het_bound_floor(const struct het_problem *problem)
+{
+    return least_of_groups(problem, floor_of);
 }
 
 /* ---- gradients and sends ---- */
@@ -555,7 +577,7 @@ static double bound_unreserved(const struct het_problem *problem)
     const struct uplinks uplinks = measure_uplinks(problem);
     struct het_covering covering;
     covering_init(&covering, problem, &uplinks);
-    double bound_s = fmax(het_bound_floor(problem), covering.wait_s[layers]);
+    double bound_s = fmax(floor_of(problem), covering.wait_s[layers]);
     if (uplinks.node_count > 1 && covering.type_count && layers <= HET_BOUND_MAX_LAYERS &&
         bound_s > 0 && bound_s < HUGE_VAL) {
         auto_free double *prices = xcalloc(layers, sizeof *prices);
@@ -585,5 +607,5 @@ double het_bound_iteration(const struct het_problem *problem)
     struct het_problem unreserved = *problem;
     workload.state_reserve_bytes = 0;
     unreserved.workload = &workload;
-    return bound_unreserved(&unreserved);
+    return least_of_groups(&unreserved, bound_unreserved);
 }

@@ -22,7 +22,10 @@
  * sum_t w_t c_lt x_lt >= B sum_l min_t w_t c_lt. Equality is had by the w that solve the
  * dual of the linear program min T; the program is solved column by column (an assignment
  * of the layers to types is a column; Dantzig and Wolfe, 1960), and as the bound is
- * evaluated for the w found, rounding in the solver cannot make it too high. */
+ * evaluated for the w found, rounding in the solver cannot make it too high.
+ *
+ * Where GPUs of different vendors may not be mixed (vendor_group.h), a plan is on those
+ * of one: this bound and the next are the least of the groups' own. */
 double het_bound_floor(const struct het_problem *problem);
 
 /* A proved lower bound on iteration_s of any plan on any subset of the cluster, in closed

@@ -23,6 +23,7 @@ struct het_cluster_type {
     uint64_t memory_bytes;    /* of one GPU; 0: unknown */
     uint64_t workspace_bytes; /* framework and communicator, off the memory of each GPU */
     double price_per_hour;    /* 0: unknown */
+    const char *vendor;       /* vendor.h; NULL: nobody says, of all or none */
 };
 
 /* Who says what a link gives, from the surest. */

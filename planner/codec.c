@@ -7,6 +7,7 @@
 #include "planner/profile_metis.h"
 #include "planner/profile_model.h"
 #include "planner/profile_sailor.h"
+#include "planner/vendor.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -39,7 +40,7 @@ static const char *const hardware_fields[] = { "gpuTypes", "instanceTypes", "lev
 static const char *const gpu_type_fields[] = {
     "name",       "aliases",      "profile",      "memoryGiB",  "intraGBs",
     "interGBs",   "workspaceGiB", "pricePerHour", "bf16TFLOPS", "fp16TFLOPS",
-    "tf32TFLOPS", "fp32TFLOPS",   "memoryGBs",    NULL
+    "tf32TFLOPS", "fp32TFLOPS",   "memoryGBs",    "vendor",     NULL
 };
 
 static int read_bandwidth(const struct het_view *object, const char *key, double *ret,
@@ -85,6 +86,23 @@ static int read_aliases(struct het_arena *arena, const struct het_view *entry,
     return 0;
 }
 
+/* In small letters, as vendor.h has them; what is absent leaves `ret` alone. */
+static int read_vendor(struct het_arena *arena, const struct het_view *object,
+                       const char **ret, struct het_error *err)
+{
+    struct het_view view = het_view_get(object, "vendor");
+    const char *name = NULL;
+    if (het_view_name(&view, arena, &name, err) < 0)
+        return -1;
+    if (!name)
+        return 0;
+    char *small = het_arena_strdup(arena, name);
+    for (char *c = small; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    *ret = small;
+    return 0;
+}
+
 /* TFLOP/s. */
 static int read_rate(const struct het_view *object, const char *key, double *ret,
                      struct het_error *err)
@@ -108,6 +126,7 @@ static int read_gpu_type(struct het_arena *arena, const struct het_view *entry,
         het_view_need(&name, err) < 0 ||
         het_view_name(&name, arena, &type->name, err) < 0 ||
         het_view_name(&profile, arena, &type->profile, err) < 0 ||
+        read_vendor(arena, entry, &type->vendor, err) < 0 ||
         read_aliases(arena, entry, type, err) < 0 ||
         read_gibibytes(entry, "memoryGiB", 0.0625, &type->memory_bytes, err) < 0 ||
         read_gibibytes(entry, "workspaceGiB", 0, &type->workspace_bytes, err) < 0 ||
@@ -278,11 +297,12 @@ static const char *const node_fields[] = { "name",
                                            "repeat",
                                            "levels",
                                            "preference",
+                                           "vendor",
                                            NULL };
 
 /* What one entry of the short form says; zero means nothing. */
 struct node_entry {
-    const char *name, *type, *profile, *instance_type;
+    const char *name, *type, *profile, *instance_type, *vendor;
     uint32_t gpus, repeat; /* repeat 0: no suffix */
     int32_t preference;
     uint64_t memory_bytes, workspace_bytes;
@@ -309,6 +329,7 @@ static int read_node_entry(struct het_arena *arena, const struct het_view *view,
         het_view_name(&type, arena, &entry->type, err) < 0 ||
         het_view_name(&profile, arena, &entry->profile, err) < 0 ||
         het_view_name(&instance, arena, &entry->instance_type, err) < 0 ||
+        read_vendor(arena, view, &entry->vendor, err) < 0 ||
         het_view_need(&gpus, err) < 0 ||
         het_view_u32(&gpus, 1, HET_MAX_NODE_GPUS, &entry->gpus, err) < 0 ||
         het_view_u32(&repeat, 1, HET_MAX_NODES, &entry->repeat, err) < 0 ||
@@ -339,6 +360,17 @@ struct cluster_reader {
     size_t domain_count;
 };
 
+/* Whose GPUs the entry has: the entry's word, the hardware's, or what the name says. */
+static const char *vendor_of(const struct node_entry *entry,
+                             const struct het_gpu_type *part)
+{
+    if (entry->vendor)
+        return entry->vendor;
+    if (part && part->vendor)
+        return part->vendor;
+    return het_vendor_of_type(part ? part->name : entry->type);
+}
+
 /* Position of the type; HET_MAX_TYPES if there are too many. What entries of one type say
  * is merged: the least memory, the first profile name and workspace. */
 static size_t get_type(struct cluster_reader *reader, const struct node_entry *entry)
@@ -355,6 +387,7 @@ static size_t get_type(struct cluster_reader *reader, const struct node_entry *e
         reader->parts[t] =
             het_hardware_find_sized(reader->hardware, entry->type, entry->memory_bytes);
         reader->next_number[t] = 0;
+        type->vendor = vendor_of(entry, reader->parts[t]);
     }
     if (entry->memory_bytes &&
         (!type->memory_bytes || entry->memory_bytes < type->memory_bytes))
@@ -687,6 +720,23 @@ static struct het_cluster *make_cluster(struct cluster_reader *reader,
     return cluster;
 }
 
+/* The GPUs of one type are one vendor's. */
+static int check_vendor(const struct cluster_reader *reader, const struct het_view *list,
+                        size_t index, const struct node_entry *entry, size_t type,
+                        struct het_error *err)
+{
+    const char *vendor = vendor_of(entry, reader->parts[type]);
+    const char *before = reader->types[type].vendor;
+    if (!strcmp(vendor, before))
+        return 0;
+    struct het_view item = het_view_at(list, index);
+    struct het_view field = het_view_get(&item, "vendor");
+    return het_view_fail(&field, err,
+                         "is %.60s, but entries before have %.60s's GPUs of type %.60s; "
+                         "give the two types different names",
+                         vendor, before, entry->type);
+}
+
 static int read_short_form(struct het_arena *arena, const json_t *json,
                            const struct het_hardware *hardware,
                            const struct het_cluster **ret, struct het_error *err)
@@ -723,6 +773,8 @@ static int read_short_form(struct het_arena *arena, const json_t *json,
         size_t type = get_type(reader, &entries[i]);
         if (type == HET_MAX_TYPES)
             return het_view_fail(&list, err, "more than %u GPU types", HET_MAX_TYPES);
+        if (check_vendor(reader, &list, i, &entries[i], type, err) < 0)
+            return -1;
         fill_nodes(reader, &entries[i], type, nodes + filled);
         filled += entries[i].repeat ? entries[i].repeat : 1;
     }

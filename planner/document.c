@@ -157,6 +157,9 @@ int het_document_build(const struct het_options *options, const json_t *plan,
         add_part(options, "pods", het_input_read, document, err) < 0 ||
         add_from(options, job, err) < 0 || complete_profile(options, document, err) < 0)
         return -1;
+    json_t *mixed = json_object_get(options->values, "mixedVendorRuntimes");
+    if (mixed)
+        json_object_set(document, "mixedVendorRuntimes", mixed);
     *ret = TAKE(document);
     return 0;
 }

@@ -279,6 +279,8 @@ static struct het_gpu_type overlay(const struct het_gpu_type *base,
     type.name = own->name;
     if (own->profile)
         type.profile = own->profile;
+    if (own->vendor)
+        type.vendor = own->vendor;
     if (own->memory_bytes)
         type.memory_bytes = own->memory_bytes;
     if (own->intra_bytes_per_s > 0)

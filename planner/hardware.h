@@ -18,6 +18,7 @@ struct het_gpu_type {
     const char *const *aliases; /* "NVIDIA-A100-SXM4-40GB", "nvidia-tesla-a100" */
     size_t alias_count;
     const char *profile;      /* name used in profiles, NULL: `name` */
+    const char *vendor;       /* vendor.h; NULL: whom the name says */
     uint64_t memory_bytes;    /* of one GPU */
     double intra_bytes_per_s; /* each direction, between GPUs of a node */
     bool intra_is_stated;     /* by an admin's file, not by the built-in table */

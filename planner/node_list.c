@@ -1,5 +1,7 @@
 #include "planner/node_list.h"
 
+#include "planner/vendor.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -115,6 +117,15 @@ const char *het_node_instance_type(const json_t *labels)
             return label;
     }
     return NULL;
+}
+
+const char *het_node_vendor(const struct het_hardware *hardware, const char *type,
+                            const char *resource)
+{
+    const struct het_gpu_type *part = het_hardware_find(hardware, type);
+    const char *vendor = het_vendor_of_resource(resource);
+    const char *by_name = het_vendor_of_type(part ? part->name : type);
+    return vendor && !(part && part->vendor) && strcmp(vendor, by_name) ? vendor : NULL;
 }
 
 /* Labels that name the GPU, in order of trust. `memory_label`: memory of one GPU, where
@@ -635,6 +646,9 @@ int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
             het_node_instance_type(get(get(listed[i].node, "metadata"), "labels"));
         if (instance)
             json_object_set_new(entry, "instance_type", json_string(instance));
+        const char *vendor = het_node_vendor(hardware, facts->type, listed[i].resource);
+        if (vendor)
+            json_object_set_new(entry, "vendor", json_string(vendor));
         if (facts->memory_bytes)
             json_object_set_new(entry, "memory_gb",
                                 json_real((double)facts->memory_bytes / BYTES_PER_GIB));

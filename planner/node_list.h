@@ -67,6 +67,11 @@ void het_node_read_gpus(struct het_arena *arena, const json_t *node, const char 
 void het_node_read(struct het_arena *arena, const json_t *node, const char *resource,
                    const struct het_hardware *hardware, struct het_node_facts *ret);
 
+/* Whose GPUs `resource` says that those of `type` are, if that is not what the type says
+ * by itself (its entry in `hardware`, or its name); else NULL. */
+const char *het_node_vendor(const struct het_hardware *hardware, const char *type,
+                            const char *resource);
+
 /* What machine it is by the labels of a node, as its cloud or the admin calls it; else
  * NULL. Borrowed from `labels`. */
 const char *het_node_instance_type(const json_t *labels);

@@ -28,6 +28,10 @@
 /* Commands that take several arguments beside their options. */
 #define SEVERAL TIMERS
 
+/* Names that het_runtime_find knows. */
+#define RUNTIMES                                                                         \
+    "generic torchrun custom megatron flagscale hetu sailor deepspeed torchtitan"
+
 #define MAX_WHOLE 9007199254740992.0 /* 2^53: JSON readers keep these exactly */
 #define MAX_LIST  256
 
@@ -40,6 +44,7 @@ enum kind {
     KIND_LIST,  /* whole numbers: 1,2,4 */
     KIND_STEPS, /* A100=0.2@4x2 -> [{ "gpuType", "seconds", ... }] */
     KIND_TYPES, /* A100,V100:16 -> [{ "name", "maxGPUs" }] */
+    KIND_WORDS, /* of the choices: flagscale,custom */
 };
 
 static const struct option {
@@ -341,11 +346,20 @@ static const struct option {
       .commands = ALL | HET_COMMAND_RENDER,
       .required = HET_COMMAND_RENDER,
       .kind = KIND_TEXT,
-      .choices = "generic torchrun custom megatron flagscale hetu sailor deepspeed "
-                 "torchtitan",
+      .choices = RUNTIMES,
       .preset = "generic",
       .help = "The training runtime. Plans that it cannot express are not proposed, and "
               "refused by check. generic, torchrun and custom run every plan." },
+    { .name = "mixed-vendors",
+      .value = "NAMES",
+      .path = "mixedVendorRuntimes",
+      .commands = ALL,
+      .kind = KIND_WORDS,
+      .choices = RUNTIMES,
+      .preset = "none",
+      .help = "Runtimes that join GPUs of different vendors (flagscale,custom): plans "
+              "for others have GPUs of one vendor only, as NCCL and RCCL cannot talk "
+              "to each other." },
     { .name = "metis-variance",
       .value = "X",
       .path = "job.metisVariance",
@@ -726,36 +740,6 @@ static json_t *parse_step(const struct option *option, char *text, struct het_er
     return TAKE(step);
 }
 
-static json_t *parse_item(const struct option *option, char *text, struct het_error *err)
-{
-    double value;
-    if (option->kind == KIND_TYPES)
-        return parse_type(option, text, err);
-    if (option->kind == KIND_STEPS)
-        return parse_step(option, text, err);
-    return parse_number(option, text, &value, err) < 0 ? NULL
-                                                       : number_json(option, value);
-}
-
-static json_t *parse_list(const struct option *option, const char *text,
-                          struct het_error *err)
-{
-    json_auto_t *list = json_array();
-    auto_free char *copy = xstrdup(text);
-    for (char *rest = copy, *item; (item = strsep(&rest, ","));) {
-        json_t *json = parse_item(option, item, err);
-        if (!json)
-            return NULL;
-        json_array_append_new(list, json);
-        if (json_array_size(list) > MAX_LIST) {
-            het_fail(err, HET_BAD_INPUT, "--%s: more than %d entries", option->name,
-                     MAX_LIST);
-            return NULL;
-        }
-    }
-    return TAKE(list);
-}
-
 static bool is_choice(const char *choices, const char *text)
 {
     size_t length = strlen(text);
@@ -782,6 +766,38 @@ static json_t *parse_text(const struct option *option, const char *text,
     return json;
 }
 
+static json_t *parse_item(const struct option *option, char *text, struct het_error *err)
+{
+    double value;
+    if (option->kind == KIND_TYPES)
+        return parse_type(option, text, err);
+    if (option->kind == KIND_STEPS)
+        return parse_step(option, text, err);
+    if (option->kind == KIND_WORDS)
+        return parse_text(option, text, err);
+    return parse_number(option, text, &value, err) < 0 ? NULL
+                                                       : number_json(option, value);
+}
+
+static json_t *parse_list(const struct option *option, const char *text,
+                          struct het_error *err)
+{
+    json_auto_t *list = json_array();
+    auto_free char *copy = xstrdup(text);
+    for (char *rest = copy, *item; (item = strsep(&rest, ","));) {
+        json_t *json = parse_item(option, item, err);
+        if (!json)
+            return NULL;
+        json_array_append_new(list, json);
+        if (json_array_size(list) > MAX_LIST) {
+            het_fail(err, HET_BAD_INPUT, "--%s: more than %d entries", option->name,
+                     MAX_LIST);
+            return NULL;
+        }
+    }
+    return TAKE(list);
+}
+
 /* A new reference, or NULL with the error. */
 static json_t *parse_value(const struct option *option, const char *text,
                            struct het_error *err)
@@ -799,6 +815,7 @@ static json_t *parse_value(const struct option *option, const char *text,
     case KIND_LIST:
     case KIND_STEPS:
     case KIND_TYPES:
+    case KIND_WORDS:
         return parse_list(option, text, err);
     }
     return NULL;

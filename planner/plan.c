@@ -1,5 +1,7 @@
 #include "planner/plan.h"
 
+#include "planner/vendor.h"
+
 #include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -325,6 +327,8 @@ struct checker {
     size_t *gpu_offset;  /* [node_count]: first GPU of the node in `used` */
     unsigned char *used; /* [GPUs of the cluster] */
     uint32_t *holders;   /* [layer_count]: replicas that hold the layer */
+    const struct het_replica *of_vendor; /* the first whose vendor is known */
+    bool mixes;                          /* and one of another has been seen */
 };
 
 #define COMPLAIN_PLAN(c, ...) het_violations_add((c)->arena, (c)->violations, __VA_ARGS__)
@@ -355,6 +359,28 @@ static void check_gpus(struct checker *c, const struct het_replica *replica)
                              node->name);
         *used = 1;
     }
+}
+
+/* GPUs that cannot talk to each other are in no plan together; the first is complained
+ * of. */
+static void check_vendor(struct checker *c, const struct het_replica *replica)
+{
+    const struct het_cluster *cluster = c->problem->cluster;
+    const char *vendor = cluster->types[replica->type].vendor;
+    if (c->problem->workload->mixes_vendors || c->mixes || !vendor)
+        return;
+    if (!c->of_vendor)
+        c->of_vendor = replica;
+    const char *first = cluster->types[c->of_vendor->type].vendor;
+    c->mixes = strcmp(first, vendor) != 0;
+    if (c->mixes)
+        COMPLAIN_REPLICA(c,
+                         "gpuType: node %s has %s of %s, node %s has %s of %s; GPUs of "
+                         "different vendors cannot talk to each other: use those of one, "
+                         "or a runtime that joins them (mixed vendors)",
+                         replica->node_name, replica->type_name, het_vendor_title(vendor),
+                         c->of_vendor->node_name, c->of_vendor->type_name,
+                         het_vendor_title(first));
 }
 
 static void check_profiled(struct checker *c, const struct het_replica *replica)
@@ -416,6 +442,7 @@ static void check_replica(struct checker *c, const struct het_replica *replica)
         COMPLAIN_REPLICA(c, "microBatchSize: the job does not allow %u",
                          replica->microbatch_size);
     check_gpus(c, replica);
+    check_vendor(c, replica);
     if (c->problem->profile_type)
         check_profiled(c, replica);
 }

@@ -11,6 +11,8 @@
 #include "planner/algo/repair.h"
 #include "planner/bound.h"
 #include "planner/infeasible.h"
+#include "planner/vendor.h"
+#include "planner/vendor_group.h"
 
 #include <assert.h>
 #include <math.h>
@@ -651,8 +653,9 @@ static int fail_no_replica(const struct het_search *search, uint32_t least_degre
                     limits, least_degree, most_gpus);
 }
 
-static int fail_no_plan(const struct het_search *search, const struct parts *parts,
-                        uint64_t effort, struct het_error *err)
+/* -1, with the reason, if there can be no plan, however long is searched. */
+static int prove_no_plan(const struct het_search *search, const struct parts *parts,
+                         struct het_error *err)
 {
     const struct het_workload *workload = search->problem->workload;
     uint64_t usable = 0;
@@ -682,6 +685,13 @@ static int fail_no_plan(const struct het_search *search, const struct parts *par
     char proof[512];
     if (het_infeasible_memory(search->problem, proof, sizeof proof))
         return het_fail(err, HET_NO_PLAN, "no plan fits in memory: %s", proof);
+    return 0;
+}
+
+static int fail_no_plan(const struct het_search *search, uint64_t effort,
+                        struct het_error *err)
+{
+    const struct het_workload *workload = search->problem->workload;
     if (search->inexpressible_count)
         return het_fail(err, HET_NO_PLAN,
                         "no plan that %s can run was found: the plans that fit need %s; "
@@ -765,14 +775,35 @@ static const struct het_plan *finish(struct het_arena *arena,
     return plan;
 }
 
-int het_search_run(struct het_arena *arena, const struct het_problem *problem,
-                   const struct het_search_options *options, const struct het_plan **ret,
-                   struct het_search_statistics *ret_statistics, struct het_error *err)
+/* What came of a search of one group of GPUs (vendor_group.h). */
+struct outcome {
+    const struct het_plan *plan; /* NULL: none */
+    struct het_search_statistics statistics;
+    bool is_impossible; /* proved: there can be no plan */
+    bool has_run_out;   /* of effort */
+    bool is_cut_short;
+};
+
+static int fail(const struct het_search *search, const struct parts *parts,
+                uint64_t effort, struct outcome *ret, struct het_error *err)
+{
+    if (search->is_cut_short)
+        return het_fail(err, HET_CUT_SHORT,
+                        "the search was told to stop before it had found a plan");
+    int proof = prove_no_plan(search, parts, err);
+    ret->is_impossible = proof < 0 || search->is_optimal;
+    return proof < 0 ? -1 : fail_no_plan(search, effort, err);
+}
+
+/* GPUs that may all be in one plan. What came of it is known of a failure too. */
+static int search_group(struct het_arena *arena, const struct het_problem *problem,
+                        const struct het_search_options *options, uint64_t effort,
+                        struct outcome *ret, struct het_error *err)
 {
     const struct het_algorithm *algorithms[32];
+    *ret = (struct outcome){ 0 };
     if (choose_algorithms(options, algorithms, err) < 0)
         return -1;
-    uint64_t effort = options->effort ? options->effort : HET_DEFAULT_EFFORT;
     struct het_shortlist shortlist = { 0 };
     struct het_search search = {
         .problem = problem,
@@ -791,18 +822,259 @@ int het_search_run(struct het_arena *arena, const struct het_problem *problem,
     };
     find_parts(&parts);
     int result = run_algorithms(&search, &parts, algorithms, effort, err);
-    if (result == 0 && !search.incumbent && search.is_cut_short)
-        result = het_fail(err, HET_CUT_SHORT,
-                          "the search was told to stop before it had found a plan");
-    if (result == 0 && !search.incumbent)
-        result = fail_no_plan(&search, &parts, effort, err);
-    if (result == 0)
-        *ret = finish(arena, &search, effort);
-    if (result == 0 && ret_statistics)
-        *ret_statistics = search.statistics;
+    if (result == 0 && search.incumbent)
+        ret->plan = finish(arena, &search, effort);
+    else if (result == 0)
+        result = fail(&search, &parts, effort, ret, err);
+    ret->statistics = search.statistics;
+    if (ret->statistics.walk_best)
+        ret->statistics.walk_best = het_arena_strdup(arena, search.statistics.walk_best);
+    ret->has_run_out = search.has_run_out;
+    ret->is_cut_short = search.is_cut_short;
     het_shortlist_clear(&shortlist);
     het_preference_clear(search.preference);
     free(parts.items);
     het_arena_free(search.arena);
     return result;
+}
+
+/* ---- GPUs of several vendors ---- */
+
+/* A vendor's GPUs, searched by themselves. */
+struct contender {
+    const struct het_vendor_group *group;
+    const struct het_plan *plan; /* the best so far, bound to the whole cluster */
+    double bound_s;              /* of its plans */
+    uint64_t effort;             /* its part */
+    bool is_done;                /* there is no more to look at, or no more effort */
+    bool has_run_out;            /* of effort */
+    struct het_error why;        /* without a plan */
+};
+
+struct contest {
+    struct het_arena *arena;
+    const struct het_problem *problem;
+    const struct het_search_options *options;
+    const struct het_preference *preference; /* of all GPUs; NULL: none */
+    struct contender *contenders;
+    size_t count;
+    struct het_search_statistics statistics;
+    bool is_cut_short;
+};
+
+/* Of its effort, a vendor has this part for a first look. */
+#define FIRST_LOOK  16u
+/* Effort goes by the number of GPUs, but each vendor has this part of it at the least. */
+#define LEAST_SHARE 8u
+
+static uint64_t share_effort(uint64_t effort, uint32_t gpus, uint64_t all_gpus)
+{
+    uint64_t share = effort / all_gpus * gpus + effort % all_gpus * gpus / all_gpus;
+    uint64_t least = effort / LEAST_SHARE;
+    share = share < least ? least : share;
+    return share ? share : 1;
+}
+
+static void add_statistics(struct het_search_statistics *sum,
+                           const struct het_search_statistics *more)
+{
+    sum->groups_enumerated += more->groups_enumerated;
+    sum->strategies_tried += more->strategies_tried;
+    sum->partitions_failed += more->partitions_failed;
+    sum->plans_priced += more->plans_priced;
+    sum->walk_steps += more->walk_steps;
+    sum->walk_plans += more->walk_plans;
+    sum->walk_broken += more->walk_broken;
+    if (more->walk_best && (!sum->walk_best || more->walk_best_s < sum->walk_best_s)) {
+        sum->walk_best = more->walk_best;
+        sum->walk_best_s = more->walk_best_s;
+    }
+}
+
+static const struct het_plan *bind_to_all(const struct contest *contest,
+                                          const struct het_plan *plan)
+{
+    const struct het_plan *bound;
+    int known =
+        het_plan_bind(contest->arena, plan, contest->problem->cluster, &bound, NULL);
+    assert(known == 0);
+    return bound;
+}
+
+/* Searches a contender's GPUs; -1 for what is wrong with the question. */
+static int look_at(struct contest *contest, struct contender *contender, uint64_t effort,
+                   struct het_error *err)
+{
+    struct outcome outcome;
+    int result = search_group(contest->arena, &contender->group->problem,
+                              contest->options, effort, &outcome, &contender->why);
+    add_statistics(&contest->statistics, &outcome.statistics);
+    contest->is_cut_short |= outcome.is_cut_short;
+    contender->has_run_out = outcome.has_run_out && !outcome.is_impossible;
+    if (result < 0 && contender->why.code != HET_NO_PLAN &&
+        contender->why.code != HET_CUT_SHORT)
+        return het_fail(err, contender->why.code, "%s", contender->why.message);
+    contender->is_done = !contender->has_run_out && !outcome.is_cut_short;
+    if (outcome.is_impossible)
+        contender->bound_s = HUGE_VAL;
+    if (!outcome.plan)
+        return 0;
+    contender->bound_s = fmax(contender->bound_s, outcome.plan->predicted.lower_bound_s);
+    if (!contender->plan ||
+        outcome.plan->predicted.iteration_s < contender->plan->predicted.iteration_s)
+        contender->plan = bind_to_all(contest, outcome.plan);
+    return 0;
+}
+
+static double seconds_of(const struct contender *contender)
+{
+    return contender->plan ? contender->plan->predicted.iteration_s : HUGE_VAL;
+}
+
+/* The fastest, the first of equal ones; NULL: none has a plan. */
+static const struct contender *fastest(const struct contest *contest)
+{
+    const struct contender *best = NULL;
+    for (size_t i = 0; i < contest->count; i++)
+        if (contest->contenders[i].plan &&
+            (!best || seconds_of(&contest->contenders[i]) < seconds_of(best)))
+            best = &contest->contenders[i];
+    return best;
+}
+
+/* Of those that are about as fast as the fastest the one that is liked best. */
+static const struct contender *choose(const struct contest *contest)
+{
+    const struct contender *best = fastest(contest), *chosen = best;
+    for (size_t i = 0; best && contest->preference && i < contest->count; i++) {
+        const struct contender *other = &contest->contenders[i];
+        if (other->plan &&
+            seconds_of(other) <= seconds_of(best) * (1 + HET_PREFERENCE_SLACK) &&
+            het_preference_of(contest->preference, other->plan) >
+                het_preference_of(contest->preference, chosen->plan))
+            chosen = other;
+    }
+    return chosen;
+}
+
+/* The one to go on with, after a look at each: the fastest of those that are not done and
+ * can still win; NULL: none. */
+static struct contender *next_contender(const struct contest *contest)
+{
+    const struct contender *best = fastest(contest);
+    double slack = contest->preference ? HET_PREFERENCE_SLACK : 0;
+    double most_s = best ? seconds_of(best) * (1 + slack) : HUGE_VAL;
+    struct contender *next = NULL;
+    for (size_t i = 0; i < contest->count; i++) {
+        struct contender *contender = &contest->contenders[i];
+        if (!contender->is_done && contender->bound_s < most_s &&
+            (!next || seconds_of(contender) < seconds_of(next)))
+            next = contender;
+    }
+    return next;
+}
+
+/* A look at each vendor, so that a plan is known soon, whosever GPUs it is on; then more
+ * of those of which more can come. */
+static int run_contest(struct contest *contest, struct het_error *err)
+{
+    for (size_t i = 0; i < contest->count && !contest->is_cut_short; i++) {
+        struct contender *contender = &contest->contenders[i];
+        uint64_t look = contender->effort / FIRST_LOOK;
+        /* It may fail as the effort is too little; the next look says so. */
+        if (look)
+            look_at(contest, contender, look, NULL);
+    }
+    struct contender *next;
+    while (!contest->is_cut_short && (next = next_contender(contest))) {
+        uint64_t effort = next->effort - next->effort / FIRST_LOOK;
+        if (look_at(contest, next, effort, err) < 0)
+            return -1;
+        next->is_done = true;
+    }
+    return 0;
+}
+
+static int fail_contest(const struct contest *contest, struct het_error *err)
+{
+    if (contest->is_cut_short)
+        return het_fail(err, HET_CUT_SHORT,
+                        "the search was told to stop before it had found a plan");
+    const char *reasons = "";
+    for (size_t i = 0; i < contest->count; i++) {
+        const struct contender *contender = &contest->contenders[i];
+        reasons = het_arena_printf(contest->arena, "%s; with those of %s (%u): %.400s",
+                                   reasons, het_vendor_title(contender->group->vendor),
+                                   contender->group->gpus, contender->why.message);
+    }
+    return het_fail(err, HET_NO_PLAN,
+                    "no plan with GPUs of one vendor, and those of several cannot talk "
+                    "to each other%s",
+                    reasons);
+}
+
+/* The winner, with what is known of all. */
+static const struct het_plan *announce(const struct contest *contest,
+                                       struct het_arena *arena, uint64_t effort)
+{
+    struct het_plan *plan = het_plan_copy(arena, choose(contest)->plan);
+    double bound_s = HUGE_VAL;
+    bool has_run_out = false;
+    for (size_t i = 0; i < contest->count; i++) {
+        bound_s = fmin(bound_s, contest->contenders[i].bound_s);
+        has_run_out |= contest->contenders[i].has_run_out;
+    }
+    assert(bound_s <= plan->predicted.iteration_s);
+    het_plan_fill_idle(arena, contest->problem->cluster, plan);
+    plan->predicted.lower_bound_s = bound_s;
+    plan->search.effort = effort;
+    plan->search.plans_priced = contest->statistics.plans_priced;
+    plan->search.statistics = contest->statistics;
+    plan->search.is_cut_short = contest->is_cut_short;
+    plan->search.optimal = bound_s >= plan->predicted.iteration_s;
+    plan->search.has_run_out = has_run_out && !plan->search.optimal;
+    return plan;
+}
+
+/* Each vendor's GPUs by themselves; the best of their plans. */
+static int search_vendors(struct het_arena *arena, const struct het_problem *problem,
+                          const struct het_search_options *options, uint64_t effort,
+                          struct outcome *ret, struct het_error *err)
+{
+    struct contest contest = { .arena = arena, .problem = problem, .options = options };
+    const struct het_vendor_group *groups;
+    uint64_t gpus = 0;
+    contest.preference = het_preference_new(arena, problem);
+    contest.count = het_vendor_groups(arena, problem, &groups);
+    contest.contenders = HET_ARENA_ARRAY(arena, struct contender, contest.count);
+    for (size_t i = 0; i < contest.count; i++)
+        gpus += groups[i].gpus;
+    for (size_t i = 0; i < contest.count; i++)
+        contest.contenders[i] = (struct contender){
+            .group = &groups[i],
+            .bound_s = het_bound_iteration(&groups[i].problem),
+            .effort = share_effort(effort, groups[i].gpus, gpus),
+        };
+    if (run_contest(&contest, err) < 0)
+        return -1;
+    if (!fastest(&contest))
+        return fail_contest(&contest, err);
+    ret->plan = announce(&contest, arena, effort);
+    ret->statistics = contest.statistics;
+    return 0;
+}
+
+int het_search_run(struct het_arena *arena, const struct het_problem *problem,
+                   const struct het_search_options *options, const struct het_plan **ret,
+                   struct het_search_statistics *ret_statistics, struct het_error *err)
+{
+    uint64_t effort = options->effort ? options->effort : HET_DEFAULT_EFFORT;
+    struct outcome outcome;
+    if ((het_vendor_is_split(problem) ? search_vendors : search_group)(
+            arena, problem, options, effort, &outcome, err) < 0)
+        return -1;
+    *ret = outcome.plan;
+    if (ret_statistics)
+        *ret_statistics = outcome.statistics;
+    return 0;
 }

@@ -35,6 +35,15 @@ const struct het_algorithm *const *het_search_algorithms(void);
  * unless it is told to stop (options->stop): then the best plan until then, which says so
  * (is_cut_short).
  *
+ * Where nodes of several vendors have GPUs that the job may use, but not together
+ * (vendor_group.h), each vendor's GPUs are searched as if there were no others, and the
+ * best plan is taken; of those about equally fast the one that is liked best. Effort is
+ * shared by the number of GPUs, an eighth of it for each at the least: a sixteenth of
+ * that for a first look, so that a search that is told to stop has looked at all soon;
+ * the rest for those that have not been searched to the end and whose bound can win, the
+ * one with the best plan first. The bound is the least of all, and there is no plan if
+ * none has one.
+ *
  * Errors: HET_CUT_SHORT; HET_NO_PLAN with the reason: a proof that there is none
  * (infeasible.h, limits that cannot be met), else the nearest miss, and whether more
  * effort may find one; HET_BAD_INPUT for an unknown algorithm (all names listed). */

@@ -38,6 +38,9 @@ struct het_workload {
     const struct het_runtime *runtime; /* plans must be expressible for it (runtime.h);
                                           NULL: one that runs every plan */
 
+    bool mixes_vendors; /* the runtime joins GPUs of different vendors (vendor_group.h)
+                         */
+
     /* Limits; 0 or NULL mean none. */
     const uint32_t *microbatch_sizes; /* allowed sizes of a replica's micro-batch */
     size_t microbatch_size_count;

@@ -339,9 +339,20 @@ static struct het_workload *random_workload(struct het_arena *arena, uint64_t *s
     return workload;
 }
 
+/* Types of two vendors, if there are several; a few runtimes mix them. */
+static void add_vendors(uint64_t *state, struct het_cluster *cluster,
+                        struct het_workload *workload)
+{
+    struct het_cluster_type *types = (struct het_cluster_type *)(uintptr_t)cluster->types;
+    for (size_t t = 0; t < cluster->type_count; t++)
+        types[t].vendor = t && one_in(state, 2) ? "amd" : "nvidia";
+    workload->mixes_vendors = one_in(state, 6);
+}
+
 /* What makes a problem unlike the plain ones, each in some of them: curves, levels,
  * larger micro-batches than were measured, selective recomputation, gradients sent
- * meanwhile. Drawn apart, so that the rest of the problem is the same with and without.
+ * meanwhile, GPUs of several vendors. Drawn apart, so that the rest of the problem is the
+ * same with and without.
  */
 static void add_extras(struct het_arena *arena, uint64_t seed,
                        struct het_cluster *cluster, struct het_profile *profile,
@@ -363,6 +374,8 @@ static void add_extras(struct het_arena *arena, uint64_t seed,
         workload->gradient_overlap = one_in(&state, 4) ? 1 : between(&state, 0, 1);
     if (one_in(&state, 8))
         workload->no_recompute = true;
+    if (one_in(&state, 4))
+        add_vendors(&state, cluster, workload);
 }
 
 static struct het_problem *make_problem(struct het_arena *arena, uint64_t seed,

@@ -1,7 +1,8 @@
 /* random_problem.h - small planning problems out of a seed: odd node sizes, gaps in the
  * profile, tight memory, prime batches, limits; in some of them zones and racks, measured
  * curves of any shape, micro-batches beyond the measured ones, selective recomputation,
- * gradients that the backward pass hides. The same seed gives the same problem. */
+ * gradients that the backward pass hides, GPUs of two vendors. The same seed gives the
+ * same problem. */
 #ifndef TEST_RANDOM_PROBLEM_H
 #define TEST_RANDOM_PROBLEM_H
 

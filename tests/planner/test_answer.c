@@ -104,6 +104,70 @@ START_TEST(constraints_keep_plans_uniform)
 }
 END_TEST
 
+/* The judgement of a plan with one GPU of each of two vendors, for `runtime`. */
+static char *judge_mix(const char *job, const char *mixed)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *document = quoted(
+        "{'cluster': {'nodes': [{'name': 'a', 'type': 'X', 'gpus': 1, 'memory_gb': 24}, "
+        "{'name': 'b', 'type': 'Y', 'gpus': 1, 'memory_gb': 24, 'vendor': 'AMD'}]}, "
+        "'job': {'globalBatchSize': 2 %s}, 'mixedVendorRuntimes': %s, 'profile': "
+        "{'kind': 'ModelProfile', 'spec': {'model': {'name': 'm', 'precision': 'BF16', "
+        "'optimizer': 'Adam'}, 'layerGroups': [{'name': 'all', 'count': 1, "
+        "'parameterBytes': 1000000, 'activationOutputBytes': 1000}], 'gpuTypes': "
+        "[{'name': 'X', 'measurements': [{'layerGroup': 'all', 'tensorParallel': 1, "
+        "'microBatchSize': 1, 'forwardMicroseconds': 1000, 'backwardMicroseconds': 1000, "
+        "'activationBytes': 5000000}]}, {'name': 'Y', 'measurements': [{'layerGroup': "
+        "'all', 'tensorParallel': 1, 'microBatchSize': 1, 'forwardMicroseconds': 1000, "
+        "'backwardMicroseconds': 1000, 'activationBytes': 5000000}]}]}}}",
+        job, mixed);
+    json_auto_t *plan = quoted(
+        "{'globalBatchSize': 2, 'layerCount': 1, 'precision': 'bf16', 'optimizer': "
+        "'adam', 'pipelines': [{'microBatches': 1, 'stages': [{'firstLayer': 0, "
+        "'layerCount': 1, 'recompute': 'none', 'replicas': [{'gpuType': 'X', 'node': "
+        "'a', 'gpus': [0], 'microBatchSize': 1}, {'gpuType': 'Y', 'node': 'b', 'gpus': "
+        "[0], 'microBatchSize': 1}]}]}]}");
+    struct het_question question = read_question(arena, document);
+    json_auto_t *verdict = het_question_judge(arena, &question, plan);
+    char *text = json_dumps(json_object_get(verdict, "violations"), 0);
+    het_arena_free(arena);
+    return text;
+}
+
+START_TEST(only_runtimes_that_join_vendors_may_mix_them)
+{
+    static const struct {
+        const char *job, *mixed;
+        bool is_refused;
+    } cases[] = {
+        { "", "[]", true },
+        { "", "['generic']", false },
+        { ", 'runtime': 'Torchrun'", "['flagscale', 'custom']", true },
+        { ", 'runtime': 'Custom'", "['flagscale', 'custom']", false },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        auto_free char *found = judge_mix(cases[i].job, cases[i].mixed);
+        ck_assert_msg(!strstr(found, "node b has Y of AMD, node a has X of NVIDIA") ==
+                          !cases[i].is_refused,
+                      "%s %s: %s", cases[i].job, cases[i].mixed, found);
+    }
+}
+END_TEST
+
+START_TEST(runtimes_that_mix_vendors_must_be_known)
+{
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *document = question_json("tests/data/clusters/a100x8_v100x8.json");
+    json_object_set_new(document, "mixedVendorRuntimes", quoted("['flagscal']"));
+    struct het_question question;
+    struct het_error err = { 0 };
+    ck_assert_int_eq(het_question_read(arena, document, &question, &err), -1);
+    ck_assert_msg(!strncmp(err.message, "mixedVendorRuntimes[0]: ", 24), "%s",
+                  err.message);
+    het_arena_free(arena);
+}
+END_TEST
+
 /* Four layers of 5 GB activations a sample on 24 GiB: only if they are computed again, as
  * the backward pass of a layer needs twice as much beside it. */
 static int plan_in_little_memory(const char *constraints, enum het_recompute *ret)
@@ -448,6 +512,8 @@ Suite *test_answer_suite(void)
     TCase *cases = tcase_create("answer");
     tcase_add_test(cases, planned_plan_is_judged_valid_at_its_own_price);
     tcase_add_test(cases, constraints_keep_plans_uniform);
+    tcase_add_test(cases, only_runtimes_that_join_vendors_may_mix_them);
+    tcase_add_test(cases, runtimes_that_mix_vendors_must_be_known);
     tcase_add_test(cases, activations_are_kept_if_the_job_says_so);
     tcase_add_test(cases, judge_says_what_is_wrong_with_any_plan);
     tcase_add_test(cases, running_plan_is_priced_with_the_present_input);

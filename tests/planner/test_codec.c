@@ -1,5 +1,6 @@
 #include "planner/codec.h"
 
+#include "tests/controller/quoted.h"
 #include "tests/planner/files.h"
 #include "tests/planner/toy.h"
 
@@ -53,7 +54,7 @@ START_TEST(hardware_file_is_laid_over_the_table)
         err.message,
         "gpuTypes[0].intraGbs: unknown field; known are name, aliases, "
         "profile, memoryGiB, intraGBs, interGBs, workspaceGiB, pricePerHour, "
-        "bf16TFLOPS, fp16TFLOPS, tf32TFLOPS, fp32TFLOPS, memoryGBs");
+        "bf16TFLOPS, fp16TFLOPS, tf32TFLOPS, fp32TFLOPS, memoryGBs, vendor");
     json_auto_t *part = parse("{\"gpuType\":[]}");
     ck_assert_int_eq(
         het_codec_hardware(arena, part, het_hardware_builtin(), &hardware, &err), -1);
@@ -507,6 +508,44 @@ START_TEST(faults_of_a_plan_name_the_field)
 }
 END_TEST
 
+/* The vendor of the first type of a cluster with two entries; NULL and the error. */
+static const char *vendor_by(struct het_arena *arena, const char *nodes,
+                             const char *hardware_text, struct het_error *err)
+{
+    json_auto_t *json = quoted("{'nodes': [%s]}", nodes);
+    json_auto_t *extra = quoted("%s", hardware_text);
+    const struct het_hardware *hardware;
+    const struct het_cluster *cluster;
+    if (het_codec_hardware(arena, extra, het_hardware_builtin(), &hardware, err) < 0 ||
+        het_codec_cluster(arena, json, hardware, &cluster, err) < 0)
+        return NULL;
+    return cluster->types[0].vendor;
+}
+
+START_TEST(vendor_is_stated_or_known_by_name)
+{
+    struct het_arena *arena = het_arena_new();
+    struct het_error err = { 0 };
+    static const char stated[] = "{'gpuTypes': [{'name': 'X', 'vendor': 'Ascend'}]}";
+    ck_assert_str_eq(vendor_by(arena, "{'type': 'X', 'gpus': 1}", "{}", &err), "nvidia");
+    ck_assert_str_eq(
+        vendor_by(arena, "{'type': 'Instinct-MI250X', 'gpus': 1}", "{}", &err), "amd");
+    ck_assert_str_eq(vendor_by(arena, "{'type': 'X', 'gpus': 1}", stated, &err),
+                     "ascend");
+    ck_assert_str_eq(
+        vendor_by(arena, "{'type': 'X', 'gpus': 1, 'vendor': 'AMD'}", stated, &err),
+        "amd");
+    ck_assert_ptr_null(vendor_by(arena,
+                                 "{'name': 'a', 'type': 'X', 'gpus': 1}, {'name': 'b', "
+                                 "'type': 'X', 'gpus': 1, 'vendor': 'amd'}",
+                                 "{}", &err));
+    ck_assert_str_eq(err.message,
+                     "nodes[1].vendor: is amd, but entries before have nvidia's GPUs of "
+                     "type X; give the two types different names");
+    het_arena_free(arena);
+}
+END_TEST
+
 Suite *test_codec_suite(void)
 {
     Suite *suite = suite_create("codec");
@@ -524,6 +563,7 @@ Suite *test_codec_suite(void)
     tcase_add_test(cases, hash_is_of_the_plan_not_of_what_is_predicted);
     tcase_add_test(cases, rankmap_follows_nodes_and_local_indices);
     tcase_add_test(cases, faults_of_a_plan_name_the_field);
+    tcase_add_test(cases, vendor_is_stated_or_known_by_name);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -140,6 +140,28 @@ static void finds(struct toy *toy, const struct het_plan *plan, const char *mess
     ck_abort_msg("not found: %s; first: %s", message, count ? found.messages[0] : "none");
 }
 
+START_TEST(gpus_of_different_vendors_are_in_no_plan_together)
+{
+    struct toy *toy = toy_new();
+    struct het_plan plan = toy_two_pipelines(toy);
+    const char *mixed =
+        "pipelines[0].stages[1].replicas[0].gpuType: node f0 has fast of NVIDIA, node s0 "
+        "has slow of AMD; GPUs of different vendors cannot talk to each other: use those "
+        "of one, or a runtime that joins them (mixed vendors)";
+    toy->types[0].vendor = "nvidia";
+    toy->types[1].vendor = "amd";
+    finds(toy, &plan, mixed);
+    toy->workload.mixes_vendors = true;
+    finds(toy, &plan, NULL);
+    toy->workload.mixes_vendors = false;
+    toy->types[1].vendor = "nvidia";
+    finds(toy, &plan, NULL);
+    toy->types[1].vendor = NULL;
+    finds(toy, &plan, NULL);
+    toy_free(toy);
+}
+END_TEST
+
 START_TEST(sound_plan_has_no_violations)
 {
     struct toy *toy = toy_new();
@@ -380,6 +402,7 @@ Suite *test_plan_suite(void)
     tcase_add_test(cases, types_without_a_limit_are_not_used_when_there_are_limits);
     tcase_add_test(cases, unknown_memory_matters_only_for_a_type_that_is_used);
     tcase_add_test(cases, binding_finds_nodes_and_types_by_name);
+    tcase_add_test(cases, gpus_of_different_vendors_are_in_no_plan_together);
     tcase_add_test(cases, sound_plan_has_no_violations);
     tcase_add_test(cases, each_violation_is_named_with_its_path);
     tcase_add_test(cases, limits_of_the_job_are_kept);
