@@ -77,6 +77,7 @@ struct capacity_node {
     const char *name;
     const char *type;       /* canonical GPU type; "": not known */
     const char *resource;   /* by which its GPUs are asked for */
+    const char *vendor;     /* of the GPUs, if `type` does not say it; else NULL */
     const json_t *labels;   /* borrowed; NULL: none */
     uint64_t memory_bytes;  /* of one GPU; 0: from the hardware table */
     int64_t allocatable;    /* GPUs */

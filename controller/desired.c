@@ -61,6 +61,8 @@ static json_t *cluster_nodes(const struct snapshot *snapshot)
         if (node->memory_bytes)
             json_object_set_new(entry, "memory_gb",
                                 json_real((double)node->memory_bytes / BYTES_PER_GIB));
+        if (node->vendor)
+            json_object_set_new(entry, "vendor", json_string(node->vendor));
         const char *instance = het_node_instance_type(node->labels);
         if (instance)
             json_object_set_new(entry, "instance_type", json_string(instance));
@@ -145,6 +147,14 @@ static json_t *migration_part(const struct job_spec *spec)
                            : (json_int_t)1000000);
 }
 
+static json_t *mixed_vendor_runtimes(const struct settings_planner *planner)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < planner->mixed_vendor_runtime_count; i++)
+        json_array_append_new(list, json_string(planner->mixed_vendor_runtimes[i]));
+    return list;
+}
+
 bool desired_can_ask(const struct snapshot *snapshot)
 {
     for (size_t i = 0; i < snapshot->node_count; i++)
@@ -170,6 +180,9 @@ json_t *desired_question(const struct snapshot *snapshot)
         json_object_set_new(job, "from", from);
         json_object_set_new(job, "migration", migration_part(&snapshot->spec));
     }
+    if (snapshot->settings->planner.mixed_vendor_runtime_count)
+        json_object_set_new(question, "mixedVendorRuntimes",
+                            mixed_vendor_runtimes(&snapshot->settings->planner));
     if (snapshot->hardware)
         json_object_set(question, "hardware", (json_t *)(uintptr_t)snapshot->hardware);
     return question;

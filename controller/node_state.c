@@ -47,6 +47,7 @@ static void add_offer(struct node_state *state, struct het_arena *arena,
     state->offers[state->offer_count++] = (struct node_offer){
         .resource = xstrdup(resource),
         .type = gpus.type ? xstrdup(gpus.type) : NULL,
+        .vendor = gpus.type ? het_node_vendor(hardware, gpus.type, resource) : NULL,
         .memory_bytes = gpus.memory_bytes,
         .allocatable = gpus.allocatable,
         .is_shared = gpus.is_shared,
@@ -118,6 +119,7 @@ bool node_state_same(const struct node_state *a, const struct node_state *b)
         const struct node_offer *left = &a->offers[i], *right = &b->offers[i];
         if (strcmp(left->resource, right->resource) ||
             !same_text(left->type, right->type) ||
+            !same_text(left->vendor, right->vendor) ||
             left->memory_bytes != right->memory_bytes ||
             left->allocatable != right->allocatable ||
             left->is_shared != right->is_shared)

@@ -9,6 +9,7 @@
 /* GPUs by one resource. */
 struct node_offer {
     char *resource, *type; /* type NULL: unknown */
+    const char *vendor; /* if the type does not say it (het_node_vendor); static text */
     uint64_t memory_bytes;
     int64_t allocatable;
     bool is_shared;

@@ -203,6 +203,7 @@ static const struct field node_fields[] = {
     FIELD(TEXT, name, .is_needed = true),
     FIELD(TEXT, type, .is_needed = true),
     FIELD(TEXT, resource, .is_needed = true),
+    FIELD(TEXT, vendor),
     FIELD(OBJECT, labels),
     FIELD(HASH, memory_bytes),
     FIELD(COUNT, allocatable),
@@ -301,6 +302,8 @@ static const struct field settings_planner_fields[] = {
     FIELD(CHOICE, confinement, .last = PLANNER_UNCONFINED),
     FIELD(COUNT, most_effort),
     FIELD(COUNT, most_timeout_ms),
+    FIELD(TEXTS, mixed_vendor_runtimes, COUNTED(mixed_vendor_runtime_count)),
+    FIELD(LENGTH, mixed_vendor_runtime_count),
 };
 static const struct table settings_planner_table =
     TABLE("struct settings_planner", settings_planner_fields);

@@ -305,11 +305,28 @@ static int read_effort(struct het_arena *arena, const struct het_view *field,
     return name ? het_view_fail(field, err, "must be Low, Normal or High") : 0;
 }
 
+/* Names of runtimes as jobs have them, or as the planner's command line does. */
+static int read_mixed_vendors(struct het_arena *arena, const struct het_view *planner,
+                              struct settings_planner *ret, struct het_error *err)
+{
+    struct het_view list = het_view_get(planner, "mixedVendorRuntimes");
+    if (read_texts(arena, planner, "mixedVendorRuntimes", &ret->mixed_vendor_runtimes,
+                   &ret->mixed_vendor_runtime_count, err) < 0)
+        return -1;
+    for (size_t i = 0; list.json && i < ret->mixed_vendor_runtime_count; i++) {
+        struct het_view item = het_view_at(&list, i);
+        struct het_error unknown;
+        if (!het_runtime_find(ret->mixed_vendor_runtimes[i], &unknown))
+            return het_view_fail(&item, err, "%s", unknown.message);
+    }
+    return 0;
+}
+
 static int read_planner(struct het_arena *arena, const struct het_view *root,
                         struct settings_planner *planner, struct het_error *err)
 {
     static const char *const names[] = { "confinement", "maxEffort", "maxTimeoutSeconds",
-                                         NULL };
+                                         "mixedVendorRuntimes", NULL };
     struct het_view field = het_view_get(root, "planner");
     struct het_view confinement = het_view_get(&field, "confinement");
     struct het_view effort = het_view_get(&field, "maxEffort");
@@ -317,7 +334,8 @@ static int read_planner(struct het_arena *arena, const struct het_view *root,
     uint32_t timeout_s = (uint32_t)(planner->most_timeout_ms / 1000);
     if (het_view_object(&field, err) < 0 || het_view_members(&field, names, err) < 0 ||
         read_effort(arena, &effort, &planner->most_effort, err) < 0 ||
-        het_view_u32(&timeout, 1, 600, &timeout_s, err) < 0)
+        het_view_u32(&timeout, 1, 600, &timeout_s, err) < 0 ||
+        read_mixed_vendors(arena, &field, planner, err) < 0)
         return -1;
     planner->most_timeout_ms = (int64_t)timeout_s * 1000;
     return read_confinement(arena, &confinement, &planner->confinement, err);

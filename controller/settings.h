@@ -59,6 +59,9 @@ struct settings_planner {
     enum planner_confinement confinement;
     /* maxEffort, maxTimeoutSeconds: what jobs get of spec.planner at most. */
     int64_t most_effort, most_timeout_ms;
+    /* mixedVendorRuntimes: whose programs join GPUs of different vendors. */
+    const char *const *mixed_vendor_runtimes;
+    size_t mixed_vendor_runtime_count;
 };
 
 /* The most that a job may have of times in which it holds GPUs without using them, or

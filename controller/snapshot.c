@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static uint64_t digest_json(uint64_t digest, const json_t *json)
 {
@@ -407,6 +408,17 @@ static uint64_t digest_profile(const json_t *profile, struct snapshot_memo *memo
     return memo->profile_digest;
 }
 
+/* Whether the job's runtime is among those that join GPUs of different vendors. */
+static bool mixes_vendors(const struct snapshot *snapshot)
+{
+    const struct settings_planner *planner = &snapshot->settings->planner;
+    for (size_t i = 0; i < planner->mixed_vendor_runtime_count; i++)
+        if (snapshot->spec.runtime &&
+            !strcasecmp(planner->mixed_vendor_runtimes[i], snapshot->spec.runtime))
+            return true;
+    return false;
+}
+
 /* What the planner's answer depends on besides the nodes: all of it, and by parts, so
  * that it can be said what changed. */
 static void digest_input(struct snapshot *snapshot,
@@ -420,6 +432,8 @@ static void digest_input(struct snapshot *snapshot,
     snapshot->spec_digest = digest_bytes(0, both, sizeof both);
     for (size_t i = 0; i < snapshot->level_count; i++)
         snapshot->spec_digest = digest_text(snapshot->spec_digest, snapshot->levels[i]);
+    if (mixes_vendors(snapshot))
+        snapshot->spec_digest = digest_text(snapshot->spec_digest, "mixed vendors");
     for (size_t i = 0; i < snapshot->node_count; i++) {
         const struct capacity_node *node = &snapshot->nodes[i];
         change_add_node(&parts, node->name, node->unusable, node->allocatable,
@@ -480,6 +494,8 @@ static uint64_t digest_nodes(const struct snapshot *snapshot, uint64_t digest)
             continue;
         digest = digest_text(digest, node->name);
         digest = digest_text(digest, node->type);
+        if (node->vendor)
+            digest = digest_text(digest, node->vendor);
         const char *instance = het_node_instance_type(node->labels);
         digest = digest_text(digest, instance ? instance : "");
         digest = digest_bytes(digest, &node->memory_bytes, sizeof node->memory_bytes);
@@ -706,10 +722,11 @@ static bool same_text(const char *a, const char *b)
 static bool same_node(const struct capacity_node *a, const struct capacity_node *b)
 {
     return !strcmp(a->name, b->name) && same_text(a->type, b->type) &&
-           same_text(a->resource, b->resource) && a->labels == b->labels &&
-           a->memory_bytes == b->memory_bytes && a->allocatable == b->allocatable &&
-           a->free == b->free && a->most_free == b->most_free &&
-           a->claimed == b->claimed && same_text(a->limited_by, b->limited_by) &&
+           same_text(a->resource, b->resource) && same_text(a->vendor, b->vendor) &&
+           a->labels == b->labels && a->memory_bytes == b->memory_bytes &&
+           a->allocatable == b->allocatable && a->free == b->free &&
+           a->most_free == b->most_free && a->claimed == b->claimed &&
+           same_text(a->limited_by, b->limited_by) &&
            same_text(a->unusable, b->unusable) &&
            a->unusable_since_ms == b->unusable_since_ms &&
            a->preference == b->preference && a->is_spot == b->is_spot &&

@@ -76,6 +76,45 @@ START_TEST(instance_type_of_a_node_is_handed_on)
 }
 END_TEST
 
+static const char *vendor_of_node(const char *labels, const char *resource)
+{
+    world_put(world, &kube_node,
+              quoted("{'metadata': {'name': 'a', 'labels': {%s}}, 'spec': {}, 'status': "
+                     "{'allocatable': {'%s': '4'}, 'conditions': [{'type': 'Ready', "
+                     "'status': 'True'}]}}",
+                     labels, resource));
+    const json_t *cluster = json_object_get(question("{}"), "cluster");
+    const json_t *node = json_array_get(json_object_get(cluster, "nodes"), 0);
+    ck_assert_ptr_nonnull(node);
+    return json_string_value(json_object_get(node, "vendor"));
+}
+
+START_TEST(vendor_is_handed_on_where_the_type_does_not_say_it)
+{
+    ck_assert_str_eq(vendor_of_node("'heterotrain.io/gpu-type': 'Z9'", "amd.com/gpu"),
+                     "amd");
+    ck_assert_ptr_null(
+        vendor_of_node("'heterotrain.io/gpu-type': 'Z9'", "nvidia.com/gpu"));
+    ck_assert_ptr_null(
+        vendor_of_node("'amd.com/gpu.product-name': 'MI300X'", "amd.com/gpu"));
+}
+END_TEST
+
+START_TEST(runtimes_that_mix_vendors_are_the_administrators_word)
+{
+    static const char *const names[] = { "Custom" };
+    struct settings settings = *settings_default();
+    ck_assert_ptr_null(json_object_get(question("{}"), "mixedVendorRuntimes"));
+    settings.planner.mixed_vendor_runtimes = names;
+    settings.planner.mixed_vendor_runtime_count = 1;
+    world->settings = &settings;
+    json_auto_t *expected = quoted("['Custom']");
+    ck_assert(json_equal(json_object_get(question("{'runtime': {'type': 'Custom'}}"),
+                                         "mixedVendorRuntimes"),
+                         expected));
+}
+END_TEST
+
 START_TEST(limits_on_plans_are_asked_for)
 {
     json_auto_t *constraints = quoted(
@@ -119,6 +158,8 @@ Suite *test_desired_suite(void)
     tcase_add_test(cases,
                    sequence_length_of_the_training_goes_before_that_of_the_architecture);
     tcase_add_test(cases, instance_type_of_a_node_is_handed_on);
+    tcase_add_test(cases, vendor_is_handed_on_where_the_type_does_not_say_it);
+    tcase_add_test(cases, runtimes_that_mix_vendors_are_the_administrators_word);
     tcase_add_test(cases, limits_on_plans_are_asked_for);
     tcase_add_test(cases, profile_of_another_sequence_length_is_refused);
     suite_add_tcase(suite, cases);
