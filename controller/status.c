@@ -532,8 +532,6 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
     json_t *status = json_object();
     set_integer(status, "observedGeneration", snapshot->spec.generation);
     json_object_set_new(status, "conditions", conditions_json(snapshot, facts));
-    json_object_set_new(status, "selector",
-                        json_sprintf("%s=%s", LABEL_JOB_NAME, snapshot->spec.name));
     json_object_set_new(status, "pods", pods_json(arena, snapshot, plan));
     /* As in batch/v1: the clock of activeDeadlineSeconds starts anew after a pause. */
     if (!is_set(facts, "Suspended"))
@@ -649,8 +647,7 @@ static bool conditions_may_wait(const json_t *job, const json_t *status)
 /* A copy without what steps on the way change. */
 static json_t *without_steps(const json_t *status)
 {
-    static const char *const steps[] = { "conditions",    "plan",
-                                         "allocation",    "selector",
+    static const char *const steps[] = { "conditions", "plan", "allocation",
                                          "allocatedGPUs", "observedGeneration" };
     static const char *const of_pods[] = { "desired", "gated", "pending", "running" };
     json_t *rest = json_copy((json_t *)(uintptr_t)status);
