@@ -9,19 +9,28 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Whether few rounds are enough: in `make check` (QUICK=1), and under sanitizers, which
- * are several times slower and find their kind of mistake in fewer rounds. */
-static inline bool is_quick_run(void)
+/* `make check` (QUICK=1) is to take less than a minute: what repeats itself does so less
+ * often, and some long tests are left to `make test`. */
+static inline bool is_check_run(void)
+{
+    return getenv("QUICK");
+}
+
+/* Of so many rounds one is enough: under sanitizers too, which are several times slower
+ * and find their kind of mistake in fewer rounds. */
+static inline int one_round_of(int in_check, int sanitized)
 {
 #if defined(__SANITIZE_ADDRESS__)
-    return true;
+    (void)in_check;
+    return sanitized;
 #else
-    return getenv("QUICK");
+    (void)sanitized;
+    return is_check_run() ? in_check : 1;
 #endif
 }
 
-/* `n` rounds; a quarter in a quick run. */
-#define SCALED(n) (is_quick_run() ? (n) / 4 : (n))
+/* `n` rounds. */
+#define SCALED(n) ((n) / one_round_of(8, 4))
 
 /* How long may take now what takes `ms` where there is a core for everybody: longer by as
  * much as more wants to run than there are cores, or did in the last minute. */

@@ -1653,7 +1653,7 @@ static uint64_t live_with_pauses(struct one_fault *one)
 static void strike_each_write(enum embedded_fault fault, bool dies)
 {
     uint64_t (*const lives[])(struct one_fault *) = { live_through, live_with_pauses };
-    uint64_t step = is_quick_run() ? 9 : 1;
+    uint64_t step = one_round_of(18, 9);
     for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
         struct one_fault none = { 0 };
         uint64_t writes = lives[i](&none);
@@ -1783,7 +1783,7 @@ START_TEST(stopped_leader_writes_nothing_when_it_goes_on)
     struct freeze none = { 0 };
     uint64_t writes = live_through_freeze(&none);
     ck_assert_uint_ge(writes, 10);
-    uint64_t step = is_quick_run() ? 9 : 1;
+    uint64_t step = one_round_of(18, 9);
     for (uint64_t at = 1; at <= writes; at += step) {
         struct freeze freeze = { .at = at };
         live_through_freeze(&freeze);

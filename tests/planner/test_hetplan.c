@@ -3,6 +3,7 @@
 
 #include "tests/planner/command.h"
 #include "tests/planner/files.h"
+#include "tests/scale.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -464,7 +465,8 @@ Suite *test_hetplan_suite(void)
     TCase *cases = tcase_create("hetplan");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, plan_is_json_the_same_every_time_and_valid);
-    tcase_add_test(cases, auto_on_many_gpus_is_as_good_as_the_best_of_its_parts);
+    if (!is_check_run())
+        tcase_add_test(cases, auto_on_many_gpus_is_as_good_as_the_best_of_its_parts);
     tcase_add_test(cases, document_on_standard_input_gives_the_same_plan);
     tcase_add_test(cases, failure_on_standard_input_is_json_too);
     tcase_add_test(cases, table_is_for_people);

@@ -2,6 +2,7 @@
 #include "planner/render/table.h"
 #include "planner/search.h"
 #include "tests/planner/toy.h"
+#include "tests/scale.h"
 
 #include <check.h>
 #include <math.h>
@@ -553,7 +554,8 @@ Suite *test_search_suite(void)
     TCase *cases = tcase_create("search");
     tcase_add_test(cases, winner_is_whole_valid_and_priced);
     tcase_add_test(cases, auto_is_the_best_of_all);
-    tcase_add_loop_test(cases, auto_is_never_worse_than_a_quick_one_alone, 3, 8);
+    tcase_add_loop_test(cases, auto_is_never_worse_than_a_quick_one_alone, 3,
+                        is_check_run() ? 4 : 8);
     tcase_add_test(cases, every_algorithm_that_finds_much_is_quick);
     tcase_add_test(cases, plan_says_whether_effort_ran_out);
     tcase_add_test(cases, limits_on_gpus_are_kept);
