@@ -65,7 +65,7 @@ TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c t
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit sim check test test-programs demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard run-training show
+.PHONY: all help unit sim check test test-rest test-all test-programs demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard run-training show
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -142,8 +142,15 @@ test-programs: all $(B)/run-tests $(B)/hostile-planner $(B)/sim $(B)/fakelet
 check: ## the fast part: unit tests and scenarios, and 50 seeds of the random simulation
 	@QUICK=1 SEEDS=1-50 tests/run-all unit simulated
 
-test: packages ## everything: 2,000 seeds, sanitizers, the real control plane, an empty Debian
-	@tests/run-all unit simulated sanitized runtime e2e training chart dashboard fresh
+# PARTS="unit e2e": some of them; CASES="webhook ttl": some of the cases.
+test: packages ## all layers: unit tests, 200 seeds, the telling cases on the real control plane
+	@SEEDS=1-200 CASES="$(or $(CASES),telling)" tests/run-all $(or $(PARTS),unit simulated runtime dashboard e2e training chart)
+test-rest: ## what `make test` leaves out: sanitizers, 1,800 seeds, fuzz, all other cases, an empty Debian
+	@deploy/apt-packages build test lint
+	@SEEDS=201-2000 CASES="$(or $(CASES),rest)" tests/run-all $(or $(PARTS),sanitized simulated runtime fuzz fresh e2e chart training oldest)
+test-all: ## everything: both of them in one run
+	@deploy/apt-packages build test lint
+	@tests/run-all $(or $(PARTS),unit simulated runtime dashboard sanitized fuzz fresh e2e chart training oldest)
 
 runtime: $(B)/hetplan ## the training program and the profiler, deploy/runtime (T=words)
 	@tests/run-all "runtime=tests/runtime/run $(T)"

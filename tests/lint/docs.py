@@ -65,7 +65,7 @@ NOT_RUN_HERE = {
     r"pip install (--no-deps )?\./deploy/runtime$": "install_runtime of tests/e2e/training",
     r"torchrun -m heterotrain\.train ": "tests/e2e/training, with a smaller model",
     r"kubectl logs -l heterotrain": "needs a kubelet that gives logs out",
-    r"(IN_IMAGE=1 |KEEP=1 )?tests/(e2e|fresh)/(run|chart|training)\b": "these are the tests themselves",
+    r"((IN_IMAGE|KEEP|KUBERNETES)=\w+ )?tests/(e2e|fresh)/(run|chart|training)\b": "these are the tests themselves",
     r"build/hetplan profile from-megatron-timers ": "needs logs of runs: tests/planner/test_profile_timers.c makes some",
     r"tests/bench/run --tables ": "writes the tables anew",
     r"kubectl .*(link-probe|links.json)": "tests/runtime/test_link_probe.py, for want of GPUs",
