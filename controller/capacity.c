@@ -1005,6 +1005,7 @@ bool capacity_set_node(struct capacity *capacity, const char *name, json_t *obje
     struct node *node = get_node(capacity, name);
     struct node_state state;
     node_state_init(&state, object, capacity->hardware, capacity->settings);
+    node_state_follow(&state, &node->state);
     bool state_changed = !node->object != !object ||
                          !node_state_same(&node->state, &state) ||
                          !same_json(taints_of(node->object), taints_of(object));
@@ -1441,22 +1442,26 @@ static const char *find_reason(const struct viewer *viewer, const struct node *n
     if (node->state.unusable)
         return node->state.unusable;
     if (node->state.leaving)
-        return het_arena_printf(viewer->arena, "Leaving (%s)", node->state.leaving);
+        return het_arena_printf(viewer->arena, "%s (%s)",
+                                het_unused_name(HET_UNUSED_LEAVING), node->state.leaving);
     const char *taint = untolerated_taint(viewer, node->object, offer);
     if (taint)
-        return het_arena_printf(viewer->arena, "Tainted (%s)", taint);
+        return het_arena_printf(viewer->arena, "%s (%s)",
+                                het_unused_name(HET_UNUSED_TAINTED), taint);
     if (!is_selected(viewer, node->object))
-        return "NotSelected";
+        return het_unused_name(HET_UNUSED_NOT_SELECTED);
     if (node->state.is_spot && viewer->spec->spot_policy == SPOT_FORBID)
-        return "SpotForbidden";
+        return het_unused_name(HET_UNUSED_SPOT_FORBIDDEN);
     if (!offer->type)
         return het_unused_name(HET_UNUSED_NO_GPU_LABEL);
+    if (offer->is_mixed)
+        return het_unused_name(HET_UNUSED_MIXED_GPUS);
     if (wants_other_resource(viewer, offer))
-        return "OtherResource";
+        return het_unused_name(HET_UNUSED_OTHER_RESOURCE);
     if (offer->is_shared && !viewer->spec->allows_shared_gpus)
-        return "SharedGPU";
+        return het_unused_name(HET_UNUSED_SHARED_GPU);
     if (!offer->allocatable)
-        return "NoGPU";
+        return het_unused_name(HET_UNUSED_NO_GPU);
     return NULL;
 }
 
@@ -1681,6 +1686,16 @@ static const struct node_offer *largest_offer(const struct node *node)
     return largest;
 }
 
+/* By its own state, and by what it says of its GPUs. */
+static const char *why_unusable(const struct node *node, const struct node_offer *offer)
+{
+    if (node->state.unusable || !offer)
+        return node->state.unusable;
+    return !offer->type      ? het_unused_name(HET_UNUSED_NO_GPU_LABEL)
+           : offer->is_mixed ? het_unused_name(HET_UNUSED_MIXED_GPUS)
+                             : NULL;
+}
+
 size_t capacity_places(const struct capacity *capacity, struct het_arena *arena,
                        struct capacity_place **ret)
 {
@@ -1697,7 +1712,7 @@ size_t capacity_places(const struct capacity *capacity, struct het_arena *arena,
             .type = offer && offer->type ? offer->type : "",
             .allocatable = offer ? offer->allocatable : 0,
             .foreign = stock ? stock->foreign : 0,
-            .unusable = node->state.unusable,
+            .unusable = why_unusable(node, offer),
             .is_there = node->object != NULL,
         };
         place_uses(capacity, arena, node, &place);
@@ -1747,7 +1762,7 @@ size_t capacity_totals(const struct capacity *capacity, struct het_arena *arena,
                 find_stock(node, find_resource(capacity, offer->resource));
             if (offer->type && offer->allocatable > 0 && stock)
                 add_to_total(get_total(totals, &count, offer->type), stock,
-                             !node->state.unusable);
+                             !why_unusable(node, offer));
         }
     }
     *ret = totals;

@@ -88,7 +88,7 @@ struct capacity_node {
                                (peers.h); filled by whoever knows of claims */
     const char *limited_by; /* the resource for want of which `free` is not more, if that
                                is not the GPUs; else NULL */
-    const char *unusable;   /* reason, NULL: usable */
+    const char *unusable;   /* reason (unused.h), "Tainted (key)"; NULL: usable */
     int64_t unusable_since_ms;
     int preference; /* below 0: to be used last (spotPolicy) */
     bool is_spot;
@@ -105,7 +105,8 @@ struct capacity_node {
  * gpuTypes whose type and resource it offers; without gpuTypes nvidia.com/gpu, or else
  * amd.com/gpu. It is usable if its own state is (ready, schedulable, not leaving, ...),
  * the template tolerates its taints (those of the GPU resources always), it matches the
- * job's and the template's selectors and affinity, and the job's policies admit it.
+ * job's and the template's selectors and affinity, its GPUs are of one type that its
+ * labels say, and the job's policies admit it.
  * Allocated in `arena`. */
 /*
  * `kept` (zero at first) remembers what one job saw with one spec, so that only nodes on
@@ -159,7 +160,7 @@ struct capacity_place {
     const char *type;    /* of the resource that offers most of its GPUs; "": not known */
     int64_t allocatable; /* GPUs; 0 of a node that is not there */
     int64_t foreign;     /* held by pods that are not ours */
-    const char *unusable; /* by its own state; NULL: usable */
+    const char *unusable; /* by its own state and labels; NULL: usable */
     bool is_there;        /* else jobs are still counted on it, and nothing more */
     const struct capacity_use *uses; /* by job_key */
     size_t use_count;

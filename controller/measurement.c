@@ -109,7 +109,7 @@ static size_t list_types(const struct job_spec *spec, const struct capacity_node
         size_t at = 0;
         while (at < count && strcmp(types[at].type, nodes[i].type) != 0)
             at++;
-        if (at == HET_MAX_TYPES || !may_use(spec, nodes[i].type))
+        if (at == HET_MAX_TYPES || !*nodes[i].type || !may_use(spec, nodes[i].type))
             continue;
         if (at == count) {
             is_usable[count] = false;

@@ -51,6 +51,10 @@ static void add_offer(struct node_state *state, struct het_arena *arena,
         .memory_bytes = gpus.memory_bytes,
         .allocatable = gpus.allocatable,
         .is_shared = gpus.is_shared,
+        .is_stated = gpus.is_stated,
+        .is_mixed = gpus.is_mixed,
+        .seen_label = gpus.type ? xstrdup(gpus.label) : NULL,
+        .seen_type = gpus.type ? xstrdup(gpus.type) : NULL,
     };
 }
 
@@ -81,7 +85,7 @@ static void read_offers(struct node_state *state, const json_t *node,
 void node_state_init(struct node_state *state, const json_t *node,
                      const struct het_hardware *hardware, const struct settings *settings)
 {
-    *state = (struct node_state){ .unusable = "NodeGone" };
+    *state = (struct node_state){ .unusable = het_unused_name(HET_UNUSED_NODE_GONE) };
     if (!node)
         return;
     const char *leaving = find_leaving(node, settings);
@@ -89,6 +93,8 @@ void node_state_init(struct node_state *state, const json_t *node,
                                      settings->unhealthy_condition_count);
     state->leaving = leaving ? xstrdup(leaving) : NULL;
     state->is_spot = find_spot(node, settings);
+    state->machine =
+        xasprintf("%s/%s", kube_uid(node), object_text(node, "status.nodeInfo.bootID"));
     read_offers(state, node, hardware);
 }
 
@@ -97,9 +103,12 @@ void node_state_fini(struct node_state *state)
     for (size_t i = 0; i < state->offer_count; i++) {
         free(state->offers[i].resource);
         free(state->offers[i].type);
+        free(state->offers[i].seen_label);
+        free(state->offers[i].seen_type);
     }
     free(state->offers);
     free(state->leaving);
+    free(state->machine);
     *state = (struct node_state){ 0 };
 }
 
@@ -108,6 +117,38 @@ void node_state_fini(struct node_state *state)
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool is_believed(const struct node_offer *offer)
+{
+    return offer->is_stated || offer->is_shared;
+}
+
+static void follow_offer(struct node_offer *offer, const struct node_offer *before)
+{
+    bool is_other = offer->type && before->seen_type &&
+                    strcmp(offer->seen_label, before->seen_label) != 0 &&
+                    strcmp(offer->seen_type, before->seen_type) != 0;
+    if (is_other && !is_believed(offer) && !is_believed(before))
+        offer->has_flipped = true;
+    offer->has_flipped |= before->has_flipped;
+    offer->is_mixed |= offer->has_flipped && !is_believed(offer);
+    if (!offer->seen_label && before->seen_label) {
+        offer->seen_label = xstrdup(before->seen_label);
+        offer->seen_type = xstrdup(before->seen_type);
+    }
+}
+
+void node_state_follow(struct node_state *state, const struct node_state *before)
+{
+    if (!state->machine || !before->machine || strcmp(state->machine, before->machine))
+        return;
+    for (size_t i = 0; i < state->offer_count; i++) {
+        struct node_offer *offer = &state->offers[i];
+        const struct node_offer *old = node_state_find_offer(before, offer->resource);
+        if (old && old->allocatable && offer->allocatable)
+            follow_offer(offer, old);
+    }
 }
 
 bool node_state_same(const struct node_state *a, const struct node_state *b)
@@ -122,7 +163,7 @@ bool node_state_same(const struct node_state *a, const struct node_state *b)
             !same_text(left->vendor, right->vendor) ||
             left->memory_bytes != right->memory_bytes ||
             left->allocatable != right->allocatable ||
-            left->is_shared != right->is_shared)
+            left->is_shared != right->is_shared || left->is_mixed != right->is_mixed)
             return false;
     }
     return true;
@@ -150,5 +191,6 @@ bool node_state_has_gpus(const struct node_state *state)
     for (size_t i = 0; i < state->offer_count; i++)
         if (state->offers[i].type)
             return true;
-    return false;
+    return node_state_default_offer(state) &&
+           node_state_default_offer(state)->allocatable;
 }

@@ -310,7 +310,7 @@ static void avoid_nodes(struct snapshot *snapshot, struct capacity_node *nodes)
         for (size_t n = 0; n < snapshot->node_count; n++) {
             if (nodes[n].unusable || !names_node(list, nodes[n].name))
                 continue;
-            nodes[n].unusable = "Avoided";
+            nodes[n].unusable = het_unused_name(HET_UNUSED_AVOIDED);
             nodes[n].unusable_since_ms = snapshot->now_ms;
             nodes[n].free = 0;
         }

@@ -39,6 +39,7 @@ json_t *trim_node(json_t *object)
                                          NULL };
     static const char *const spec[] = { "unschedulable", "taints", NULL };
     static const char *const status[] = { "allocatable", NULL };
+    static const char *const boot[] = { "bootID", NULL };
     json_t *trimmed = json_object();
     const json_t *its_metadata = json_object_get(object, "metadata");
     json_t *metadata = trim_pick(its_metadata, names);
@@ -55,6 +56,9 @@ json_t *trim_node(json_t *object)
         json_array_append_new(conditions, trim_pick(json_array_get(all, i), fields));
     }
     json_object_set_new(kept, "conditions", conditions);
+    json_object_set_new(
+        kept, "nodeInfo",
+        trim_pick(json_object_get(json_object_get(object, "status"), "nodeInfo"), boot));
     json_object_set_new(trimmed, "status", kept);
     return trimmed;
 }
@@ -73,6 +77,16 @@ static uint64_t digest_members(uint64_t digest, struct json_span object,
                 digest = digest_bytes(digest, value.text, value.length);
             }
     return digest;
+}
+
+/* Which start of the machine it is. */
+static uint64_t digest_boot(uint64_t digest, struct json_span status)
+{
+    static const char *const fields[] = { "bootID", NULL };
+    struct json_span info;
+    return json_find_member(status.text, status.length, "nodeInfo", &info)
+               ? digest_members(digest, info, fields)
+               : digest;
 }
 
 static uint64_t digest_conditions(uint64_t digest, struct json_span status)
@@ -103,6 +117,7 @@ uint64_t trim_node_digest(const char *text, size_t length)
             digest = digest_members(digest, value, spec);
         } else if (json_span_is(key, "status")) {
             digest = digest_members(digest, value, status);
+            digest = digest_boot(digest, value);
             digest = digest_conditions(digest, value);
         }
     }

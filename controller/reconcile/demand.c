@@ -22,7 +22,7 @@ struct shape {
 static size_t add_shape(const struct snapshot *snapshot, const char *type,
                         struct shape *shapes, size_t count)
 {
-    if (!type || count == JOB_SPEC_MAX_GPU_TYPES)
+    if (!type || !*type || count == JOB_SPEC_MAX_GPU_TYPES)
         return count;
     for (size_t i = 0; i < count; i++)
         if (!strcmp(shapes[i].type, type))

@@ -740,6 +740,79 @@ START_TEST(resource_name_decides_what_is_seen_of_a_node)
 }
 END_TEST
 
+#define LABEL(name, value) "{'metadata': {'labels': {'" name "': '" value "'}}}"
+
+/* Why "a" cannot be used after `change`; NULL: it can. */
+static const char *after(const char *change)
+{
+    change_node("a", change);
+    return see("ns/j", "a").unusable;
+}
+
+START_TEST(gpus_that_change_their_label_and_not_themselves_are_of_several_types)
+{
+    world_node(world, "a", "Tesla-T4", 4);
+    change_node("a",
+                "{'metadata': {'uid': 'u'}, 'status': {'nodeInfo': {'bootID': '1'}}}");
+    ck_assert_ptr_null(see("ns/j", "a").unusable);
+    /* Another name of the same type, and none, say nothing. */
+    ck_assert_ptr_null(after(LABEL("nvidia.com/gpu.product", "NVIDIA-T4")));
+    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "")), "NoGPULabel");
+    /* GPU Feature Discovery looks again, and finds the other cards first. */
+    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "NVIDIA-L4")), "MixedGPUs");
+    ck_assert_int_eq(see("ns/j", "a").free, 0);
+    struct capacity_place *places;
+    ck_assert_uint_eq(capacity_places(world->capacity, world->arena, &places), 1);
+    ck_assert_str_eq(places[0].unusable, "MixedGPUs");
+    /* They stay so, whatever the label says next, unless an administrator speaks. */
+    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "Tesla-T4")), "MixedGPUs");
+    ck_assert_ptr_null(after(LABEL("heterotrain.io/gpu-type", "L4")));
+    ck_assert_str_eq(see("ns/j", "a").type, "L4");
+    ck_assert_str_eq(after(LABEL("heterotrain.io/gpu-type", "")), "MixedGPUs");
+    /* Until the machine boots, or the GPUs were gone. */
+    ck_assert_ptr_null(after("{'status': {'nodeInfo': {'bootID': '2'}}}"));
+    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "NVIDIA-L4")), "MixedGPUs");
+    ck_assert_str_eq(after(ALLOCATABLE("'nvidia.com/gpu': '0'")), "NoGPU");
+    ck_assert_ptr_null(after(ALLOCATABLE("'nvidia.com/gpu': '4'")));
+    ck_assert_str_eq(see("ns/j", "a").type, "L4");
+    /* A new node of the old name. */
+    change_node("a", "{'metadata': {'uid': 'v', 'labels': {'nvidia.com/gpu.product': "
+                     "'Tesla-T4'}}}");
+    ck_assert_ptr_null(see("ns/j", "a").unusable);
+}
+END_TEST
+
+START_TEST(labels_that_count_fewer_gpus_than_there_are_speak_of_one_type_of_several)
+{
+    world_node(world, "a", "Tesla-T4", 4);
+    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.count", "2")), "MixedGPUs");
+    struct capacity_total *totals;
+    ck_assert_uint_eq(capacity_totals(world->capacity, world->arena, &totals), 1);
+    ck_assert_int_eq(totals[0].unusable, 4);
+    ck_assert_ptr_null(after(LABEL("heterotrain.io/gpu-type", "Tesla-T4")));
+}
+END_TEST
+
+/* A card is cut up, and made whole again. */
+START_TEST(gpus_that_are_cut_anew_are_not_of_several_types)
+{
+    world_node(world, "a", "NVIDIA-A100-SXM4-40GB", 4);
+    ck_assert_str_eq(
+        after(LABEL("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb")),
+        "SharedGPU");
+    ck_assert_ptr_null(after(LABEL("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB")));
+}
+END_TEST
+
+START_TEST(a_node_whose_gpus_no_label_names_is_seen)
+{
+    world_node(world, "a", "", 4);
+    ck_assert_str_eq(see("ns/j", "a").unusable, "NoGPULabel");
+    ck_assert_str_eq(see("ns/j", "a").type, "");
+    ck_assert_int_eq(see("ns/j", "a").allocatable, 4);
+}
+END_TEST
+
 /* As where the table comes after the jobs: nobody has to change them. */
 START_TEST(jobs_call_types_by_the_names_of_the_table_that_holds)
 {
@@ -984,6 +1057,12 @@ Suite *test_capacity_suite(void)
     tcase_add_test(cases, what_other_jobs_hold_might_come_free_and_what_tenants_hold_not);
     tcase_add_test(cases, pods_without_gpus_matter_only_where_they_cost_a_job_gpus);
     tcase_add_test(cases, resource_name_decides_what_is_seen_of_a_node);
+    tcase_add_test(cases,
+                   gpus_that_change_their_label_and_not_themselves_are_of_several_types);
+    tcase_add_test(
+        cases, labels_that_count_fewer_gpus_than_there_are_speak_of_one_type_of_several);
+    tcase_add_test(cases, gpus_that_are_cut_anew_are_not_of_several_types);
+    tcase_add_test(cases, a_node_whose_gpus_no_label_names_is_seen);
     tcase_add_test(cases, jobs_call_types_by_the_names_of_the_table_that_holds);
     tcase_add_test(cases, amd_nodes_need_no_resource_name);
     tcase_add_test(cases, policies_and_selectors_keep_nodes_out);

@@ -63,12 +63,14 @@ END_TEST
 /* What the planner makes of them is tested there (test_instance). */
 START_TEST(instance_type_of_a_node_is_handed_on)
 {
-    world_put(world, &kube_node,
-              quoted("{'metadata': {'name': 'a', 'labels': {'nvidia.com/gpu.product': "
-                     "'NVIDIA-A10G', 'node.kubernetes.io/instance-type': "
-                     "'lab-box'}}, 'spec': {}, 'status': {'allocatable': "
-                     "{'nvidia.com/gpu': '4'}, 'conditions': [{'type': 'Ready', "
-                     "'status': 'True'}]}}"));
+    world_put(
+        world, &kube_node,
+        quoted(
+            "{'metadata': {'name': 'a', 'uid': 'another machine', 'labels': "
+            "{'nvidia.com/gpu.product': 'NVIDIA-A10G', "
+            "'node.kubernetes.io/instance-type': 'lab-box'}}, 'spec': {}, 'status': {'allocatable': "
+            "{'nvidia.com/gpu': '4'}, 'conditions': [{'type': 'Ready', "
+            "'status': 'True'}]}}"));
     const json_t *cluster = json_object_get(question("{}"), "cluster");
     const json_t *node = json_array_get(json_object_get(cluster, "nodes"), 0);
     ck_assert_str_eq(json_string_value(json_object_get(node, "instance_type")),

@@ -329,6 +329,25 @@ START_TEST(heartbeat_of_a_node_is_known_by_its_text)
 }
 END_TEST
 
+START_TEST(which_start_of_a_machine_it_is_is_kept_of_a_node)
+{
+    static const char *const texts[] = {
+        "{\"status\":{\"nodeInfo\":{\"bootID\":\"1\",\"kernelVersion\":\"5\"}}}",
+        "{\"status\":{\"nodeInfo\":{\"bootID\":\"1\",\"kernelVersion\":\"6\"}}}",
+        "{\"status\":{\"nodeInfo\":{\"bootID\":\"2\",\"kernelVersion\":\"6\"}}}",
+    };
+    uint64_t digests[3];
+    for (size_t i = 0; i < 3; i++)
+        digests[i] = trim_node_digest(texts[i], strlen(texts[i]));
+    ck_assert_uint_eq(digests[0], digests[1]);
+    ck_assert_uint_ne(digests[1], digests[2]);
+    json_auto_t *node = json_loads(texts[2], 0, NULL), *trimmed = trim_node(node);
+    const json_t *info = json_object_get(json_object_get(trimmed, "status"), "nodeInfo");
+    ck_assert_uint_eq(json_object_size(info), 1);
+    ck_assert_str_eq(json_string_value(json_object_get(info, "bootID")), "2");
+}
+END_TEST
+
 START_TEST(object_of_a_typed_list_gets_its_kind)
 {
     step();
@@ -1474,6 +1493,7 @@ Suite *test_watch_suite(void)
     tcase_add_test(cases, pages_are_read_to_the_end);
     tcase_add_test(cases, event_that_changes_nothing_that_is_kept_is_not_decoded);
     tcase_add_test(cases, heartbeat_of_a_node_is_known_by_its_text);
+    tcase_add_test(cases, which_start_of_a_machine_it_is_is_kept_of_a_node);
     tcase_add_test(cases, expired_page_is_read_again_as_one_list);
     tcase_add_test(cases, pages_of_two_versions_are_not_mixed);
     tcase_add_test(cases, page_that_repeats_itself_ends);
