@@ -163,6 +163,42 @@ bool desired_can_ask(const struct snapshot *snapshot)
     return false;
 }
 
+/* Why the job does not have all GPUs of a node that it can use. */
+static enum het_unused_reason why_not_all(const struct snapshot *snapshot,
+                                          const struct capacity_node *node)
+{
+    if (snapshot->quota.queue)
+        return HET_UNUSED_QUOTA;
+    return node->limited_by ? HET_UNUSED_NO_ROOM : HET_UNUSED_IN_USE;
+}
+
+void desired_unused(struct het_arena *arena, const struct snapshot *snapshot,
+                    struct het_unused_list *ret)
+{
+    for (size_t i = 0; i < snapshot->node_count; i++) {
+        const struct capacity_node *node = &snapshot->nodes[i];
+        enum het_unused_reason reason = why_not_all(snapshot, node);
+        const char *detail = reason == HET_UNUSED_NO_ROOM ? node->limited_by : "";
+        int64_t gpus = node->allocatable - node->free;
+        if (gpus <= 0 || (node->unusable &&
+                          !het_unused_parse(arena, node->unusable, &reason, &detail)))
+            continue;
+        const char *type = reason == HET_UNUSED_MIXED_GPUS ? "" : node->type;
+        het_unused_add(arena, ret, reason, type, detail, node->name, (uint32_t)gpus);
+    }
+    het_unused_sort(ret);
+}
+
+static json_t *unused_part(const struct snapshot *snapshot)
+{
+    struct het_arena *arena = het_arena_new();
+    struct het_unused_list list = { 0 };
+    desired_unused(arena, snapshot, &list);
+    json_t *json = list.count ? het_codec_unused_json(list.groups, list.count) : NULL;
+    het_arena_free(arena);
+    return json;
+}
+
 json_t *desired_question(const struct snapshot *snapshot)
 {
     if (!desired_can_ask(snapshot))
@@ -185,6 +221,9 @@ json_t *desired_question(const struct snapshot *snapshot)
                             mixed_vendor_runtimes(&snapshot->settings->planner));
     if (snapshot->hardware)
         json_object_set(question, "hardware", (json_t *)(uintptr_t)snapshot->hardware);
+    json_t *unused = unused_part(snapshot);
+    if (unused)
+        json_object_set_new(question, "unused", unused);
     return question;
 }
 

@@ -24,8 +24,12 @@ struct desired_generation {
 /* Whether a node is usable that has a free GPU: without one there is nothing to ask. */
 bool desired_can_ask(const struct snapshot *snapshot);
 /* The document for `hetplan plan -`: cluster (usable nodes with free GPUs), profile,
- * hardware, job. A new reference; NULL if nothing can be asked. */
+ * hardware, job, and of all other GPUs why they are not there. A new reference; NULL if
+ * nothing can be asked. */
 json_t *desired_question(const struct snapshot *snapshot);
+/* The GPUs that the job cannot have now, with their reasons, sorted; in `arena`. */
+void desired_unused(struct het_arena *arena, const struct snapshot *snapshot,
+                    struct het_unused_list *ret);
 
 /* Whether the job's runtime runs `plan` as it is, ranks in this order; else `*ret_why`
  * (may be NULL; in `arena`) says why not. */

@@ -23,8 +23,10 @@ static void keep_generation(struct pass *pass)
     pass_set(pass, "PlanFeasible", "True", "PlanComputed",
              current->plan ? het_render_summary(pass->arena, current->plan)
                            : current->name);
-    if (current->plan)
+    if (current->plan) {
         planning_tell_links(pass, current->plan);
+        planning_tell_unknown(pass, current->plan->unused, current->plan->unused_count);
+    }
     demand_growth(pass);
     if (!gang_form(pass))
         return;

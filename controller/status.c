@@ -524,6 +524,28 @@ static void set_demands(json_t *status, const json_t *present,
         json_decref(list);
 }
 
+/* As of when the plan was made: what others hold by now is no news of this job. */
+static void set_unused(json_t *status, const json_t *present,
+                       const struct status_facts *facts)
+{
+    const struct het_plan *plan = facts->plan ? facts->plan->plan : NULL;
+    json_t *before = json_object_get(present, "unusedGPUs");
+    struct het_unused_list list = { 0 };
+    if (facts->unused) {
+        list = *facts->unused;
+    } else if (!plan || facts->unused_stand) {
+        if (before)
+            json_object_set(status, "unusedGPUs", before);
+        return;
+    } else {
+        list.groups = (struct het_unused *)(uintptr_t)plan->unused;
+        list.count = plan->unused_count;
+    }
+    if (list.count)
+        json_object_set_new(status, "unusedGPUs",
+                            het_codec_unused_json(list.groups, list.count));
+}
+
 json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
                      const struct status_facts *facts)
 {
@@ -544,6 +566,7 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
     set_candidate(arena, status, present, snapshot, facts);
     set_last_start(status, present, snapshot, facts);
     set_demands(status, present, facts);
+    set_unused(status, present, facts);
 
     int64_t gpus = 0;
     if (plan) {
@@ -647,8 +670,9 @@ static bool conditions_may_wait(const json_t *job, const json_t *status)
 /* A copy without what steps on the way change. */
 static json_t *without_steps(const json_t *status)
 {
-    static const char *const steps[] = { "conditions", "plan", "allocation",
-                                         "allocatedGPUs", "observedGeneration" };
+    static const char *const steps[] = { "conditions", "plan",
+                                         "allocation", "allocatedGPUs",
+                                         "unusedGPUs", "observedGeneration" };
     static const char *const of_pods[] = { "desired", "gated", "pending", "running" };
     json_t *rest = json_copy((json_t *)(uintptr_t)status);
     json_t *pods = json_copy(json_object_get(status, "pods"));

@@ -42,6 +42,10 @@ struct status_facts {
     struct status_demand demands[STATUS_MAX_DEMANDS];
     size_t demand_count;
     bool demands_stand; /* what is missing is not known yet: those shown before stand */
+    /* GPUs that a job cannot have which waits for a plan, or has one only to be shown;
+     * NULL: those of `plan`, or what was shown before if there is none or that stands. */
+    const struct het_unused_list *unused;
+    bool unused_stand;
 };
 
 void status_set(struct status_facts *facts, const char *type, const char *status,

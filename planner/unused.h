@@ -59,11 +59,11 @@ bool het_unused_parse(struct het_arena *arena, const char *text,
 /* Whether nobody knows what the GPUs are, which somebody should mend. */
 bool het_unused_is_unknown(enum het_unused_reason reason);
 
-/* Names of nodes that a group keeps, and groups of a list: of more, those of one reason
- * are one group, whatever their type. */
+/* Names of nodes that a group keeps, and groups of a list: where there would be more,
+ * further ones of a reason are one group, whatever their type. */
 #define HET_UNUSED_NODES  8u
 #define HET_UNUSED_MOST   ((uint32_t)INT32_MAX) /* GPUs and nodes of a group */
-#define HET_UNUSED_GROUPS (64u + HET_UNUSED_REASONS)
+#define HET_UNUSED_GROUPS 64u
 
 struct het_unused {
     enum het_unused_reason reason;

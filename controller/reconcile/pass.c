@@ -246,7 +246,7 @@ static const struct {
     { "Running", "True", false },       { "PlanOutdated", "True", true },
     { "Complete", "True", false },      { "Failed", "True", true },
     { "Suspended", "True", false },     { "Suspended", "False", false },
-    { "ProfilesReady", "True", false },
+    { "ProfilesReady", "True", false }, { "GPUsUnknown", "True", true },
 };
 
 static void announce(struct pass *pass, int phase)

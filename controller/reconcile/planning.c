@@ -143,8 +143,46 @@ static void set_no_plan(struct pass *pass)
     pass_set(pass, "Running", "False", "NoPlan", "there is no plan that could run");
 }
 
+/* Only a job that has said so says that all is well again. */
+void planning_tell_unknown(struct pass *pass, const struct het_unused *groups,
+                           size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct het_unused *group = &groups[i];
+        if (!het_unused_is_unknown(group->reason))
+            continue;
+        const char *more = group->node_count > 1
+                               ? het_arena_printf(pass->arena, " and %" PRIu32 " more",
+                                                  group->node_count - 1)
+                               : "";
+        pass_set(pass, "GPUsUnknown", "True", het_unused_name(group->reason),
+                 pass_text(pass, "%" PRIu32 " GPUs%s%s on %s%s: %s", group->gpus,
+                           *group->type ? " called " : "", group->type, group->nodes[0],
+                           more, het_unused_text(pass->arena, group)));
+        return;
+    }
+    if (pass_present(pass, "GPUsUnknown"))
+        pass_set(pass, "GPUsUnknown", "False", "AllKnown", "");
+}
+
+/* What a job cannot have that waits; it stands while it waits for the same. */
+static void show_unused(struct pass *pass, const char *reason, const char *message)
+{
+    const json_t *before = pass_present(pass, "PlanFeasible");
+    if (!strcmp(object_text(before, "reason"), reason) &&
+        !strcmp(object_text(before, "message"), message)) {
+        pass->facts.unused_stand = true;
+        return;
+    }
+    struct het_unused_list *list = het_arena_alloc(pass->arena, sizeof *list);
+    desired_unused(pass->arena, pass->snapshot, list);
+    planning_tell_unknown(pass, list->groups, list->count);
+    pass->facts.unused = list;
+}
+
 void planning_wait(struct pass *pass, const char *reason, const char *message)
 {
+    show_unused(pass, reason, message);
     pass_set(pass, "PlanFeasible", "False", reason, message);
     set_no_plan(pass);
     pass->decision->summary = pass_text(pass, "waiting: %s", message);
@@ -159,6 +197,7 @@ void planning_wait_for_planner(struct pass *pass)
         pass_set(pass, "PlanFeasible", "Unknown", "Planning", message);
     set_no_plan(pass);
     pass->facts.demands_stand = true;
+    pass->facts.unused_stand = true;
     pass->decision->summary = message;
 }
 
@@ -357,6 +396,11 @@ static void show_plan(struct pass *pass, const struct het_plan *plan)
     pass_set(pass, "PlanFeasible", "True", "DryRun",
              het_render_summary(pass->arena, plan));
     planning_tell_links(pass, plan);
+    planning_tell_unknown(pass, plan->unused, plan->unused_count);
+    struct het_unused_list *list = het_arena_alloc(pass->arena, sizeof *list);
+    *list = (struct het_unused_list){ (struct het_unused *)(uintptr_t)plan->unused,
+                                      plan->unused_count };
+    pass->facts.unused = list;
     pass_set(pass, "Placed", "False", "DryRun", "dry run: no pod is created");
     pass_set(pass, "Running", "False", "DryRun", "dry run: nothing runs");
     pass->decision->summary = "dry run: planned";

@@ -44,6 +44,9 @@ bool planning_wait_for_refused(struct pass *pass);
 
 /* LinksAssumed: what the plan takes for granted of the links between its GPUs. */
 void planning_tell_links(struct pass *pass, const struct het_plan *plan);
+/* GPUsUnknown: GPUs of which nobody knows what they are. */
+void planning_tell_unknown(struct pass *pass, const struct het_unused *groups,
+                           size_t count);
 
 /* Of a job with a dry run: computes the plan and shows it, and nothing else. */
 void planning_preview(struct pass *pass);

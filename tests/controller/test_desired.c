@@ -117,6 +117,23 @@ START_TEST(runtimes_that_mix_vendors_are_the_administrators_word)
 }
 END_TEST
 
+START_TEST(gpus_that_cannot_be_had_are_told_with_their_reasons)
+{
+    world_node(world, "bare", "", 8);
+    world_node(world, "cordoned", "NVIDIA-L40S", 4);
+    json_t *node = world_copy(world, &kube_node, "", "cordoned");
+    json_object_set_new(json_object_get(node, "spec"), "unschedulable", json_true());
+    world_put(world, &kube_node, node);
+    const json_t *unused = json_object_get(question("{}"), "unused");
+    ck_assert_uint_eq(json_array_size(unused), 2);
+    auto_free char *text = het_json_canonical(unused);
+    ck_assert_ptr_nonnull(strstr(text, "\"nodes\":[\"bare\"],\"reason\":\"NoGPULabel\""));
+    ck_assert_ptr_nonnull(strstr(
+        text, "{\"gpuType\":\"L40S\",\"gpus\":4,\"message\":\"their node is cordoned\","
+              "\"nodeCount\":1,\"nodes\":[\"cordoned\"],\"reason\":\"Unschedulable\"}"));
+}
+END_TEST
+
 START_TEST(limits_on_plans_are_asked_for)
 {
     json_auto_t *constraints = quoted(
@@ -162,6 +179,7 @@ Suite *test_desired_suite(void)
     tcase_add_test(cases, instance_type_of_a_node_is_handed_on);
     tcase_add_test(cases, vendor_is_handed_on_where_the_type_does_not_say_it);
     tcase_add_test(cases, runtimes_that_mix_vendors_are_the_administrators_word);
+    tcase_add_test(cases, gpus_that_cannot_be_had_are_told_with_their_reasons);
     tcase_add_test(cases, limits_on_plans_are_asked_for);
     tcase_add_test(cases, profile_of_another_sequence_length_is_refused);
     suite_add_tcase(suite, cases);

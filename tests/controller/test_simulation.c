@@ -286,6 +286,72 @@ START_TEST(job_is_planned_placed_and_runs)
 }
 END_TEST
 
+static const json_t *find_unused(const char *reason)
+{
+    const json_t *job = embedded_find(server, "heterotrainingjobs", "default", "j");
+    const json_t *list = object_at(job, "status.unusedGPUs");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!strcmp(object_text(json_array_get(list, i), "reason"), reason))
+            return json_array_get(list, i);
+    return NULL;
+}
+
+START_TEST(gpus_that_a_job_does_not_use_have_their_reasons)
+{
+    put_node("bare", "", 2);
+    put_node("foo", "NVIDIA-H100-FOO", 4);
+    run_job(64);
+    const json_t *foo = find_unused("UnknownProduct"), *bare = find_unused("NoGPULabel");
+    ck_assert_str_eq(object_text(foo, "gpuType"), "H100-FOO");
+    ck_assert_int_eq(object_integer(foo, "gpus", 0), 4);
+    ck_assert_ptr_nonnull(strstr(object_text(foo, "message"), "gpuTypes"));
+    ck_assert_int_eq(object_integer(bare, "gpus", 0), 2);
+    check_condition("j", "GPUsUnknown", "True", "UnknownProduct");
+    size_t events = 0;
+    for (size_t i = 0; i < embedded_count(server, "events"); i++)
+        events += !strcmp(object_text(embedded_at(server, "events", i), "reason"),
+                          "UnknownProduct");
+    ck_assert_uint_eq(events, 1);
+
+    /* Its GPUs are called another type, and are the same: they are not planned with. */
+    put_node("foo", "NVIDIA-A100-SXM4-40GB", 4);
+    run_s(700);
+    ck_assert_int_eq(generation_now("j"), 1);
+    check_quiet();
+    /* A new machine of that name is. */
+    ck_assert_int_eq(embedded_delete(server, "nodes", "", "foo", -1, NULL), 0);
+    run_s(60);
+    put_node("foo", "NVIDIA-A100-SXM4-40GB", 4);
+    run_s(700);
+    ck_assert_int_eq(generation_now("j"), 2);
+    check_condition("j", "GPUsUnknown", "True", "NoGPULabel");
+}
+END_TEST
+
+START_TEST(a_job_that_waits_says_why_it_cannot_have_gpus)
+{
+    put_node("a-0", "", 4);
+    put_node("a-1", "", 4);
+    put_node("v-0", "", 4);
+    put_node("v-1", "", 2);
+    put_job("j", 8);
+    run_s(60);
+    check_condition("j", "PlanFeasible", "False", "NoUsableGPUs");
+    check_condition("j", "GPUsUnknown", "True", "NoGPULabel");
+    ck_assert_int_eq(object_integer(find_unused("NoGPULabel"), "gpus", 0), 14);
+    ck_assert_int_eq(object_integer(find_unused("NoGPULabel"), "nodeCount", 0), 4);
+    /* GPU Feature Discovery runs again. */
+    put_node("a-0", "NVIDIA-A100-SXM4-40GB", 4);
+    put_node("a-1", "NVIDIA-A100-SXM4-40GB", 4);
+    put_node("v-0", "Tesla-V100-SXM2-16GB", 4);
+    put_node("v-1", "Tesla-V100-SXM2-16GB", 2);
+    run_s(120);
+    ck_assert(runs("j"));
+    ck_assert_ptr_null(find_unused("NoGPULabel"));
+    check_condition("j", "GPUsUnknown", "False", "AllKnown");
+}
+END_TEST
+
 START_TEST(heartbeats_of_nodes_cause_nothing)
 {
     put_job("j", 8);
@@ -2144,6 +2210,8 @@ Suite *test_simulation_suite(void)
     TCase *scenarios = tcase_create("scenarios");
     tcase_add_checked_fixture(scenarios, setup, teardown);
     tcase_add_test(scenarios, job_is_planned_placed_and_runs);
+    tcase_add_test(scenarios, gpus_that_a_job_does_not_use_have_their_reasons);
+    tcase_add_test(scenarios, a_job_that_waits_says_why_it_cannot_have_gpus);
     tcase_add_test(scenarios, heartbeats_of_nodes_cause_nothing);
     tcase_add_test(scenarios,
                    job_moves_when_its_node_is_lost_and_stays_when_that_returns);
