@@ -287,6 +287,8 @@ void job_spec_limit(struct job_spec *spec, const struct settings_limits *limits)
     spec->gang_timeout_ms = lesser(spec->gang_timeout_ms, 1000 * limits->gang_s);
     spec->termination_grace_s =
         lesser(spec->termination_grace_s, limits->termination_grace_s);
+    spec->node_failure_grace_ms =
+        lesser(spec->node_failure_grace_ms, 1000 * limits->node_failure_s);
 }
 
 json_t *job_spec_owner_references(const struct job_spec *spec)

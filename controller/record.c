@@ -314,6 +314,7 @@ static const struct field limits_fields[] = {
     FIELD(COUNT, checkpoint_s),
     FIELD(COUNT, gang_s),
     FIELD(COUNT, termination_grace_s),
+    FIELD(COUNT, node_failure_s),
 };
 static const struct table limits_table = TABLE("struct settings_limits", limits_fields);
 #undef STRUCT

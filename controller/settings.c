@@ -39,7 +39,10 @@ static const struct settings default_settings = {
     .leaving_annotation_count = COUNT(leaving_annotations),
     .spot_labels = spot_labels,
     .spot_label_count = COUNT(spot_labels),
-    .limits = { .checkpoint_s = 900, .gang_s = 900, .termination_grace_s = 900 },
+    .limits = { .checkpoint_s = 900,
+                .gang_s = 900,
+                .termination_grace_s = 900,
+                .node_failure_s = 900 },
     .profiler = { .deadline_s = 1800, .largest_microbatch = 16 },
     .planner = { .most_effort = EFFORT_HIGH, .most_timeout_ms = 600000 },
 };
@@ -345,22 +348,27 @@ static int read_limits(const struct het_view *root, struct settings_limits *limi
                        struct het_error *err)
 {
     static const char *const names[] = { "checkpointTimeoutSeconds", "gangTimeoutSeconds",
-                                         "terminationGracePeriodSeconds", NULL };
+                                         "terminationGracePeriodSeconds",
+                                         "nodeFailureGraceSeconds", NULL };
     struct het_view field = het_view_get(root, "limits");
     struct het_view checkpoint = het_view_get(&field, names[0]);
     struct het_view gang = het_view_get(&field, names[1]);
     struct het_view grace = het_view_get(&field, names[2]);
+    struct het_view node = het_view_get(&field, names[3]);
     uint32_t checkpoint_s = (uint32_t)limits->checkpoint_s;
     uint32_t gang_s = (uint32_t)limits->gang_s;
     uint32_t grace_s = (uint32_t)limits->termination_grace_s;
+    uint32_t node_s = (uint32_t)limits->node_failure_s;
     if (het_view_object(&field, err) < 0 || het_view_members(&field, names, err) < 0 ||
         het_view_u32(&checkpoint, 1, 86400, &checkpoint_s, err) < 0 ||
         het_view_u32(&gang, 10, 86400, &gang_s, err) < 0 ||
-        het_view_u32(&grace, 1, 86400, &grace_s, err) < 0)
+        het_view_u32(&grace, 1, 86400, &grace_s, err) < 0 ||
+        het_view_u32(&node, 0, 3600, &node_s, err) < 0)
         return -1;
     *limits = (struct settings_limits){ .checkpoint_s = checkpoint_s,
                                         .gang_s = gang_s,
-                                        .termination_grace_s = grace_s };
+                                        .termination_grace_s = grace_s,
+                                        .node_failure_s = node_s };
     return 0;
 }
 

@@ -70,6 +70,7 @@ struct settings_limits {
     int64_t checkpoint_s;        /* checkpoint.onDisruption.timeoutSeconds */
     int64_t gang_s;              /* scheduling.gangTimeoutSeconds */
     int64_t termination_grace_s; /* terminationGracePeriodSeconds of its pods */
+    int64_t node_failure_s;      /* replanPolicy.nodeFailureGraceSeconds */
 };
 
 struct settings {

@@ -230,12 +230,15 @@ static int check_times(const struct tenant *tenant, const struct het_view *spec)
     struct het_view timeout = het_view_get(&disruption, "timeoutSeconds");
     struct het_view scheduling = het_view_get(spec, "scheduling");
     struct het_view gang = het_view_get(&scheduling, "gangTimeoutSeconds");
+    struct het_view policy = het_view_get(spec, "replanPolicy");
+    struct het_view node = het_view_get(&policy, "nodeFailureGraceSeconds");
     struct het_view template = het_view_get(spec, "podTemplate");
     struct het_view pod = het_view_get(&template, "spec");
     struct het_view grace = het_view_get(&pod, "terminationGracePeriodSeconds");
     if (check_limit(tenant, &timeout, limits->checkpoint_s, "checkpointTimeoutSeconds") <
             0 ||
-        check_limit(tenant, &gang, limits->gang_s, "gangTimeoutSeconds") < 0)
+        check_limit(tenant, &gang, limits->gang_s, "gangTimeoutSeconds") < 0 ||
+        check_limit(tenant, &node, limits->node_failure_s, "nodeFailureGraceSeconds") < 0)
         return -1;
     return check_limit(tenant, &grace, limits->termination_grace_s,
                        "terminationGracePeriodSeconds");

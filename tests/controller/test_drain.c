@@ -234,6 +234,20 @@ START_TEST(limit_holds_for_a_job_that_was_allowed_more)
 }
 END_TEST
 
+START_TEST(limit_holds_for_how_long_a_silent_node_is_waited_for)
+{
+    struct settings settings = *settings_default();
+    settings.limits.node_failure_s = 10;
+    world->settings = &settings;
+    world_run_job(world, "{}"); /* 30 by default */
+    world_node_ready(world, "b", false);
+    world_pass_s(world, 9);
+    ck_assert_str_ne(world_reason(world, "PlanOutdated"), "NodeNotReady");
+    world_pass_s(world, 1);
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "NodeNotReady");
+}
+END_TEST
+
 /* ---- nodes that say that they will go ---- */
 
 #define LONG_HOOK                                                                        \
@@ -374,6 +388,7 @@ Suite *test_drain_suite(void)
     tcase_add_test(tcase, gang_on_a_silent_node_is_not_asked);
     tcase_add_test(tcase, nobody_is_asked_with_method_none);
     tcase_add_test(tcase, limit_holds_for_a_job_that_was_allowed_more);
+    tcase_add_test(tcase, limit_holds_for_how_long_a_silent_node_is_waited_for);
     tcase_add_test(tcase, signalled_pods_get_the_longer_grace);
     tcase_add_test(tcase, signalled_pods_keep_a_grace_that_is_longer);
     tcase_add_test(tcase, spot_notice_moves_the_job_without_a_pause);

@@ -59,6 +59,7 @@ START_TEST(limits_are_those_that_are_given)
     ck_assert_int_eq(settings.limits.gang_s, 60);
     ck_assert_int_eq(settings.limits.checkpoint_s, 900);
     ck_assert_int_eq(settings.limits.termination_grace_s, 900);
+    ck_assert_int_eq(settings.limits.node_failure_s, 900);
 }
 END_TEST
 
@@ -112,6 +113,8 @@ START_TEST(mistakes_name_their_field)
         { "{'limits': {'checkpointTimeoutSeconds': 0}}",
           "limits.checkpointTimeoutSeconds" },
         { "{'limits': {'gangTimeoutSeconds': 86401}}", "limits.gangTimeoutSeconds" },
+        { "{'limits': {'nodeFailureGraceSeconds': 3601}}",
+          "limits.nodeFailureGraceSeconds" },
         { "{'planner': {'confined': true}}", "planner" },
         { "{'planner': {'confinement': 'Maybe'}}", "planner.confinement" },
         { "{'planner': {'maxEffort': 'Huge'}}", "planner.maxEffort" },
