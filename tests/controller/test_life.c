@@ -300,13 +300,20 @@ static void put_lease(const char *node, int age_s)
                      node, NODE_LEASES, time));
 }
 
-START_TEST(rank_that_fails_as_a_node_hangs_does_not_count_and_the_node_is_left)
+/* The rank on node a of a job that may not restart fails; the heartbeat of b, where its
+ * peers are, was `age_s` seconds ago. */
+static void fail_a_rank_beside(int age_s)
 {
     world_run_job(world, "{'failurePolicy': {'maxRestarts': 0}}");
     put_lease("a", 3);
-    put_lease("b", 17);
+    put_lease("b", age_s);
     fail_pod("job-1-0", 1, 0, "{}", "[]");
     world_settle(world);
+}
+
+START_TEST(rank_that_fails_as_a_node_hangs_does_not_count_and_the_node_is_left)
+{
+    fail_a_rank_beside(17);
     ck_assert_int_eq(world->refreshes, 4); /* 2 to see the fit, 2 leases */
     ck_assert_str_eq(condition("Failed"), "False");
     put_lease("a", 3); /* renewed */
@@ -324,11 +331,7 @@ END_TEST
 /* Its clock is slow. */
 START_TEST(node_whose_heartbeats_only_look_old_is_not_blamed)
 {
-    world_run_job(world, "{'failurePolicy': {'maxRestarts': 0}}");
-    put_lease("a", 3);
-    put_lease("b", 40);
-    fail_pod("job-1-0", 1, 0, "{}", "[]");
-    world_settle(world);
+    fail_a_rank_beside(40);
     ck_assert_str_eq(condition("Failed"), "False");
     put_lease("b", 40);
     world_pass_s(world, 11);
@@ -339,11 +342,7 @@ END_TEST
 
 START_TEST(failure_while_all_nodes_speak_counts_at_once)
 {
-    world_run_job(world, "{'failurePolicy': {'maxRestarts': 0}}");
-    put_lease("a", 3);
-    put_lease("b", 9);
-    fail_pod("job-1-0", 1, 0, "{}", "[]");
-    world_settle(world);
+    fail_a_rank_beside(9);
     ck_assert_str_eq(condition("Failed"), "True");
 }
 END_TEST
