@@ -13,6 +13,10 @@ what they print, but for those with `...`. Checked, in every *.md file:
              planner/render writes it for a training runtime, or the training program has it
   claims     each row of README.md's tables says of this project where it is told, by a heading
              of a page or a file, or names a command, option, field or value of the chart
+  anchors    each row of the tables of ANCHORED pages leads somewhere: by a link, or by a name in
+             code, in its first cell or in `<!-- anchor: NAME -->`, that occurs in the sources or
+             tests; and all names in code occur there, but for NAMES_OF_OTHERS. Tables of
+             figures and of what papers say are left out by their headings (UNANCHORED)
   commands   every command is run by a test: it stands under `<!-- check: run -->`, a script of
              tests/e2e says `as_documented PAGE 'BEGINNING'`, it is one of `make`'s, or it is
              among NOT_RUN_HERE with what runs it or why nothing can; a command of ours that
@@ -52,6 +56,16 @@ REASONS = {
 NOT_REASONS = {  # values of conditions, kinds of objects, types and actions of events
     "True", "False", "Unknown", "Normal", "Warning", "ConfigMap", "Event", "Plan", "ModelProfile",
     "ClusterModelProfile", "HeteroTrainingJob", "PodScheduled", "CheckpointRequest", "Checkpoint", "Place",
+}
+
+ANCHORED = ("docs/api.md", "docs/operations.md", "docs/planner.md", "docs/testing.md")
+UNANCHORED = {  # headings of docs/planner.md
+    "Notation", "Estimated profiles", "Memory", "metis", "oomfirst", "amp", "ditto", "autohet", "optimal",
+    "What released planners do, and what this one does", "Runtimes", "Figures",
+}
+NAMES_OF_OTHERS = {
+    "ClusterQueueStopped": "Kueue's reasons for ending pods",
+    "fb_sync": "of profiles of the published Metis",
 }
 
 # The tools whose commands are looked for, and those commands that no test reads from its page.
@@ -301,6 +315,35 @@ def check_claims(document, names):
                 complain(document.where(line), f"leads to no heading: {target}")
 
 
+def words_of_sources():
+    """All words of what is not documentation, nor data."""
+    words = set()
+    for path in git_files("*"):
+        name = str(path.relative_to(ROOT))
+        if path.suffix == ".md" or name.startswith(("tests/data/", "tests/golden/")) or not path.is_file():
+            continue
+        words.update(re.findall(r"\w+", path.read_text(errors="replace")))
+    return words
+
+
+def check_anchors(document, words):
+    """What a row says is looked for by nobody; that what it speaks of is there, is checked."""
+    headings = [(line, text.lstrip("# ")) for line, text in document.prose if text.startswith("#")]
+    for line, cells in rows(document):
+        heading = [text for first, text in headings if first < line][-1:]
+        row = "|".join(cells)
+        named = [word for span in re.findall(r"`([^`]+)`", row) for word in re.findall(r"[A-Za-z_]\w*", span)]
+        for word in sorted(set(named) - words - set(NAMES_OF_OTHERS)):
+            if len(word) > 2:  # else a letter of a format
+                complain(document.where(line), f"neither sources nor tests have {word}")
+        anchors = re.findall(r"<!-- anchor: (\S+) -->", row)
+        for anchor in sorted(set(anchors) - words):
+            complain(document.where(line), f"leads to nothing: {anchor}")
+        plain = re.findall(r"^[A-Z]\w*$", cells[0])
+        if not (named or anchors or re.search(r"\]\(", row) or set(plain) & words or set(heading) & UNANCHORED):
+            complain(document.where(line), f"no link, no name and no anchor: {cells[0]}")
+
+
 def check_controller_options(options):
     text = (ROOT / "docs/operations.md").read_text()
     for option in sorted(options.known["heterotrain-controller",] - {"--help"}):
@@ -460,6 +503,8 @@ def main():
     for document in documents:
         if str(document.name) == "README.md":
             check_claims(document, known_names(options))
+        if str(document.name) in ANCHORED:
+            check_anchors(document, words_of_sources())
     check_controller_options(options)
     check_reasons()
     for complaint in complaints:
