@@ -16,8 +16,10 @@
 /* ---- question ---- */
 
 static const char *const document_fields[] = {
-    "cluster", "pods",   "profile", "hardware",            "network",
-    "job",     "unused", "sources", "mixedVendorRuntimes", NULL,
+    "cluster",  "pods",    "profile",
+    "hardware", "network", "job",
+    "unused",   "sources", "mixedVendorRuntimes",
+    NULL,
 };
 
 /* What messages call a part: its file, if the document says so. */

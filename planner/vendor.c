@@ -36,9 +36,9 @@ const char *het_vendor_of_type(const char *type)
         const char *begins, *vendor;
         bool number;
     } names[] = {
-        { "AMD", AMD, false },     { "Instinct", AMD, false },   { "Radeon", AMD, false },
-        { "MI", AMD, true },       { "Gaudi", HABANA, false },   { "Habana", HABANA, false },
-        { "HL-", HABANA, true },   { "Intel", INTEL, false },    { "Max-", INTEL, true },
+        { "AMD", AMD, false },    { "Instinct", AMD, false }, { "Radeon", AMD, false },
+        { "MI", AMD, true },      { "Gaudi", HABANA, false }, { "Habana", HABANA, false },
+        { "HL-", HABANA, true },  { "Intel", INTEL, false },  { "Max-", INTEL, true },
         { "Flex-", INTEL, true },
     };
     for (size_t i = 0; i < COUNT(names); i++) {

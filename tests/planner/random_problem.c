@@ -403,6 +403,13 @@ struct het_problem *random_problem(struct het_arena *arena, uint64_t seed)
     return make_problem(arena, seed, &size);
 }
 
+struct het_problem *random_joined_problem(struct het_arena *arena, uint64_t seed)
+{
+    struct het_problem *problem = random_problem(arena, seed);
+    ((struct het_workload *)(uintptr_t)problem->workload)->mixes_vendors = true;
+    return problem;
+}
+
 struct het_problem *random_small_problem(struct het_arena *arena, uint64_t seed)
 {
     static const struct size size = { .more_nodes = 3,

@@ -10,7 +10,10 @@
 
 /* In `arena`, bound. */
 struct het_problem *random_problem(struct het_arena *arena, uint64_t seed);
-/* The same with at most 6 GPUs, 6 layers and a batch of 8, for the exhaustive search. */
+/* The same, but that GPUs of all vendors may be together: for an algorithm by itself, as
+ * the search gives it those of one vendor. */
+struct het_problem *random_joined_problem(struct het_arena *arena, uint64_t seed);
+/* The first with at most 6 GPUs, 6 layers and a batch of 8, for the exhaustive search. */
 struct het_problem *random_small_problem(struct het_arena *arena, uint64_t seed);
 
 #endif

@@ -209,7 +209,7 @@ static double best_of_all(struct het_arena *arena, const struct het_problem *pro
 static uint32_t compare_cuts(uint64_t seed, bool hides_sends)
 {
     struct het_arena *arena = het_arena_new();
-    const struct het_problem *problem = random_problem(arena, seed);
+    const struct het_problem *problem = random_joined_problem(arena, seed);
     struct het_search_options options = { .amp_sends = hides_sends ? HET_AMP_HIDDEN
                                                                    : HET_AMP_EXPOSED };
     const struct het_amp_strategy *strategies;
@@ -403,7 +403,7 @@ START_TEST(annealing_is_never_worse_than_its_start)
     uint32_t better = 0;
     for (uint64_t seed = 1; seed <= 150; seed++) {
         struct het_arena *arena = het_arena_new();
-        const struct het_problem *problem = random_problem(arena, seed);
+        const struct het_problem *problem = random_joined_problem(arena, seed);
         const struct het_search_options *options = seed % 2 ? &defaults
                                                             : &as_in_the_paper;
         struct het_search start = run(arena, problem, &het_algo_amp, options);
@@ -423,7 +423,7 @@ START_TEST(the_seed_alone_decides)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct het_arena *arena = het_arena_new();
-        const struct het_problem *problem = random_problem(arena, seed);
+        const struct het_problem *problem = random_joined_problem(arena, seed);
         struct het_search_options options = { .seed = seed };
         struct het_search a = run(arena, problem, &het_algo_amp_sa, &options);
         struct het_search b = run(arena, problem, &het_algo_amp_sa, &options);

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INSTANCES    SCALED(60u)
+#define INSTANCES    (60u / (unsigned)one_round_of(4, 4))
 #define EFFORT       20000u   /* of the oracle, in the few; */
 #define LARGE_EFFORT 4000000u /* with HET_ORACLE */
 #define OTHER_EFFORT 20000u

@@ -35,7 +35,7 @@ START_TEST(plans_are_those_of_metis_on_random_problems)
     unsigned equal = 0, planned = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct het_arena *arena = het_arena_new();
-        const struct het_problem *problem = random_problem(arena, seed);
+        const struct het_problem *problem = random_joined_problem(arena, seed);
         struct het_search metis = run(arena, problem, &het_algo_metis, &plain);
         struct het_search oom_first = run(arena, problem, &het_algo_oomfirst, &plain);
         ck_assert_msg(!metis.incumbent == !oom_first.incumbent, "seed %llu",

@@ -200,7 +200,7 @@ START_TEST(command_line_refuses_what_makes_no_sense)
                           result.err);
         } else {
             ck_assert_msg(result.exit_code == 0, "%s", result.err);
-            ck_assert_ptr_null(strstr(result.out, "\"gpuType\":\"V100\""));
+            ck_assert_ptr_null(strstr(result.out, "\"gpuType\":\"V100\",\"gpus\":["));
         }
         command_result_fini(&result);
     }

@@ -1,5 +1,5 @@
-#include "planner/vendor.h"
 #include "planner/hardware.h"
+#include "planner/vendor.h"
 
 #include <check.h>
 #include <string.h>
@@ -20,10 +20,12 @@ END_TEST
 START_TEST(name_says_whose_a_product_is)
 {
     static const char *const names[][2] = {
-        { "MI300X", "amd" },          { "mi210", "amd" },       { "Instinct_Z9", "amd" },
-        { "Radeon-RX-7900", "amd" },  { "AMD-X1", "amd" },      { "Gaudi2", "habana" },
-        { "HL-225", "habana" },       { "Max-1550", "intel" },  { "H100", "nvidia" },
-        { "A100-SXM4-40GB", "nvidia" }, { "MIG-slice", "nvidia" }, { "X1", "nvidia" },
+        { "MI300X", "amd" },       { "mi210", "amd" },
+        { "Instinct_Z9", "amd" },  { "Radeon-RX-7900", "amd" },
+        { "AMD-X1", "amd" },       { "Gaudi2", "habana" },
+        { "HL-225", "habana" },    { "Max-1550", "intel" },
+        { "H100", "nvidia" },      { "A100-SXM4-40GB", "nvidia" },
+        { "MIG-slice", "nvidia" }, { "X1", "nvidia" },
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         ck_assert_str_eq(het_vendor_of_type(names[i][0]), names[i][1]);

@@ -102,8 +102,7 @@ static const char *vendor_of(const struct het_problem *problem,
         for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
             const struct het_stage *stage = &plan->pipelines[p].stages[s];
             for (size_t r = 0; r < stage->replica_count; r++) {
-                const char *own =
-                    problem->cluster->types[stage->replicas[r].type].vendor;
+                const char *own = problem->cluster->types[stage->replicas[r].type].vendor;
                 vendor = vendor ? vendor : own;
                 ck_assert_msg(!strcmp(vendor, own), "%s and %s in one plan", vendor, own);
             }
@@ -171,7 +170,8 @@ START_TEST(liked_vendor_wins_where_both_are_as_fast)
     struct het_error err = { 0 };
     uint32_t alike[] = { 0, 0 }; /* the slow are measured as the fast */
     toy->problem.profile_type = alike;
-    toy->nodes[TOY_F0].gpu_count = 2; /* two nodes and one are not alike, so one is gone */
+    toy->nodes[TOY_F0].gpu_count =
+        2; /* two nodes and one are not alike, so one is gone */
     toy->nodes[TOY_F1].type = 1;
     toy->nodes[TOY_F1] = toy->nodes[TOY_F0];
     toy->nodes[TOY_F1].name = "f1";
@@ -231,9 +231,9 @@ START_TEST(bound_is_the_least_of_the_vendors)
     double slow_s = het_bound_iteration(&groups[1].problem);
     double split_s = het_bound_iteration(&toy->problem);
     ck_assert(split_s == fmin(fast_s, slow_s));
-    ck_assert(het_bound_floor(&toy->problem) ==
-              fmin(het_bound_floor(&groups[0].problem),
-                   het_bound_floor(&groups[1].problem)));
+    ck_assert(
+        het_bound_floor(&toy->problem) ==
+        fmin(het_bound_floor(&groups[0].problem), het_bound_floor(&groups[1].problem)));
     toy->workload.mixes_vendors = true;
     ck_assert_double_lt(het_bound_iteration(&toy->problem), split_s);
     toy_free(toy);
