@@ -45,9 +45,8 @@ bool het_vendor_is_split(const struct het_problem *problem)
 }
 
 /* The nodes of one vendor, and of types of which nobody says whose they are. */
-static const struct het_cluster *nodes_of(struct het_arena *arena,
-                                          const struct het_cluster *cluster,
-                                          const char *vendor)
+static const struct het_cluster *
+nodes_of(struct het_arena *arena, const struct het_cluster *cluster, const char *vendor)
 {
     struct het_cluster *part = het_arena_alloc(arena, sizeof *part);
     struct het_node *nodes = HET_ARENA_ARRAY(arena, struct het_node, cluster->node_count);
@@ -62,9 +61,8 @@ static const struct het_cluster *nodes_of(struct het_arena *arena,
     return part;
 }
 
-static struct het_vendor_group make_group(struct het_arena *arena,
-                                          const struct het_problem *problem,
-                                          const char *vendor)
+static struct het_vendor_group
+make_group(struct het_arena *arena, const struct het_problem *problem, const char *vendor)
 {
     const struct het_cluster *cluster = problem->cluster;
     uint32_t *types = HET_ARENA_ARRAY(arena, uint32_t, cluster->type_count);
