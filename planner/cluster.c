@@ -114,7 +114,8 @@ int het_node_compare(const struct het_node *a, const struct het_node *b)
     ORDER(a->flow_bytes_per_s, b->flow_bytes_per_s);
     ORDER(a->latency_s, b->latency_s);
     ORDER(a->place, b->place);
-    return memcmp(a->domain, b->domain, sizeof a->domain);
+    int order = compare_text(a->vendor, b->vendor);
+    return order ? order : memcmp(a->domain, b->domain, sizeof a->domain);
 }
 
 const struct het_node *het_cluster_largest_node(const struct het_cluster *cluster,

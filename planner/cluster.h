@@ -23,7 +23,6 @@ struct het_cluster_type {
     uint64_t memory_bytes;    /* of one GPU; 0: unknown */
     uint64_t workspace_bytes; /* framework and communicator, off the memory of each GPU */
     double price_per_hour;    /* 0: unknown */
-    const char *vendor;       /* vendor.h; NULL: nobody says, of all or none */
 };
 
 /* Who says what a link gives, from the surest. */
@@ -47,6 +46,7 @@ struct het_node {
     /* Where the node is on each level: domains[that - 1]; 0: in none. */
     uint32_t domain[HET_MAX_LEVELS];
     const char *instance_type; /* NULL: unknown */
+    const char *vendor; /* of its GPUs (vendor.h); NULL: nobody says, they go with all */
     enum het_link_source intra_source, uplink_source;
     int32_t preference; /* between equal plans, higher first: below 0 for spot nodes */
     uint32_t place;     /* in the network's places, plus one; 0: in none of them */

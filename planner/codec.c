@@ -360,17 +360,6 @@ struct cluster_reader {
     size_t domain_count;
 };
 
-/* Whose GPUs the entry has: the entry's word, the hardware's, or what the name says. */
-static const char *vendor_of(const struct node_entry *entry,
-                             const struct het_gpu_type *part)
-{
-    if (entry->vendor)
-        return entry->vendor;
-    if (part && part->vendor)
-        return part->vendor;
-    return het_vendor_of_type(part ? part->name : entry->type);
-}
-
 /* Position of the type; HET_MAX_TYPES if there are too many. What entries of one type say
  * is merged: the least memory, the first profile name and workspace. */
 static size_t get_type(struct cluster_reader *reader, const struct node_entry *entry)
@@ -387,7 +376,6 @@ static size_t get_type(struct cluster_reader *reader, const struct node_entry *e
         reader->parts[t] =
             het_hardware_find_sized(reader->hardware, entry->type, entry->memory_bytes);
         reader->next_number[t] = 0;
-        type->vendor = vendor_of(entry, reader->parts[t]);
     }
     if (entry->memory_bytes &&
         (!type->memory_bytes || entry->memory_bytes < type->memory_bytes))
@@ -554,6 +542,17 @@ static void choose_rates(const struct het_hardware *hardware,
     node->uplink_source = uplink.source;
 }
 
+/* Whose GPUs the entry has: the entry's word, the hardware's, or what the name says. */
+static const char *vendor_of(const struct node_entry *entry,
+                             const struct het_gpu_type *part)
+{
+    if (entry->vendor)
+        return entry->vendor;
+    if (part && part->vendor)
+        return part->vendor;
+    return het_vendor_of_type(part ? part->name : entry->type);
+}
+
 static void fill_nodes(struct cluster_reader *reader, const struct node_entry *entry,
                        size_t type, struct het_node *nodes)
 {
@@ -561,6 +560,7 @@ static void fill_nodes(struct cluster_reader *reader, const struct node_entry *e
         .type = (uint32_t)type,
         .gpu_count = entry->gpus,
         .instance_type = entry->instance_type,
+        .vendor = vendor_of(entry, reader->parts[type]),
         .flow_bytes_per_s = entry->flow,
         .latency_s = entry->latency_s,
         .preference = entry->preference,
@@ -720,23 +720,6 @@ static struct het_cluster *make_cluster(struct cluster_reader *reader,
     return cluster;
 }
 
-/* The GPUs of one type are one vendor's. */
-static int check_vendor(const struct cluster_reader *reader, const struct het_view *list,
-                        size_t index, const struct node_entry *entry, size_t type,
-                        struct het_error *err)
-{
-    const char *vendor = vendor_of(entry, reader->parts[type]);
-    const char *before = reader->types[type].vendor;
-    if (!strcmp(vendor, before))
-        return 0;
-    struct het_view item = het_view_at(list, index);
-    struct het_view field = het_view_get(&item, "vendor");
-    return het_view_fail(&field, err,
-                         "is %.60s, but entries before have %.60s's GPUs of type %.60s; "
-                         "give the two types different names",
-                         vendor, before, entry->type);
-}
-
 static int read_short_form(struct het_arena *arena, const json_t *json,
                            const struct het_hardware *hardware,
                            const struct het_cluster **ret, struct het_error *err)
@@ -773,8 +756,6 @@ static int read_short_form(struct het_arena *arena, const json_t *json,
         size_t type = get_type(reader, &entries[i]);
         if (type == HET_MAX_TYPES)
             return het_view_fail(&list, err, "more than %u GPU types", HET_MAX_TYPES);
-        if (check_vendor(reader, &list, i, &entries[i], type, err) < 0)
-            return -1;
         fill_nodes(reader, &entries[i], type, nodes + filled);
         filled += entries[i].repeat ? entries[i].repeat : 1;
     }

@@ -81,17 +81,48 @@ static const enum het_unused_reason *list_reasons(struct het_arena *arena,
     return reasons;
 }
 
+/* Whose GPUs the plan has; NULL: nobody says, or any may be in it. */
+static const char *vendor_of(const struct het_problem *problem,
+                             const struct het_plan *plan)
+{
+    if (problem->workload->mixes_vendors)
+        return NULL;
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            for (size_t r = 0; r < stage->replica_count; r++) {
+                const char *vendor =
+                    problem->cluster->nodes[stage->replicas[r].node].vendor;
+                if (vendor)
+                    return vendor;
+            }
+        }
+    return NULL;
+}
+
+/* Whether GPUs of a type that could be used cannot talk to the plan's. */
+static bool is_of_other_vendor(const struct het_node *node, const char *vendor,
+                               enum het_unused_reason reason)
+{
+    bool could = reason == HET_UNUSED_NOT_CHOSEN || reason == HET_UNUSED_TYPE_LIMIT ||
+                 reason == HET_UNUSED_GPU_LIMIT;
+    return could && vendor && node->vendor && strcmp(node->vendor, vendor) != 0;
+}
+
 void het_idle_explain(struct het_arena *arena, const struct het_problem *problem,
                       const struct het_plan *plan, struct het_unused_list *list)
 {
     const struct het_cluster *cluster = problem->cluster;
     const enum het_unused_reason *reasons = list_reasons(arena, problem, plan);
+    const char *vendor = vendor_of(problem, plan);
     const char *precision = het_precision_name(problem->workload->precision);
     for (size_t i = 0, n = 0; i < plan->idle_count && n < cluster->node_count; n++) {
         const struct het_node *node = &cluster->nodes[n];
         if (strcmp(plan->idle[i].node_name, node->name) != 0)
             continue; /* the plan uses all of it */
         enum het_unused_reason reason = reasons[node->type];
+        if (is_of_other_vendor(node, vendor, reason))
+            reason = HET_UNUSED_OTHER_VENDOR;
         bool is_precision = reason == HET_UNUSED_PRECISION_UNSUPPORTED;
         het_unused_add(arena, list, reason, cluster->types[node->type].name,
                        is_precision ? precision : "", node->name,

@@ -15,6 +15,7 @@
  *   NotMeasured          the profile does not have the type
  *   NotWithinLimits, TooLittleMemory
  *                        as of het_infeasible_type
+ *   OtherVendor          the plan is on the GPUs of another vendor (vendor_group.h)
  *   TypeLimit, GPULimit  the plan uses as many GPUs of the type, or of all, as it may
  *   NotChosen            none of all these */
 void het_idle_explain(struct het_arena *arena, const struct het_problem *problem,

@@ -366,12 +366,12 @@ static void check_gpus(struct checker *c, const struct het_replica *replica)
 static void check_vendor(struct checker *c, const struct het_replica *replica)
 {
     const struct het_cluster *cluster = c->problem->cluster;
-    const char *vendor = cluster->types[replica->type].vendor;
+    const char *vendor = cluster->nodes[replica->node].vendor;
     if (c->problem->workload->mixes_vendors || c->mixes || !vendor)
         return;
     if (!c->of_vendor)
         c->of_vendor = replica;
-    const char *first = cluster->types[c->of_vendor->type].vendor;
+    const char *first = cluster->nodes[c->of_vendor->node].vendor;
     c->mixes = strcmp(first, vendor) != 0;
     if (c->mixes)
         COMPLAIN_REPLICA(c,

@@ -40,6 +40,9 @@ static const struct {
     [HET_UNUSED_NOT_WITHIN_LIMITS] = { "NotWithinLimits",
                                        "no degree and micro-batch that was measured of "
                                        "them is within the job's limits" },
+    [HET_UNUSED_OTHER_VENDOR] = { "OtherVendor",
+                                  "they cannot talk to the plan's, which are another "
+                                  "vendor's; a plan on them alone was not chosen" },
     [HET_UNUSED_NOT_SELECTED] = { "NotSelected",
                                   "selectors or affinity of the job leave their node "
                                   "out" },

@@ -10,8 +10,7 @@
 /* Whose GPUs a plan may have. */
 struct het_vendor_group {
     const char *vendor; /* NULL: all GPUs, as they are one vendor's or may be mixed */
-    /* The problem with the nodes of that vendor alone; types and levels are as before,
-     * but types of others are not in the profile. */
+    /* The problem with the nodes of that vendor alone; types and levels are as before. */
     struct het_problem problem;
     uint32_t gpus; /* of its nodes */
 };
@@ -19,7 +18,10 @@ struct het_vendor_group {
 /* Whether nodes of different vendors have GPUs that the job may use, but not together. */
 bool het_vendor_is_split(const struct het_problem *problem);
 
-/* The groups, by the first type of each: one, of the whole problem, unless it is split.
+/* Vendors that are looked at; GPUs of more stay idle. */
+#define HET_MAX_VENDORS 16u
+
+/* The groups, by the first node of each: one, of the whole problem, unless it is split.
  * In `arena`. */
 size_t het_vendor_groups(struct het_arena *arena, const struct het_problem *problem,
                          const struct het_vendor_group **ret);

@@ -16,7 +16,8 @@
 
 struct shape {
     const char *type;
-    int64_t gpus; /* of one node */
+    int64_t gpus;       /* of one node */
+    const char *vendor; /* as of the nodes that there are */
 };
 
 static size_t add_shape(const struct snapshot *snapshot, const char *type,
@@ -27,11 +28,13 @@ static size_t add_shape(const struct snapshot *snapshot, const char *type,
     for (size_t i = 0; i < count; i++)
         if (!strcmp(shapes[i].type, type))
             return count;
-    struct shape shape = { type, 0 };
+    struct shape shape = { .type = type };
     for (size_t i = 0; i < snapshot->node_count; i++)
         if (!strcmp(snapshot->nodes[i].type, type) &&
-            snapshot->nodes[i].allocatable > shape.gpus)
+            snapshot->nodes[i].allocatable > shape.gpus) {
             shape.gpus = snapshot->nodes[i].allocatable;
+            shape.vendor = snapshot->nodes[i].vendor;
+        }
     if (!shape.gpus)
         shape.gpus = DEMAND_NODE_GPUS;
     shapes[count] = shape;
@@ -93,6 +96,7 @@ static void add_nodes(const struct pass *pass, const struct shape *shapes, size_
             nodes[at++] = (struct capacity_node){
                 .name = het_arena_printf(pass->arena, NEW_NODE, i, k),
                 .type = shapes[i].type,
+                .vendor = shapes[i].vendor,
                 .allocatable = shapes[i].gpus,
                 .free = shapes[i].gpus,
             };

@@ -339,13 +339,15 @@ static struct het_workload *random_workload(struct het_arena *arena, uint64_t *s
     return workload;
 }
 
-/* Types of two vendors, if there are several; a few runtimes mix them. */
+/* Nodes of two vendors, mostly told apart by their types; a few runtimes mix them. */
 static void add_vendors(uint64_t *state, struct het_cluster *cluster,
                         struct het_workload *workload)
 {
-    struct het_cluster_type *types = (struct het_cluster_type *)(uintptr_t)cluster->types;
-    for (size_t t = 0; t < cluster->type_count; t++)
-        types[t].vendor = t && one_in(state, 2) ? "amd" : "nvidia";
+    struct het_node *nodes = (struct het_node *)(uintptr_t)cluster->nodes;
+    bool by_type = !one_in(state, 4);
+    for (size_t n = 0; n < cluster->node_count; n++)
+        nodes[n].vendor = (by_type ? nodes[n].type > 0 : one_in(state, 2)) ? "amd"
+                                                                           : "nvidia";
     workload->mixes_vendors = one_in(state, 6);
 }
 

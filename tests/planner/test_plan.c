@@ -148,15 +148,15 @@ START_TEST(gpus_of_different_vendors_are_in_no_plan_together)
         "pipelines[0].stages[1].replicas[0].gpuType: node f0 has fast of NVIDIA, node s0 "
         "has slow of AMD; GPUs of different vendors cannot talk to each other: use those "
         "of one, or a runtime that joins them (mixed vendors)";
-    toy->types[0].vendor = "nvidia";
-    toy->types[1].vendor = "amd";
+    toy->nodes[TOY_F0].vendor = "nvidia";
+    toy->nodes[TOY_S0].vendor = "amd";
     finds(toy, &plan, mixed);
     toy->workload.mixes_vendors = true;
     finds(toy, &plan, NULL);
     toy->workload.mixes_vendors = false;
-    toy->types[1].vendor = "nvidia";
+    toy->nodes[TOY_S0].vendor = "nvidia";
     finds(toy, &plan, NULL);
-    toy->types[1].vendor = NULL;
+    toy->nodes[TOY_S0].vendor = NULL;
     finds(toy, &plan, NULL);
     toy_free(toy);
 }

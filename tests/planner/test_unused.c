@@ -98,6 +98,15 @@ START_TEST(an_idle_gpu_has_the_reason_that_the_planner_knows)
     toy->workload.max_gpus = 2;
     ck_assert_str_eq(why(toy, "s0"), "NotChosen");
 
+    toy->nodes[TOY_F0].vendor = toy->nodes[TOY_F1].vendor = "nvidia";
+    toy->nodes[TOY_S0].vendor = "amd";
+    ck_assert_str_eq(why(toy, "s0"), "OtherVendor");
+    ck_assert_str_eq(why(toy, "f1"), "NotChosen");
+    toy->workload.mixes_vendors = true;
+    ck_assert_str_eq(why(toy, "s0"), "NotChosen");
+    toy->workload.mixes_vendors = false;
+    toy->nodes[TOY_S0].vendor = "nvidia";
+
     struct het_type_limit limits[] = { { "fast", 0, 1, 0 }, { "slow", 0, 2, 0 } };
     toy->workload.type_limits = limits;
     toy->workload.type_limit_count = 2;

@@ -16,8 +16,8 @@
 static struct toy *split_toy(void)
 {
     struct toy *toy = toy_new();
-    toy->types[0].vendor = "nvidia";
-    toy->types[1].vendor = "amd";
+    toy->nodes[TOY_F0].vendor = toy->nodes[TOY_F1].vendor = "nvidia";
+    toy->nodes[TOY_S0].vendor = "amd";
     return toy;
 }
 
@@ -32,8 +32,6 @@ START_TEST(nodes_of_each_vendor_are_a_group)
     ck_assert_str_eq(groups[0].vendor, "nvidia");
     ck_assert_uint_eq(groups[0].gpus, 6);
     ck_assert_uint_eq(groups[0].problem.cluster->node_count, 2);
-    ck_assert_uint_eq(groups[0].problem.profile_type[0], 0);
-    ck_assert_uint_eq(groups[0].problem.profile_type[1], HET_NO_TYPE);
     ck_assert_str_eq(groups[1].vendor, "amd");
     ck_assert_uint_eq(groups[1].gpus, 4);
     ck_assert_str_eq(groups[1].problem.cluster->nodes[0].name, "s0");
@@ -57,9 +55,9 @@ START_TEST(what_can_work_together_is_one_group)
     toy->workload.mixes_vendors = true;
     is_whole(toy);
     toy->workload.mixes_vendors = false;
-    toy->types[0].vendor = "amd"; /* one vendor */
+    toy->nodes[TOY_S0].vendor = "nvidia"; /* one vendor */
     is_whole(toy);
-    toy->types[0].vendor = NULL; /* nobody says */
+    toy->nodes[TOY_S0].vendor = NULL; /* nobody says */
     is_whole(toy);
     toy_free(toy);
 }
@@ -102,7 +100,7 @@ static const char *vendor_of(const struct het_problem *problem,
         for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
             const struct het_stage *stage = &plan->pipelines[p].stages[s];
             for (size_t r = 0; r < stage->replica_count; r++) {
-                const char *own = problem->cluster->types[stage->replicas[r].type].vendor;
+                const char *own = problem->cluster->nodes[stage->replicas[r].node].vendor;
                 vendor = vendor ? vendor : own;
                 ck_assert_msg(!strcmp(vendor, own), "%s and %s in one plan", vendor, own);
             }
@@ -170,16 +168,14 @@ START_TEST(liked_vendor_wins_where_both_are_as_fast)
     struct het_error err = { 0 };
     uint32_t alike[] = { 0, 0 }; /* the slow are measured as the fast */
     toy->problem.profile_type = alike;
-    toy->nodes[TOY_F0].gpu_count =
-        2; /* two nodes and one are not alike, so one is gone */
-    toy->nodes[TOY_F1].type = 1;
+    toy->nodes[TOY_F0].gpu_count = 2; /* the slow node is replaced by one like it */
     toy->nodes[TOY_F1] = toy->nodes[TOY_F0];
     toy->nodes[TOY_F1].name = "f1";
     toy->nodes[TOY_F1].type = 1;
     toy->cluster.node_count = 2;
     toy->types[1] = toy->types[0];
     toy->types[1].name = "slow";
-    toy->types[1].vendor = "amd";
+    toy->nodes[TOY_F1].vendor = "amd";
     toy->workload.max_gpus = 2;
     const struct het_plan *first = plan_by(toy->arena, &toy->problem, NULL, 0, &err);
     ck_assert_msg(first != NULL, "%s", err.message);
@@ -245,13 +241,12 @@ END_TEST
 #define PROBLEMS SCALED(160u)
 #define EFFORT   20000u
 
-/* The first type of the cluster is one vendor's, the others another's. */
+/* The first node and those of its type are one vendor's, the others another's. */
 static struct het_problem *split(struct het_problem *problem)
 {
-    struct het_cluster_type *types =
-        (struct het_cluster_type *)(uintptr_t)problem->cluster->types;
-    for (size_t t = 0; t < problem->cluster->type_count; t++)
-        types[t].vendor = t ? "amd" : "nvidia";
+    struct het_node *nodes = (struct het_node *)(uintptr_t)problem->cluster->nodes;
+    for (size_t n = 0; n < problem->cluster->node_count; n++)
+        nodes[n].vendor = nodes[n].type == nodes[0].type ? "nvidia" : "amd";
     ((struct het_workload *)(uintptr_t)problem->workload)->mixes_vendors = false;
     return problem;
 }

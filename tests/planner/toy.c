@@ -77,12 +77,10 @@ struct toy *toy_new(void)
 {
     struct toy *toy = xcalloc(1, sizeof *toy);
     toy->arena = het_arena_new();
-    toy->types[0] =
-        (struct het_cluster_type){ "fast", "fast", (uint64_t)20 << 30, (uint64_t)1 << 30,
-                                   0,      NULL };
-    toy->types[1] =
-        (struct het_cluster_type){ "slow", "slow", (uint64_t)10 << 30, (uint64_t)1 << 30,
-                                   0,      NULL };
+    toy->types[0] = (struct het_cluster_type){ "fast", "fast", (uint64_t)20 << 30,
+                                               (uint64_t)1 << 30, 0 };
+    toy->types[1] = (struct het_cluster_type){ "slow", "slow", (uint64_t)10 << 30,
+                                               (uint64_t)1 << 30, 0 };
     toy->nodes[TOY_F0] = toy_node("f0", 0, 4, 100e9, 10e9);
     toy->nodes[TOY_F1] = toy_node("f1", 0, 2, 100e9, 10e9);
     toy->nodes[TOY_S0] = toy_node("s0", 1, 4, 50e9, 5e9);
