@@ -1102,7 +1102,7 @@ static int poll_requests(struct transport *transport, struct pollfd *extra,
     if (!extra_count)
         return 0;
     int wait_ms = is_due ? 0 : timeout_ms > 60000 ? 60000 : (int)timeout_ms;
-    return poll(extra, (nfds_t)extra_count, wait_ms);
+    return poll(extra, (nfds_t)extra_count, wait_ms) < 0 ? -1 : 0;
 }
 
 static void release(struct transport *transport)
