@@ -1069,6 +1069,36 @@ START_TEST(lost_gpu_leads_to_a_new_plan)
 }
 END_TEST
 
+static enum embedded_fault count_status(void *context, const struct embedded_call *call)
+{
+    uint64_t *statuses = context;
+    if (call->write_ordinal && strstr(call->path, "/status?"))
+        ++*statuses;
+    return EMBEDDED_NO_FAULT;
+}
+
+/* From the loss of one of two nodes until as many pods run again. */
+START_TEST(replan_of_two_pods_takes_one_status_a_phase)
+{
+    /* Statuses: the node is lost; the pods stop; there is a plan; it is placed; it runs.
+     * Beside them the old plan is retired, and marked as released the new one, which is
+     * made; a pod is deleted, made and has its gate lifted; the Service; three events. */
+    enum { STATUSES = 5, WRITES = STATUSES + 3 + 2 * 3 + 1 + 3 };
+    run_job(8);
+    uint64_t statuses = 0, writes = embedded_statistics(server).writes;
+    embedded_set_faults(server, count_status, &statuses);
+    do_event("delete node/a-0");
+    run_s(60);
+    embedded_set_faults(server, NULL, NULL);
+    writes = embedded_statistics(server).writes - writes;
+    ck_assert(runs("j"));
+    ck_assert_int_eq(generation_now("j"), 2);
+    hold(statuses <= STATUSES && writes <= WRITES,
+         "%" PRIu64 " writes, %" PRIu64 " of them status", writes, statuses);
+    check_quiet();
+}
+END_TEST
+
 START_TEST(gpus_that_somebody_else_takes_are_counted)
 {
     put(quoted(
@@ -2253,6 +2283,7 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, program_that_nobody_hears_is_stopped_soon);
     tcase_add_test(scenarios, urgent_job_waits_no_longer_than_the_limits_allow);
     tcase_add_test(scenarios, lost_gpu_leads_to_a_new_plan);
+    tcase_add_test(scenarios, replan_of_two_pods_takes_one_status_a_phase);
     tcase_add_test(scenarios, gpus_that_somebody_else_takes_are_counted);
     tcase_add_test(scenarios, pods_that_nobody_planned_hold_no_node);
     tcase_add_test(scenarios, job_waits_for_its_profile);
