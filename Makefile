@@ -8,30 +8,68 @@
 .DELETE_ON_ERROR:
 SHELL := /bin/bash
 
-# ---- modules, each may include only headers of modules before it (make lint checks) ----
-# Core of the planner: libc and libm only. Edge: files and formats (jansson, libyaml, OpenSSL).
-PLANNER_CORE := error arena random logarithm vendor hardware instance network cluster workload profile estimate unused plan memory transfer sharing cost timeline simulate shortlist preference covering vendor_group bound infeasible idle \
-                migrate runtime group balance draft stage_table template fold grouping repair \
-                algo proportion metis_walk metis_search \
-                inventory front batch cell catalog neighbour mixture assembly polish \
-                algo/megatron algo/metis algo/oomfirst algo/amp algo/ditto algo/autohet algo/exhaustive \
-                algo/optimal algo/repair search explain render/writer render/torchrun render/table render/explanation render/timeline \
-                render/lanes render/rendering render/megatron render/flagscale render/sailor \
-                render/deepspeed render/torchtitan
-PLANNER_EDGE := yaml json yaml_text node_list network_file megatron_log profile_sailor profile_metis profile_config profile_model profile_timers profile_object codec input answer render_json confine
-PLANNER      := $(PLANNER_CORE) $(PLANNER_EDGE) hetplan options document convert main
-# Controller: the pure modules decide; they know no network, clock or disk.
-CONTROLLER_PURE := timestamp digest quantity strmap object json_scan store pod_security settings hardware_map tenancy replan_rule change node_selector job_spec plan_object pod_need node_state trim capacity precedence peers kueue measurement snapshot desired status decision record \
-                   reconcile/pass reconcile/sharing reconcile/places reconcile/resharding reconcile/candidate reconcile/drain reconcile/generation reconcile/what_if reconcile/demand reconcile/claim reconcile/planning \
-                   reconcile/life reconcile/heartbeat reconcile/restart reconcile/quota reconcile/gang reconcile/replan reconcile/profiling reconcile webhook overview_plan overview
-# The API server and the cluster inside the process: simulate, tests.
-EMBEDDED := embedded/object embedded/refusal embedded/selector embedded/merge embedded/kind \
-            embedded/history embedded/registry embedded/route embedded/scheduler embedded/batch \
-            embedded/script embedded embedded_cluster
-CONTROLLER      := timestamp digest strmap object json_scan store log metrics feed tls certificate server endpoints transport http auth kube workqueue watch lease \
-                   $(filter-out timestamp digest strmap object json_scan store,$(CONTROLLER_PURE)) apply \
-                   planner_child hook queues census controller dashboard recorder replay health_check $(EMBEDDED) wire simulation report showcase simulate preview trust admission \
-                   htj/table htj/options htj/kubectl_transport htj/host htj/client htj/session htj/question htj/plan htj/history htj/status htj/change htj/completion htj kubectl_htj main
+# ---- modules: a folder is a room, a line lists its modules ----
+# Rooms and modules stand in order: each may include only headers of those before it, and no
+# algorithm may include another (make rooms).
+modules = $(foreach room,$(1),$(addprefix $(room)/,$($(room))))
+planner/base            := vendor error arena random logarithm text_writer
+planner/model           := hardware instance_type network cluster workload profile estimate unused_gpus plan \
+                           vendor_group runtime
+planner/cost            := memory transfer link_sharing cost timeline schedule bound_program bound infeasible \
+                           idle_gpus migrate
+planner/search          := balance stage_times shortlist preference search
+planner/algo            := megatron amp exhaustive
+planner/algo/metis      := device_group pipeline_draft proportional_split paper_walk metis_search metis oomfirst
+planner/algo/ditto      := pipeline_template equal_gpus ditto
+planner/algo/autohet    := pipeline_grouping autohet
+planner/algo/optimal    := node_class layer_front batch_share pipeline_shape shape_catalog shape_neighbour shape_count \
+                           build_plan local_search optimal
+planner/algo/repair     := surviving_plan repair
+planner/run             := run_all explain
+planner/render/runtime  := torchrun runtime_files rank_grid megatron flagscale sailor deepspeed torchtitan
+planner/render/people   := table explanation timeline
+planner/format          := json yaml_read yaml_write kubernetes_node network_json
+planner/format/profile  := megatron_log sailor metis config model timers object
+planner/format/document := read_file codec question render_json
+planner                 := system_call_filter hetplan
+planner/cli             := options question_document cmd_profile main
+# What knows libc and libm only; then files and formats (jansson, libyaml, OpenSSL).
+PLANNER_CORE_ROOMS := planner/base planner/model planner/cost planner/search planner/algo planner/algo/metis \
+                      planner/algo/ditto planner/algo/autohet planner/algo/optimal planner/algo/repair planner/run \
+                      planner/render/runtime planner/render/people
+PLANNER_ROOMS := $(PLANNER_CORE_ROOMS) planner/format planner/format/profile planner/format/document planner \
+                                       planner/cli
+PLANNER       := $(call modules,$(PLANNER_ROOMS))
+PLANNER_CORE  := $(call modules,$(PLANNER_CORE_ROOMS))
+
+controller/base                := timestamp digest quantity strmap json_scan object object_store log metrics workqueue
+controller/job                 := pod_security settings tenancy input_change node_selector job_spec
+controller/cluster             := hardware_map plan_object pod_need node_state kept_fields capacity precedence kueue \
+                                  measurement
+controller/reconcile           := replan_rule other_jobs snapshot children status decision pass yielding fit \
+                                  resharding candidate drain generation what_if demand claim planning lifecycle \
+                                  heartbeat restart kueue_quota gang replan profiling reconcile
+controller/kube                := transport http auth client watch lease
+controller/operator            := apply planner_child checkpoint_hook kueue_watches gauges overview_plan overview loop
+controller/serve               := published tls server endpoints dashboard certificate certificate_bundle review \
+                                  admission check_command
+controller/record              := snapshot_json record_file replay_command
+controller/simulate/api_server := condition refusal selector merge kinds storage verbs route api_server
+controller/simulate            := scheduler batch_jobs scenario simulated_cluster client_link simulation narration \
+                                  live_dashboard simulate_command
+controller/kubectl             := preview text_table options kubectl_transport host blocking_client session \
+                                  planner_question plan_commands history_command status_command change_commands \
+                                  completion commands main
+controller                     := main
+CONTROLLER_ROOMS := controller/base controller/job controller/cluster controller/reconcile controller/kube \
+                    controller/operator controller/serve controller/record controller/simulate/api_server \
+                    controller/simulate controller/kubectl controller
+CONTROLLER      := $(call modules,$(CONTROLLER_ROOMS))
+# What decides knows no network, clock or disk.
+CONTROLLER_PURE := $(call modules,controller/job controller/cluster controller/reconcile) \
+                   $(addprefix controller/,base/timestamp base/digest base/quantity base/strmap base/json_scan \
+                                           base/object base/object_store operator/overview_plan operator/overview \
+                                           serve/review record/snapshot_json)
 
 # ---- tools and flags ----
 comma    := ,
@@ -55,17 +93,18 @@ PLANNER_LIBS    = $(shell pkg-config --libs jansson libcrypto yaml-0.1) -lm
 CONTROLLER_LIBS = $(PLANNER_LIBS) $(shell pkg-config --libs libcurl libwebsockets libssl) -lpthread
 Q        := $(if $(V),,@)
 
-present = $(foreach m,$(2),$(if $(wildcard $(1)/$(m).c),$(1)/$(m).c))
-PLANNER_SRC    := $(filter-out planner/main.c planner/options.c planner/document.c planner/convert.c,$(call present,planner,$(PLANNER)))
-HETPLAN_SRC    := $(call present,planner,options document convert main)
-CONTROLLER_SRC := $(filter-out controller/main.c controller/kubectl_htj.c,$(call present,controller,$(CONTROLLER)))
-# Every tests/planner/test_x.c and tests/controller/test_x.c defines `Suite *test_x_suite(void)`.
-TEST_SRC       := $(sort $(wildcard tests/planner/test_*.c tests/controller/test_*.c))
-TEST_HELP_SRC  := $(sort $(filter-out $(TEST_SRC),$(wildcard tests/planner/*.c tests/controller/*.c)))
+present = $(wildcard $(addsuffix .c,$(1)))
+PLANNER_SRC    := $(call present,$(filter-out planner/cli/%,$(PLANNER)))
+HETPLAN_SRC    := $(call present,$(call modules,planner/cli))
+CONTROLLER_SRC := $(call present,$(filter-out controller/main controller/kubectl/main,$(CONTROLLER)))
+# Tests lie as the sources do; every test_x.c there defines `Suite *test_x_suite(void)`.
+TEST_FOLDERS   := tests/planner tests/controller
+TEST_SRC       := $(sort $(shell find $(TEST_FOLDERS) -name 'test_*.c'))
+TEST_HELP_SRC  := $(sort $(shell find $(TEST_FOLDERS) -name '*.c' ! -name 'test_*'))
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
-.PHONY: all help unit sim check test test-rest test-all test-programs demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard run-training show
+.PHONY: all help unit sim check test test-rest test-all test-programs demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster rooms lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard run-training show
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -79,7 +118,7 @@ $(B)/libhetplan.a: $(call obj,$(PLANNER_SRC))
 	@rm -f $@; $(AR) rcD $@ $^
 $(B)/libcontroller.a: $(call obj,$(CONTROLLER_SRC))
 	@rm -f $@; $(AR) rcD $@ $^
-# Static: the planner is started where it can open no library (planner/confine.h).
+# Static: the planner is started where it can open no library (planner/system_call_filter.h).
 $(B)/hetplan: $(call obj,$(HETPLAN_SRC)) $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_STATIC) -o $@ $^ $(PLANNER_LIBS)
@@ -87,18 +126,18 @@ $(B)/heterotrain-controller: $(call obj,controller/main.c) $(B)/libcontroller.a 
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 # One file that runs anywhere.
-$(B)/kubectl-htj: $(call obj,controller/kubectl_htj.c) $(B)/libcontroller.a $(B)/libhetplan.a
+$(B)/kubectl-htj: $(call obj,controller/kubectl/main.c) $(B)/libcontroller.a $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_STATIC) -o $@ $^ $(PLANNER_LIBS)
 $(B)/kubectl_complete-htj: $(B)/kubectl-htj
 	@ln -sf kubectl-htj $@
 
 # The dashboard's page is part of the program.
-$(B)/controller/dashboard/page.inc: controller/dashboard/page.html
+$(B)/controller/serve/dashboard/page.inc: controller/serve/dashboard/page.html
 	@mkdir -p $(dir $@)
 	@od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' > $@
-$(B)/controller/dashboard.o: $(B)/controller/dashboard/page.inc
-$(B)/controller/dashboard.o: ALL_CFLAGS += -I$(B)/controller
+$(B)/controller/serve/dashboard.o: $(B)/controller/serve/dashboard/page.inc
+$(B)/controller/serve/dashboard.o: ALL_CFLAGS += -I$(B)/controller/serve
 
 $(B)/controller/main.o: ALL_CFLAGS += -DHETEROTRAIN_VERSION='"$(VERSION)"'
 
@@ -269,21 +308,19 @@ SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/fresh/
           tests/e2e/kueue tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
 	@clang-format -i $(C_FILES)
-lint: ## formatting, layers, purity, both compilers with -Werror, cppcheck, scripts, CRDs, docs, chart
+rooms: $(call obj,$(call present,$(PLANNER_CORE) $(CONTROLLER_PURE))) ## arrows between rooms and modules; purity
+	@awk -v order="$(PLANNER) $(CONTROLLER)" -f tests/lint/rooms.awk \
+	    $$(git ls-files 'planner/*.[ch]' 'controller/*.[ch]')
+	@tests/lint/purity tests/lint/pure-planner.symbols $(call obj,$(call present,$(PLANNER_CORE)))
+	@tests/lint/purity tests/lint/pure-controller.symbols $(call obj,$(call present,$(CONTROLLER_PURE)))
+lint: ## formatting, rooms, purity, both compilers with -Werror, cppcheck, scripts, CRDs, docs, chart
 	@deploy/apt-packages build test lint
 	@clang-format --dry-run -Werror $(C_FILES)
-	@awk -v dir=planner -v order="$(PLANNER)" -f tests/lint/layers.awk \
-	    $$(git ls-files 'planner/*.[ch]')
-	@awk -v dir=controller -v order="$(CONTROLLER)" -f tests/lint/layers.awk \
-	    $$(git ls-files 'controller/*.[ch]')
 	@$(MAKE) -s B=build/lint/gcc CC=gcc WERROR=-Werror all \
 	    build/lint/gcc/run-tests build/lint/gcc/fakelet
 	@$(MAKE) -s B=build/lint/clang CC=clang WERROR=-Werror all \
 	    build/lint/clang/run-tests build/lint/clang/fakelet
-	@tests/lint/purity tests/lint/pure-planner.symbols \
-	    $(patsubst %.c,build/lint/gcc/%.o,$(call present,planner,$(PLANNER_CORE)))
-	@tests/lint/purity tests/lint/pure-controller.symbols \
-	    $(patsubst %,build/lint/gcc/controller/%.o,$(CONTROLLER_PURE))
+	@$(MAKE) -s B=build/lint/gcc CC=gcc WERROR=-Werror rooms
 	@cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -I. "-Djson_object_foreach(o,k,v)=while (next(o,&k,&v))" \
 	    "-Djson_array_foreach(a,i,v)=while (next(a,&i,&v))" --enable=warning,performance,portability \
 	    --inline-suppr --suppress=missingIncludeSystem --error-exitcode=1 planner controller

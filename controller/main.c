@@ -1,18 +1,18 @@
 /* heterotrain-controller - wires the operator together. The only reader of clock, flags,
  * environment and signals. */
-#include "controller/admission.h"
-#include "controller/auth.h"
-#include "controller/controller.h"
-#include "controller/dashboard.h"
-#include "controller/endpoints.h"
-#include "controller/health_check.h"
-#include "controller/log.h"
-#include "controller/recorder.h"
-#include "controller/replay.h"
-#include "controller/server.h"
-#include "controller/settings.h"
-#include "controller/simulate.h"
-#include "controller/trust.h"
+#include "controller/base/log.h"
+#include "controller/job/settings.h"
+#include "controller/kube/auth.h"
+#include "controller/operator/loop.h"
+#include "controller/record/record_file.h"
+#include "controller/record/replay_command.h"
+#include "controller/serve/admission.h"
+#include "controller/serve/certificate_bundle.h"
+#include "controller/serve/check_command.h"
+#include "controller/serve/dashboard.h"
+#include "controller/serve/endpoints.h"
+#include "controller/serve/server.h"
+#include "controller/simulate/simulate_command.h"
 
 #include <curl/curl.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
  * A test may use TEST_CPU_S seconds of CPU time (environment; CPU_S), and so may each
  * program that it starts: what else the machine does is no failure. Only what hangs
  * without using any is ended by the clock, after HANG_S. */
-#include "controller/log.h"
+#include "controller/base/log.h"
 
 #include <check.h>
 #include <stdbool.h>

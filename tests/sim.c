@@ -1,10 +1,10 @@
 /* Random lives of a cluster under the real controller (controller/random_run.h).
  * `sim [-j PROCESSES] [FIRST-]LAST` lives those seeds, `sim SEED` with --trace that one,
  * and shows all that happens; --each writes "1..N" and then a line "ok seed SEED" or "not
- * ok seed SEED" for each, --record FILE each decision (controller/recorder.h). The last
- * line is "N passed, N failed, N skipped". */
-#include "controller/log.h"
-#include "controller/recorder.h"
+ * ok seed SEED" for each, --record FILE each decision (controller/record/record_file.h).
+ * The last line is "N passed, N failed, N skipped". */
+#include "controller/base/log.h"
+#include "controller/record/record_file.h"
 #include "tests/controller/random_run.h"
 
 #include <inttypes.h>

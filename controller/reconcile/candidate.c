@@ -1,7 +1,7 @@
 #include "controller/reconcile/candidate.h"
 
-#include "controller/object.h"
-#include "controller/reconcile/places.h"
+#include "controller/base/object.h"
+#include "controller/reconcile/fit.h"
 #include "controller/reconcile/resharding.h"
 
 #include <string.h>

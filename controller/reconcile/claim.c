@@ -1,11 +1,11 @@
 #include "controller/reconcile/claim.h"
 
-#include "controller/digest.h"
+#include "controller/base/digest.h"
+#include "controller/base/timestamp.h"
 #include "controller/reconcile/demand.h"
 #include "controller/reconcile/generation.h"
-#include "controller/reconcile/sharing.h"
 #include "controller/reconcile/what_if.h"
-#include "controller/timestamp.h"
+#include "controller/reconcile/yielding.h"
 
 #include <inttypes.h>
 #include <string.h>

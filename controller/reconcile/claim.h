@@ -1,11 +1,11 @@
 /* claim.h - GPUs that other jobs hold and this one gets: a job that waits claims them
  * from jobs that come after it, and a job that is claimed from gives them up. Pure.
  *
- * The claim is a plan like any other, and its ConfigMap the reservation; peers.h says
- * what is written on it. The planner is asked first whether a plan would fit, and nobody
- * is disturbed if none does. The pods of the plan are created when what it needs is
- * free. Jobs that run claim nothing, so whoever gave GPUs up does not take them back from
- * a job of its own priority: two jobs cannot preempt each other in turns. */
+ * The claim is a plan like any other, and its ConfigMap the reservation; other_jobs.h
+ * says what is written on it. The planner is asked first whether a plan would fit, and
+ * nobody is disturbed if none does. The pods of the plan are created when what it needs
+ * is free. Jobs that run claim nothing, so whoever gave GPUs up does not take them back
+ * from a job of its own priority: two jobs cannot preempt each other in turns. */
 #ifndef CONTROLLER_RECONCILE_CLAIM_H
 #define CONTROLLER_RECONCILE_CLAIM_H
 

@@ -1,10 +1,10 @@
 #include "controller/reconcile/demand.h"
 
-#include "controller/digest.h"
-#include "controller/object.h"
+#include "controller/base/digest.h"
+#include "controller/base/object.h"
 #include "controller/reconcile/resharding.h"
-#include "controller/reconcile/sharing.h"
 #include "controller/reconcile/what_if.h"
+#include "controller/reconcile/yielding.h"
 
 #include <string.h>
 

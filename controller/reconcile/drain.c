@@ -1,8 +1,8 @@
 #include "controller/reconcile/drain.h"
 
-#include "controller/object.h"
-#include "controller/reconcile/places.h"
-#include "controller/timestamp.h"
+#include "controller/base/object.h"
+#include "controller/base/timestamp.h"
+#include "controller/reconcile/fit.h"
 
 #include <inttypes.h>
 #include <string.h>

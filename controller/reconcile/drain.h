@@ -3,8 +3,8 @@
  *
  * What was asked and answered stands on the plan's ConfigMap (ANNOTATION_CHECKPOINT_*):
  * whoever takes over goes on from there. Method HTTP: the request is written first, then
- * carried out (hook.h), and the pods stay until it is acknowledged, refused, or out of
- * time. Method Signal: deleting the pods is the request, with more grace. */
+ * carried out (checkpoint_hook.h), and the pods stay until it is acknowledged, refused,
+ * or out of time. Method Signal: deleting the pods is the request, with more grace. */
 #ifndef CONTROLLER_RECONCILE_DRAIN_H
 #define CONTROLLER_RECONCILE_DRAIN_H
 

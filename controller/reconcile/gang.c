@@ -1,10 +1,10 @@
 #include "controller/reconcile/gang.h"
 
-#include "controller/object.h"
+#include "controller/base/object.h"
+#include "controller/base/timestamp.h"
 #include "controller/reconcile/claim.h"
 #include "controller/reconcile/generation.h"
-#include "controller/reconcile/quota.h"
-#include "controller/timestamp.h"
+#include "controller/reconcile/kueue_quota.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 #include "controller/reconcile/generation.h"
 
-#include "controller/object.h"
-#include "controller/plan_object.h"
+#include "controller/base/object.h"
+#include "controller/base/timestamp.h"
+#include "controller/cluster/plan_object.h"
 #include "controller/reconcile/drain.h"
-#include "controller/reconcile/places.h"
-#include "controller/replan_rule.h"
-#include "controller/timestamp.h"
+#include "controller/reconcile/fit.h"
+#include "controller/reconcile/replan_rule.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 #include "controller/reconcile/heartbeat.h"
 
-#include "controller/digest.h"
-#include "controller/object.h"
-#include "controller/timestamp.h"
+#include "controller/base/digest.h"
+#include "controller/base/object.h"
+#include "controller/base/timestamp.h"
 
 #include <string.h>
 

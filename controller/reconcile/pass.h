@@ -3,8 +3,8 @@
 #ifndef CONTROLLER_RECONCILE_PASS_H
 #define CONTROLLER_RECONCILE_PASS_H
 
-#include "controller/decision.h"
-#include "controller/status.h"
+#include "controller/reconcile/decision.h"
+#include "controller/reconcile/status.h"
 
 struct pass {
     struct het_arena *arena;

@@ -1,10 +1,10 @@
 #include "controller/reconcile/planning.h"
 
-#include "controller/object.h"
+#include "controller/base/object.h"
 #include "controller/reconcile/candidate.h"
 #include "controller/reconcile/claim.h"
+#include "controller/reconcile/fit.h"
 #include "controller/reconcile/generation.h"
-#include "controller/reconcile/places.h"
 #include "controller/reconcile/resharding.h"
 
 #include <inttypes.h>

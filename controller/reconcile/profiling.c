@@ -1,6 +1,6 @@
 #include "controller/reconcile/profiling.h"
 
-#include "controller/object.h"
+#include "controller/base/object.h"
 
 #include <inttypes.h>
 #include <string.h>

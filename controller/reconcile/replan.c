@@ -1,13 +1,13 @@
 #include "controller/reconcile/replan.h"
 
-#include "controller/object.h"
+#include "controller/base/object.h"
+#include "controller/base/timestamp.h"
 #include "controller/reconcile/candidate.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/planning.h"
+#include "controller/reconcile/replan_rule.h"
 #include "controller/reconcile/resharding.h"
-#include "controller/reconcile/sharing.h"
-#include "controller/replan_rule.h"
-#include "controller/timestamp.h"
+#include "controller/reconcile/yielding.h"
 
 #include <inttypes.h>
 #include <math.h>

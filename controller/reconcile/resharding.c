@@ -1,6 +1,6 @@
 #include "controller/reconcile/resharding.h"
 
-#include "controller/object.h"
+#include "controller/base/object.h"
 
 #include <string.h>
 

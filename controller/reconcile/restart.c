@@ -1,14 +1,14 @@
 #include "controller/reconcile/restart.h"
 
-#include "controller/object.h"
+#include "controller/base/object.h"
+#include "controller/base/timestamp.h"
 #include "controller/reconcile/drain.h"
+#include "controller/reconcile/fit.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/heartbeat.h"
-#include "controller/reconcile/life.h"
-#include "controller/reconcile/places.h"
+#include "controller/reconcile/lifecycle.h"
 #include "controller/reconcile/planning.h"
-#include "controller/reconcile/sharing.h"
-#include "controller/timestamp.h"
+#include "controller/reconcile/yielding.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "controller/reconcile/what_if.h"
 
-#include "controller/reconcile/places.h"
+#include "controller/reconcile/fit.h"
 #include "controller/reconcile/resharding.h"
 
 static struct snapshot view_of(const struct pass *pass, const struct what_if *question)

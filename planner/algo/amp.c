@@ -1,9 +1,9 @@
 #include "planner/algo/amp.h"
 
-#include "planner/logarithm.h"
+#include "planner/base/logarithm.h"
 
-#include "planner/balance.h"
-#include "planner/random.h"
+#include "planner/base/random.h"
+#include "planner/search/balance.h"
 
 #include <math.h>
 #include <stdlib.h>

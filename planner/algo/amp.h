@@ -1,4 +1,4 @@
-/* algo/amp.h - AMP: one grid of tensor-, data- and pipeline-parallel degrees over the
+/* amp.h - AMP: one grid of tensor-, data- and pipeline-parallel degrees over the
  * whole cluster, the layers cut exactly; and its annealing over placements.
  *
  * Source: D. Li et al., "AMP: Automatically Finding Model Parallel Strategies with
@@ -41,7 +41,7 @@
 #ifndef HET_ALGO_AMP_H
 #define HET_ALGO_AMP_H
 
-#include "planner/algo.h"
+#include "planner/search/search.h"
 
 extern const struct het_algorithm het_algo_amp;
 extern const struct het_algorithm het_algo_amp_sa;

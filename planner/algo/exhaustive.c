@@ -1,6 +1,6 @@
 #include "planner/algo/exhaustive.h"
 
-#include "planner/bound.h"
+#include "planner/cost/bound.h"
 
 #include <math.h>
 #include <string.h>

@@ -13,7 +13,7 @@
  * What is left out is proved not to be better than the incumbent, nor than the limit
  * of the pass: passes with rising limits (from the lower bound on, each a quarter higher
  * than the last) keep the walk among promising plans before there is an incumbent.
- * Bounds, all valid for the event simulation (simulate.h) as for the closed form:
+ * Bounds, all valid for the event simulation (schedule.h) as for the closed form:
  *
  *   pipeline  T_p >= sum_{i<s} (f+g+2c)_i + m (f+g)_s + 2 (m-1) c_{s-1} + 2 m c_s
  *             for each stage s: until its first forward the first micro-batch passes the
@@ -28,7 +28,7 @@
 #ifndef HET_ALGO_EXHAUSTIVE_H
 #define HET_ALGO_EXHAUSTIVE_H
 
-#include "planner/algo.h"
+#include "planner/search/search.h"
 
 extern const struct het_algorithm het_algo_exhaustive;
 

@@ -21,7 +21,7 @@
 #ifndef HET_ALGO_MEGATRON_H
 #define HET_ALGO_MEGATRON_H
 
-#include "planner/algo.h"
+#include "planner/search/search.h"
 
 extern const struct het_algorithm het_algo_megatron;
 

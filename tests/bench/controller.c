@@ -9,8 +9,8 @@
  * included. The embedded server's virtual clock stands still while
  * anything is under way, so the seconds are those of the machine: decision, planning,
  * writes, and the server's own work on them, which is in the same process and memory. */
-#include "controller/log.h"
-#include "controller/simulation.h"
+#include "controller/base/log.h"
+#include "controller/simulate/simulation.h"
 #include "tests/bench/cluster_objects.h"
 
 #include <stdint.h>

@@ -13,9 +13,9 @@
  * controller and planner take. `gang`: the same of one job of JOB_NODES nodes.
  * `heartbeats`: what one update of a node's status costs in which nothing but times has
  * changed. One JSON object a line; --trace prints each write before. */
-#include "controller/controller.h"
-#include "controller/embedded_cluster.h"
-#include "controller/log.h"
+#include "controller/base/log.h"
+#include "controller/operator/loop.h"
+#include "controller/simulate/simulated_cluster.h"
 #include "tests/bench/cluster_objects.h"
 
 #include <inttypes.h>

@@ -7,7 +7,7 @@
  * another algorithm was better, with their seed and by how much; then a table. Exits with
  * 1 if there were any. */
 #include "planner/algo/exhaustive.h"
-#include "planner/search.h"
+#include "planner/run/run_all.h"
 #include "tests/planner/random_problem.h"
 
 #include <inttypes.h>

@@ -12,10 +12,10 @@
  * of the turns in microseconds, by the wall clock and by the thread's CPU time (which
  * leaves out what else the machine does, and waiting for a lock), and how the medians
  * change. Its exit status says whether the server still answered. */
-#include "controller/certificate.h"
-#include "controller/endpoints.h"
-#include "controller/log.h"
-#include "controller/simulation.h"
+#include "controller/base/log.h"
+#include "controller/serve/certificate.h"
+#include "controller/serve/endpoints.h"
+#include "controller/simulate/simulation.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_CONTROLLER_API_H
 #define TESTS_CONTROLLER_API_H
 
-#include "controller/http.h"
+#include "controller/kube/http.h"
 #include "tests/controller/quoted.h"
 
 #include <jansson.h>

@@ -1,6 +1,6 @@
 #include "tests/controller/dice.h"
 
-#include "planner/random.h"
+#include "planner/base/random.h"
 
 struct dice dice_of(uint64_t seed, uint64_t purpose)
 {

@@ -1,9 +1,9 @@
 /* happening.h - what happens to an embedded cluster in a test: one event of the script
- * (embedded/script.h), now. */
+ * (scenario.h), now. */
 #ifndef TESTS_CONTROLLER_HAPPENING_H
 #define TESTS_CONTROLLER_HAPPENING_H
 
-#include "controller/embedded_cluster.h"
+#include "controller/simulate/simulated_cluster.h"
 
 /* An event without its time: "delete node/a". It must be one. Errors: that it cannot be,
  * as there is no such node, pod or job. */

@@ -4,7 +4,7 @@
 #ifndef TESTS_CONTROLLER_INSIDE_PLANNER_H
 #define TESTS_CONTROLLER_INSIDE_PLANNER_H
 
-#include "controller/planner_child.h"
+#include "controller/operator/planner_child.h"
 #include "tests/controller/dice.h"
 
 struct inside_planner {

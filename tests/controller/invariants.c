@@ -1,9 +1,9 @@
 #include "tests/controller/invariants.h"
 
-#include "controller/embedded/object.h"
-#include "controller/embedded/scheduler.h"
-#include "controller/quantity.h"
-#include "controller/snapshot.h"
+#include "controller/base/quantity.h"
+#include "controller/reconcile/snapshot.h"
+#include "controller/simulate/api_server/condition.h"
+#include "controller/simulate/scheduler.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #ifndef TESTS_CONTROLLER_INVARIANTS_H
 #define TESTS_CONTROLLER_INVARIANTS_H
 
-#include "controller/simulation.h"
+#include "controller/simulate/simulation.h"
 
 struct invariants;
 

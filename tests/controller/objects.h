@@ -2,7 +2,7 @@
 #ifndef TESTS_OBJECTS_H
 #define TESTS_OBJECTS_H
 
-#include "controller/object.h"
+#include "controller/base/object.h"
 #include "planner/hetplan.h"
 
 /* A new reference. `owner_uid` NULL: no owner. For cluster-scoped kinds `ns` is "". */

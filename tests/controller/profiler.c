@@ -1,6 +1,6 @@
 #include "tests/controller/profiler.h"
 
-#include "controller/object.h"
+#include "controller/base/object.h"
 #include "tests/controller/quoted.h"
 
 #include <stdlib.h>

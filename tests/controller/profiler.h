@@ -4,8 +4,8 @@
 #ifndef TESTS_CONTROLLER_PROFILER_H
 #define TESTS_CONTROLLER_PROFILER_H
 
-#include "controller/embedded_cluster.h"
-#include "controller/settings.h"
+#include "controller/job/settings.h"
+#include "controller/simulate/simulated_cluster.h"
 
 /* Member "architecture" of spec.model. A new reference. */
 json_t *profiler_architecture(void);

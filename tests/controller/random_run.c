@@ -1,6 +1,6 @@
 #include "tests/controller/random_run.h"
 
-#include "controller/embedded/object.h"
+#include "controller/simulate/api_server/condition.h"
 #include "tests/controller/inside_planner.h"
 #include "tests/controller/random_world.h"
 

@@ -19,7 +19,7 @@ struct random_run_result {
 struct random_run_config {
     uint64_t seed;
     FILE *trace; /* gets a line for every event, and every change of an object; or NULL */
-    /* As in controller.h; NULL: nobody. */
+    /* As in loop.h; NULL: nobody. */
     void (*on_decision)(void *context, const struct snapshot *snapshot,
                         const struct decision *decision);
     void *decision_context;

@@ -1,7 +1,7 @@
 #include "tests/controller/random_world.h"
 
-#include "controller/embedded/object.h"
-#include "controller/job_spec.h"
+#include "controller/job/job_spec.h"
+#include "controller/simulate/api_server/condition.h"
 #include "tests/controller/happening.h"
 #include "tests/controller/objects.h"
 #include "tests/controller/quoted.h"

@@ -1,11 +1,11 @@
 /* random_world.h - a small cluster, its jobs, and what happens to them, all out of dice:
  * nodes of several types and sizes, some of them spot, tainted or short of memory; jobs
- * with any field of the spec that has an effect; events of the script (embedded/script.h)
+ * with any field of the spec that has an effect; events of the script (scenario.h)
  * and of people. */
 #ifndef TESTS_CONTROLLER_RANDOM_WORLD_H
 #define TESTS_CONTROLLER_RANDOM_WORLD_H
 
-#include "controller/embedded_cluster.h"
+#include "controller/simulate/simulated_cluster.h"
 #include "tests/controller/dice.h"
 #include "tests/controller/profiler.h"
 

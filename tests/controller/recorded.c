@@ -1,7 +1,7 @@
 #include "tests/controller/recorded.h"
 
-#include "controller/reconcile.h"
-#include "controller/record.h"
+#include "controller/reconcile/reconcile.h"
+#include "controller/record/snapshot_json.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef TESTS_SCRIPT_TRANSPORT_H
 #define TESTS_SCRIPT_TRANSPORT_H
 
-#include "controller/http.h"
+#include "controller/kube/http.h"
 
 struct script;
 

@@ -2,8 +2,8 @@
  * test is the controller: it writes through its transport. */
 #include "tests/controller/invariants.h"
 
-#include "controller/embedded/object.h"
-#include "controller/job_spec.h"
+#include "controller/job/job_spec.h"
+#include "controller/simulate/api_server/condition.h"
 #include "tests/controller/api.h"
 #include "tests/controller/inside_planner.h"
 #include "tests/controller/world.h"

@@ -1,7 +1,7 @@
 #include "tests/controller/world.h"
 
-#include "controller/embedded/merge.h"
-#include "controller/object.h"
+#include "controller/base/object.h"
+#include "controller/simulate/api_server/merge.h"
 #include "tests/controller/objects.h"
 #include "tests/controller/recorded.h"
 

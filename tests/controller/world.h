@@ -4,7 +4,7 @@
 #ifndef TESTS_CONTROLLER_WORLD_H
 #define TESTS_CONTROLLER_WORLD_H
 
-#include "controller/reconcile.h"
+#include "controller/reconcile/reconcile.h"
 #include "tests/controller/quoted.h"
 
 /* Of the nodes of world_of, and of the plans of world_answer_nodes. */

@@ -26,12 +26,12 @@
  * A Node object that somebody else deletes means that its machine is gone, too; `restore`
  * brings it back. Without --strict nothing is refused, so that a test can see GPUs
  * promised twice; with it, pods beyond what a node has fail as a kubelet fails them. */
-#include "controller/auth.h"
-#include "controller/log.h"
-#include "controller/object.h"
-#include "controller/timestamp.h"
-#include "controller/watch.h"
-#include "controller/workqueue.h"
+#include "controller/base/log.h"
+#include "controller/base/object.h"
+#include "controller/base/timestamp.h"
+#include "controller/base/workqueue.h"
+#include "controller/kube/auth.h"
+#include "controller/kube/watch.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Events of a simulation's script: "60s delete node/NAME". */
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/embedded_cluster.h"
+#include "controller/simulate/simulated_cluster.h"
 
 static json_t *load(const char *path, struct het_error *err)
 {

@@ -1,6 +1,6 @@
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/log.h"
+#include "controller/base/log.h"
 
 #include <stdlib.h>
 #include <string.h>

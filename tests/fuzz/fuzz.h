@@ -5,8 +5,8 @@
 #ifndef TESTS_FUZZ_H
 #define TESTS_FUZZ_H
 
+#include "planner/format/json.h"
 #include "planner/hetplan.h"
-#include "planner/json.h"
 
 #include <assert.h>
 #include <stddef.h>

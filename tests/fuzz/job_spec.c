@@ -1,7 +1,7 @@
 /* A HeteroTrainingJob as any client may have written it. */
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/desired.h"
+#include "controller/reconcile/children.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * without decoding are those that decoding finds. */
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/kube.h"
+#include "controller/kube/client.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Kubeconfig files: a server to talk to, or an error that says why not. */
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/auth.h"
+#include "controller/kube/auth.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -2,8 +2,8 @@
  * entry of a profile, or not at all. */
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/measurement.h"
-#include "controller/object.h"
+#include "controller/base/object.h"
+#include "controller/cluster/measurement.h"
 
 static const struct job_spec spec = {
     .ns = "ns",

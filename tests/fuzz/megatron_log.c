@@ -1,7 +1,7 @@
 /* Logs of Megatron-LM: whatever is accepted becomes a profile with finite times. */
 #include "tests/fuzz/fuzz.h"
 
-#include "planner/profile_timers.h"
+#include "planner/format/profile/timers.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * ... } }. Whatever is accepted has finite times. */
 #include "tests/fuzz/fuzz.h"
 
-#include "planner/profile_config.h"
+#include "planner/format/profile/config.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * within what was measured. */
 #include "tests/fuzz/fuzz.h"
 
-#include "planner/network_file.h"
+#include "planner/format/network_json.h"
 
 static void assert_curve(const struct het_curve *curve)
 {

@@ -2,8 +2,8 @@
  * can be written as a ModelProfile has the same times when it is read again. */
 #include "tests/fuzz/fuzz.h"
 
-#include "planner/profile_model.h"
-#include "planner/profile_object.h"
+#include "planner/format/profile/model.h"
+#include "planner/format/profile/object.h"
 
 #include <math.h>
 

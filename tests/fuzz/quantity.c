@@ -1,7 +1,7 @@
 /* Quantities ("500m", "16Gi"): planner and controller read them alike. */
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/quantity.h"
+#include "controller/base/quantity.h"
 
 void fuzz_one(const char *bytes, size_t length)
 {

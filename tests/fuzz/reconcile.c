@@ -10,10 +10,10 @@
  * without a name. */
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/embedded/merge.h"
-#include "controller/reconcile.h"
-#include "controller/status.h"
-#include "controller/trim.h"
+#include "controller/cluster/kept_fields.h"
+#include "controller/reconcile/reconcile.h"
+#include "controller/reconcile/status.h"
+#include "controller/simulate/api_server/merge.h"
 
 #include <stdlib.h>
 #include <string.h>

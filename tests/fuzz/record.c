@@ -2,8 +2,8 @@
  * on, and the decision is written and is the same when it is made again. */
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/reconcile.h"
-#include "controller/record.h"
+#include "controller/reconcile/reconcile.h"
+#include "controller/record/snapshot_json.h"
 
 void fuzz_one(const char *bytes, size_t length)
 {

@@ -1,7 +1,7 @@
 /* Times of Kubernetes objects: what was read is written and read as the same time. */
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/timestamp.h"
+#include "controller/base/timestamp.h"
 
 void fuzz_one(const char *bytes, size_t length)
 {

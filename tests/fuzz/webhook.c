@@ -1,9 +1,9 @@
 /* An AdmissionReview, as anybody who reaches the webhook may have sent it. */
-#include "controller/kube.h"
+#include "controller/kube/client.h"
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/object.h"
-#include "controller/webhook.h"
+#include "controller/base/object.h"
+#include "controller/serve/review.h"
 
 #include <string.h>
 

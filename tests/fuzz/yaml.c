@@ -2,7 +2,7 @@
  * or what is written of it as YAML, it means the same. */
 #include "tests/fuzz/fuzz.h"
 
-#include "planner/yaml_text.h"
+#include "planner/format/yaml_write.h"
 
 #include <string.h>
 

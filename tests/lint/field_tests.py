@@ -3,7 +3,7 @@
 
 A field that no test sets may do nothing, and nobody would see. Each leaf below spec in
 crds/heterotrain.io_heterotrainingjobs.yaml must be named, with its colon or path, in a file of
-tests/controller/test_*.c or tests/e2e/run: 'maxGPUs': or .maxGPUs; a name that several
+tests/controller or tests/e2e/run: 'maxGPUs': or .maxGPUs; a name that several
 fields have must stand within WINDOW characters behind that of its parent. Files that only
 look at schemas (tests/e2e/crd-cases) do not count. podTemplate is passed on as a whole.
 """
@@ -42,7 +42,7 @@ def named(name):
 
 
 def main():
-    files = [*sorted((ROOT / "tests/controller").glob("*.c")), ROOT / "tests/e2e/run"]
+    files = [*sorted((ROOT / "tests/controller").rglob("*.c")), ROOT / "tests/e2e/run"]
     # Strings of C are joined where they are broken.
     text = "\n".join(re.sub(r'"\s*\n\s*"', "", file.read_text()) for file in files)
     fields = list(leaves(spec_schema()))

@@ -1,6 +1,6 @@
 #include "tests/planner/files.h"
 
-#include "planner/arena.h"
+#include "planner/base/arena.h"
 
 #include <check.h>
 #include <dirent.h>

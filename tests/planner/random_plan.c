@@ -1,7 +1,7 @@
 #include "tests/planner/random_plan.h"
 
-#include "planner/memory.h"
-#include "planner/random.h"
+#include "planner/base/random.h"
+#include "planner/cost/memory.h"
 
 /* The plan as it is drawn. */
 struct draw {

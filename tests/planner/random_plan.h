@@ -3,7 +3,7 @@
 #ifndef TEST_RANDOM_PLAN_H
 #define TEST_RANDOM_PLAN_H
 
-#include "planner/plan.h"
+#include "planner/model/plan.h"
 
 /* A bound plan that the checker passes and that fits in memory, in `arena`; NULL if
  * `tries` draws make none. */

@@ -1,6 +1,6 @@
 #include "tests/planner/random_problem.h"
 
-#include "planner/random.h"
+#include "planner/base/random.h"
 
 #include <inttypes.h>
 #include <math.h>

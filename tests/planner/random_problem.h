@@ -6,7 +6,7 @@
 #ifndef TEST_RANDOM_PROBLEM_H
 #define TEST_RANDOM_PROBLEM_H
 
-#include "planner/plan.h"
+#include "planner/model/plan.h"
 
 /* In `arena`, bound. */
 struct het_problem *random_problem(struct het_arena *arena, uint64_t seed);

@@ -4,7 +4,7 @@
 #ifndef TEST_SYNTHETIC_H
 #define TEST_SYNTHETIC_H
 
-#include "planner/plan.h"
+#include "planner/model/plan.h"
 
 /* `layer_count` layers, `nodes_a_type` nodes of 4 A100 of 80 GiB and as many of 4 V100 of
  * 16 GiB, a global batch of 128; in `arena`, bound. */

@@ -1,6 +1,6 @@
 /* Every folder tests/golden/ALGORITHM/CASE: the plan is still the one expected, to the
  * byte. tests/golden/README.md says how to renew them. */
-#include "planner/arena.h"
+#include "planner/base/arena.h"
 
 #include <check.h>
 #include <glob.h>

@@ -1,7 +1,7 @@
 /* What must hold for any problem: over random small ones, each from its own seed. A
  * failure prints the seed; HET_SEED=n in the environment runs that one alone. */
-#include "planner/bound.h"
-#include "planner/search.h"
+#include "planner/cost/bound.h"
+#include "planner/run/run_all.h"
 #include "tests/planner/random_problem.h"
 
 #include "tests/scale.h"

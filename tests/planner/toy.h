@@ -18,7 +18,7 @@
 #ifndef TEST_TOY_H
 #define TEST_TOY_H
 
-#include "planner/plan.h"
+#include "planner/model/plan.h"
 
 struct toy {
     struct het_arena *arena;

@@ -1,0 +1,26 @@
+/* tenancy.h - what a job may ask for: no more than whoever may create pods in its
+ * namespace gets there by what the administrator settled (settings.h). The API server's
+ * admission sees the controller as the author of the pods, so what it would refuse to the
+ * author of the job is refused here. Pure.
+ *
+ * Always refused: classes of priority that begin with "system-", tolerations of the
+ * control plane's taints, data sources of another namespace. Refused unless settled
+ * otherwise: what Pod Security restricted does not allow, service accounts but "default",
+ * their tokens, runtime classes; and times in which others wait that are longer than its
+ * limits. */
+#ifndef CONTROLLER_JOB_TENANCY_H
+#define CONTROLLER_JOB_TENANCY_H
+
+#include "controller/job/settings.h"
+
+/* Checks `job` in namespace `ns`: its pod template, class of priority and times. On
+ * failure
+ * `*ret_reason` is the condition reason (docs/api.md), and `err` names the field and what
+ * to change. */
+int tenancy_check_job(const struct settings *settings, const char *ns, const json_t *job,
+                      const char **ret_reason, struct het_error *err);
+/* The same of a pod that was built. */
+int tenancy_check_pod(const struct settings *settings, const char *ns, const json_t *pod,
+                      const char **ret_reason, struct het_error *err);
+
+#endif

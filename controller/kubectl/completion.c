@@ -1,0 +1,232 @@
+#include "controller/kubectl/completion.h"
+
+#include "controller/kubectl/session.h"
+
+#include <string.h>
+
+static const char bash_script[] =
+    "# bash completion of kubectl-htj: source <(kubectl-htj completion bash)\n"
+    "_kubectl_htj() {\n"
+    "    local line directive=4\n"
+    "    COMPREPLY=()\n"
+    "    while IFS= read -r line; do\n"
+    "        case $line in\n"
+    "        :*) directive=${line#:} ;;\n"
+    "        *) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
+    "        esac\n"
+    "    done < <(kubectl-htj __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
+    "    if [ \"$directive\" = 0 ]; then\n"
+    "        while IFS= read -r line; do\n"
+    "            COMPREPLY+=(\"$line\")\n"
+    "        done < <(compgen -f -- \"${COMP_WORDS[COMP_CWORD]}\")\n"
+    "    fi\n"
+    "}\n"
+    "complete -F _kubectl_htj kubectl-htj\n";
+
+static const char zsh_script[] =
+    "#compdef kubectl-htj\n"
+    "# zsh completion of kubectl-htj: source <(kubectl-htj completion zsh)\n"
+    "_kubectl_htj() {\n"
+    "    local line directive=4\n"
+    "    local -a choices\n"
+    "    for line in \"${(@f)$(kubectl-htj __complete \"${(@)words[2,CURRENT]}\" "
+    "2>/dev/null)}\"; do\n"
+    "        case $line in\n"
+    "        :*) directive=${line#:} ;;\n"
+    "        *) choices+=(\"${line%%$'\\t'*}:${line#*$'\\t'}\") ;;\n"
+    "        esac\n"
+    "    done\n"
+    "    (( ${#choices} )) && _describe kubectl-htj choices\n"
+    "    [[ $directive != 0 ]] || _files\n"
+    "}\n"
+    "compdef _kubectl_htj kubectl-htj\n";
+
+static const char fish_script[] =
+    "# fish completion of kubectl-htj: kubectl-htj completion fish | source\n"
+    "function __kubectl_htj\n"
+    "    set -l words (commandline -opc)\n"
+    "    set -e words[1]\n"
+    "    set -l current (commandline -ct)\n"
+    "    set -l lines (kubectl-htj __complete $words \"$current\" 2>/dev/null)\n"
+    "    for line in $lines\n"
+    "        if test \"$line\" = :0\n"
+    "            __fish_complete_path \"$current\"\n"
+    "        else if not string match -q ':*' -- $line\n"
+    "            echo $line\n"
+    "        end\n"
+    "    end\n"
+    "end\n"
+    "complete -c kubectl-htj -f -a '(__kubectl_htj)'\n";
+
+static const struct {
+    const char *name, *script;
+} shells[] = { { "bash", bash_script }, { "zsh", zsh_script }, { "fish", fish_script } };
+#define SHELLS (sizeof shells / sizeof *shells)
+
+int htj_completion_print(const char *shell, FILE *out, struct het_error *err)
+{
+    for (size_t i = 0; i < SHELLS; i++)
+        if (!strcmp(shells[i].name, shell)) {
+            fputs(shells[i].script, out);
+            return 0;
+        }
+    return het_fail(err, HET_BAD_INPUT, "no completion for \"%.60s\": bash, zsh or fish",
+                    shell);
+}
+
+/* ---- what may stand there ---- */
+
+static const struct kube_resource namespaces = { "v1", "namespaces", "Namespace", false };
+
+/* What is being completed: the last word, and all before it. */
+struct completing {
+    const struct htj_host *host;
+    const struct htj_completed *command;
+    const char *prefix;
+    struct htj_options options; /* of the words before */
+};
+
+static void offer(const struct completing *completing, const char *word, const char *what)
+{
+    if (!strncmp(word, completing->prefix, strlen(completing->prefix)))
+        fprintf(completing->host->out, "%s%s%s\n", word, *what ? "\t" : "", what);
+}
+
+/* The words of "table json". */
+static void offer_each(const struct completing *completing, const char *choices)
+{
+    while (*choices) {
+        size_t length = strcspn(choices, " ");
+        auto_free char *word = xasprintf("%.*s", (int)length, choices);
+        offer(completing, word, "");
+        choices += length + strspn(choices + length, " ");
+    }
+}
+
+static bool is_among(const struct htj_options *options, const char *name)
+{
+    for (size_t i = 0; i < options->word_count; i++)
+        if (!strcmp(options->words[i], name))
+            return true;
+    return false;
+}
+
+/* Names of all objects; of jobs with where they stand. */
+static void offer_objects(const struct completing *completing,
+                          const struct kube_resource *resource)
+{
+    struct session session;
+    struct het_error err;
+    json_auto_t *objects = NULL;
+    if (session_init(&session, completing->host, &completing->options, &err) < 0)
+        return;
+    client_list(session.client, resource, resource->namespaced ? session.ns : "", "",
+                NULL, &objects, &err);
+    for (size_t i = 0; i < json_array_size(objects); i++) {
+        const json_t *object = json_array_get(objects, i);
+        if (!is_among(&completing->options, kube_name(object)))
+            offer(completing, kube_name(object),
+                  object_text(object, "status.plan.summary"));
+    }
+    session_fini(&session);
+}
+
+static void offer_hash(const struct completing *completing)
+{
+    struct session session;
+    struct het_error err;
+    json_auto_t *job = NULL;
+    if (session_init(&session, completing->host, &completing->options, &err) < 0)
+        return;
+    if (session_get_job(&session, completing->options.words[0], &job, &err) == 0 &&
+        *object_text(job, "status.candidate.hash"))
+        offer(completing, object_text(job, "status.candidate.hash"),
+              object_text(job, "status.candidate.summary"));
+    session_fini(&session);
+}
+
+/* True if it may be a file as well. */
+static bool offer_value(const struct completing *completing, enum htj_value value)
+{
+    switch (value) {
+    case HTJ_NAMESPACE:
+        offer_objects(completing, &namespaces);
+        break;
+    case HTJ_OUTPUT:
+        offer_each(completing, completing->command->outputs);
+        break;
+    case HTJ_FILE:
+        return true;
+    case HTJ_TEXT:
+    case HTJ_NO_VALUE:
+        break;
+    }
+    return false;
+}
+
+/* True if it may be a file as well. */
+static bool offer_operand(const struct completing *completing)
+{
+    size_t before = completing->options.word_count;
+    switch (completing->command->operand) {
+    case HTJ_SHELL:
+        for (size_t i = 0; !before && i < SHELLS; i++)
+            offer(completing, shells[i].name, "");
+        break;
+    case HTJ_JOB_AND_HASH:
+        if (before == 1)
+            offer_hash(completing);
+        if (before)
+            break;
+        offer_objects(completing, &kube_job);
+        break;
+    case HTJ_JOB:
+    case HTJ_JOB_OR_FILE:
+        if (before)
+            break;
+        offer_objects(completing, &kube_job);
+        return completing->command->operand == HTJ_JOB_OR_FILE;
+    case HTJ_JOBS:
+        offer_objects(completing, &kube_job);
+        break;
+    }
+    return false;
+}
+
+static const struct htj_completed *find(const struct htj_completed *commands,
+                                        size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(commands[i].name, name))
+            return &commands[i];
+    return NULL;
+}
+
+void htj_complete(const struct htj_host *host, const struct htj_completed *commands,
+                  size_t command_count, int count, char *const *words)
+{
+    struct completing completing = { .host = host,
+                                     .prefix = count ? words[count - 1] : "" };
+    bool takes_file = false;
+    if (count > 1)
+        completing.command = find(commands, command_count, words[0]);
+    if (count <= 1) {
+        for (size_t i = 0; i < command_count; i++)
+            offer(&completing, commands[i].name, commands[i].summary);
+    } else if (completing.command) {
+        const struct htj_completed *command = completing.command;
+        enum htj_value value =
+            count > 2 ? htj_options_value(command->bit, words[count - 2]) : HTJ_NO_VALUE;
+        struct het_error err;
+        htj_options_parse(command->bit, command->outputs,
+                          count - 2 - (value != HTJ_NO_VALUE), words + 1,
+                          &completing.options, &err);
+        if (value != HTJ_NO_VALUE)
+            takes_file = offer_value(&completing, value);
+        else if (completing.prefix[0] == '-')
+            htj_options_complete(command->bit, completing.prefix, host->out);
+        else
+            takes_file = offer_operand(&completing);
+    }
+    fputs(takes_file ? ":0\n" : ":4\n", host->out);
+}

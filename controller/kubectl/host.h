@@ -1,0 +1,30 @@
+/* host.h - what a command of kubectl-htj sees of the world: terminal, clock, and the
+ * way to an API server. controller/kubectl/main.c makes a real one, tests one of the
+ * embedded server. */
+#ifndef CONTROLLER_KUBECTL_HOST_H
+#define CONTROLLER_KUBECTL_HOST_H
+
+#include "controller/kube/transport.h"
+#include "controller/kubectl/options.h"
+
+#include <stdio.h>
+
+/* The way to an API server, open as long as the host. */
+struct htj_link {
+    struct transport *transport;
+    const char *ns; /* of the options, else of the context */
+};
+
+struct htj_host {
+    FILE *out, *err;
+    int width; /* columns of a line of text, at least 70 */
+    bool is_utf8;
+    /* Errors: HET_BAD_INPUT, HET_IO. */
+    int (*connect)(void *context, const struct htj_options *options, struct htj_link *ret,
+                   struct het_error *err);
+    int64_t (*now_ms)(void *context); /* monotonic; what is due for the link is done */
+    int64_t (*wall_ms)(void *context);
+    void *context;
+};
+
+#endif

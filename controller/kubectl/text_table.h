@@ -1,0 +1,30 @@
+/* text_table.h - text for people: lines in columns, paragraphs. Whatever the cluster says
+ * is made printable first: nobody's message can move the cursor. */
+#ifndef CONTROLLER_KUBECTL_TEXT_TABLE_H
+#define CONTROLLER_KUBECTL_TEXT_TABLE_H
+
+#include "planner/hetplan.h"
+
+#include <stdio.h>
+
+#define TABLE_MAX_COLUMNS 8
+
+struct table;
+
+/* Columns with these headings, up to a NULL; everything is in `arena`. */
+struct table *table_new(struct het_arena *arena, const char *const *headings);
+/* A line: as many cells as columns, copied. NULL is "-". */
+void table_add(struct table *table, const char *const *cells);
+/* Every column is as wide as it has to be; the text of the last one is broken between
+ * words into lines of `width` in all, if it then has room for 20 letters, and stands
+ * below its line otherwise. */
+void table_print(const struct table *table, FILE *out, int width);
+
+/* `text` from column `indent` on, broken between words into lines of `width`; `label`, at
+ * most `indent` characters, stands before the first line. */
+void table_print_text(FILE *out, const char *label, const char *text, int indent,
+                      int width);
+/* `text` without control characters, in `arena`; line ends become blanks. */
+char *table_printable(struct het_arena *arena, const char *text);
+
+#endif

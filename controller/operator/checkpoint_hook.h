@@ -1,0 +1,72 @@
+/* checkpoint_hook.h - asks training programs for a checkpoint, over HTTP, before their
+ * pods go (docs/api.md, "The checkpoint hook").
+ *
+ *   POST http://ADDRESS:PORT/PATH   with the CheckpointRequest as JSON
+ *
+ *   2xx   the checkpoint is written; the reply may take as long as that takes
+ *   202   it is being written: GET of the same address, until it says something else,
+ *         after Retry-After (1 s if it says none, 10 s at most)
+ *   408, 425, 429, 5xx, or no reply
+ *         the same again, after 1 s, 2 s, 4 s, then every 5 s
+ *   nobody listens
+ *         the same, but the third time in a row it is a refusal
+ *   else  the program writes no checkpoint: refused
+ *
+ * Only literal IP addresses are called, as the API server reports them of the job's own
+ * pod, and none by which the controller would reach itself or its node: unspecified,
+ * loopback, link-local, multicast, broadcast, nor those forms of IPv6 that hide one of
+ * IPv4. No redirect is followed, no credential sent, no more than 64 KiB read. A job has
+ * one hook at a time; a program that hangs holds up nobody but its job. */
+#ifndef CONTROLLER_OPERATOR_CHECKPOINT_HOOK_H
+#define CONTROLLER_OPERATOR_CHECKPOINT_HOOK_H
+
+#include "controller/kube/transport.h"
+#include "controller/reconcile/snapshot.h"
+
+enum {
+    HOOK_MAX = 256,             /* requests under way */
+    HOOK_MAX_OF_NAMESPACE = 32, /* of which, for the jobs of one namespace */
+    HOOK_RESPONSE_BYTES = 64 << 10,
+    HOOK_PAUSE_MS = 1000,     /* before the second try, and between two GETs */
+    HOOK_MAX_RETRY_MS = 5000, /* pauses between tries double up to this */
+    HOOK_MAX_RETRY_AFTER_MS = 10000,
+    HOOK_MAX_UNHEARD = 3, /* connections in a row that are refused */
+};
+
+struct hook_request {
+    const char *address; /* of the pod: "10.1.0.7", "fd00::7" */
+    int64_t port;
+    const char *path;   /* "/checkpoint": visible ASCII */
+    const json_t *body; /* what is posted */
+    int64_t timeout_ms; /* it is given up then, without a word */
+};
+
+/* HOOK_ACKNOWLEDGED, or HOOK_REFUSED with what came back. */
+typedef void hook_done(void *context, const char *key, enum hook_outcome outcome,
+                       const char *message);
+
+struct hooks;
+
+/* `transport` is borrowed; it must outlive the hooks. `allow_loopback`: for tests, in
+ * which pods are processes of one machine. */
+struct hooks *hooks_new(struct transport *transport, bool allow_loopback, hook_done *done,
+                        void *context);
+void hooks_free(struct hooks *hooks);
+
+/* Whether a program at `address` may be called. */
+bool hook_address_is_allowed(const char *address, bool allow_loopback);
+
+/* Starts the hook of job `key` ("namespace/name"); one that is under way is given up.
+ * `request` is copied. hook_done comes from hooks_step or transport_poll. */
+void hooks_start(struct hooks *hooks, const char *key, const struct hook_request *request,
+                 int64_t now_ms);
+/* Gives up the hook of `key`, if there is one. */
+void hooks_cancel(struct hooks *hooks, const char *key);
+/* Starts what is due at `now_ms`. */
+void hooks_step(struct hooks *hooks, int64_t now_ms);
+/* When hooks_step has something to do; INT64_MAX: only after a reply. */
+int64_t hooks_next_ms(const struct hooks *hooks);
+/* Jobs with a hook under way. */
+size_t hooks_count(const struct hooks *hooks);
+
+#endif

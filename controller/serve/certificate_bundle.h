@@ -1,0 +1,63 @@
+/* certificate_bundle.h - keeps the webhook's certificate one that the API server
+ * believes: makes it, tells the API server the authority (caBundle of the
+ * ValidatingWebhookConfiguration), makes the next one in time, and shows it once the API
+ * server knows that authority, too. Or, where somebody else makes it (cert-manager,
+ * helm), reads its files again when they change. certificate.h says why each replica has
+ * its own. In the loop's thread.
+ *
+ * All replicas write the one bundle; a write is for the resourceVersion that was read, so
+ * of two at a time one reads again. */
+#ifndef CONTROLLER_SERVE_CERTIFICATE_BUNDLE_H
+#define CONTROLLER_SERVE_CERTIFICATE_BUNDLE_H
+
+#include "controller/base/metrics.h"
+#include "controller/kube/client.h"
+#include "controller/serve/certificate.h"
+
+enum {
+    TRUST_READ_MS = 15000,   /* the configuration is looked at again */
+    TRUST_RETRY_MS = 500,    /* after a failure, doubled up to TRUST_READ_MS */
+    TRUST_FILES_MS = 10000,  /* the files are */
+    TRUST_SETTLE_MS = 10000, /* all API servers have seen the bundle by then */
+    TRUST_READY_MS = 2000,   /* the same, where there was no certificate before */
+    TRUST_FILE_BYTES = 64 << 10,
+};
+/* A certificate is replaced when half of its life is over. */
+#define TRUST_RENEW_MS (CERTIFICATE_LIFE_MS / 2)
+
+struct trust_config {
+    const char *folder; /* with tls.crt and tls.key; NULL: our own */
+    /* Of our own: see certificate_make. */
+    const char *owner;
+    const char *const *names;
+    size_t name_count;
+    const char *configuration; /* name of the ValidatingWebhookConfiguration */
+    struct kube *kube;         /* without a fence: every replica writes */
+    /* New connections are met with another certificate from now on; on an error the one
+     * before stays. */
+    int (*use)(void *context, const char *certificate_pem, const char *key_pem,
+               struct het_error *err);
+    void *context;
+    struct metrics *metrics; /* may be NULL */
+};
+
+struct trust;
+
+/* The strings of `config` are borrowed. Makes or reads the first certificate; `use` is
+ * called for those after it. Errors: HET_IO, HET_BAD_INPUT. */
+struct trust *trust_new(const struct trust_config *config, int64_t now_ms,
+                        int64_t wall_ms, struct het_error *err);
+void trust_free(struct trust *trust);
+
+/* What is shown now. */
+const char *trust_certificate(const struct trust *trust);
+const char *trust_key(const struct trust *trust);
+
+void trust_step(struct trust *trust, int64_t now_ms, int64_t wall_ms);
+/* When trust_step has something to do next. */
+int64_t trust_next_ms(const struct trust *trust);
+/* Whether the API server believes what is shown, as far as we know; also if there is no
+ * configuration by which it would ask. */
+bool trust_is_ready(const struct trust *trust);
+
+#endif

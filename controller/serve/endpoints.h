@@ -1,0 +1,31 @@
+/* endpoints.h - what --http serves:
+ *
+ *   GET /healthz    200 if the loop turned within the last ENDPOINTS_BEAT_MS, else 503
+ *   GET /readyz     200 once all that is watched has been listed, else 503
+ *   GET /metrics    metrics.h as text; rendered once in ENDPOINTS_METRICS_MS at most
+ *   GET /log-level  the levels, as log_set_levels takes them
+ *   PUT /log-level  sets them; from this host alone (kubectl port-forward), else 403 */
+#ifndef CONTROLLER_SERVE_ENDPOINTS_H
+#define CONTROLLER_SERVE_ENDPOINTS_H
+
+#include "controller/serve/server.h"
+
+enum {
+    ENDPOINTS_BEAT_MS = 30000,
+    ENDPOINTS_METRICS_MS = 1000,
+    ENDPOINTS_ROUTES = 5,
+    ENDPOINTS_LEVEL_BYTES = 1024, /* of what is put */
+};
+
+struct endpoints;
+
+/* `clock_ms` is the clock of feed_beat; it is asked in the server's thread. */
+struct endpoints *endpoints_new(struct feed *feed, struct metrics *metrics,
+                                int64_t (*clock_ms)(void *context), void *context);
+/* After the server. */
+void endpoints_free(struct endpoints *endpoints);
+
+/* For a listener; ENDPOINTS_ROUTES of them. */
+const struct server_route *endpoints_routes(const struct endpoints *endpoints);
+
+#endif

@@ -1,0 +1,58 @@
+/* review.h - what the API server is told about a HeteroTrainingJob that somebody wants
+ * to create or change: an AdmissionReview (admission.k8s.io/v1) in, a verdict out. Pure.
+ *
+ * The reconciler refuses the same jobs by their condition Accepted, as the webhook may be
+ * off; here their authors hear of it at once, and the reason why there is one at all:
+ * whoever may not create pods in a namespace must not get them by a job. That is for the
+ * API server to say (SubjectAccessReview); the verdict has the question.
+ *
+ *   what changes                                  checked  user is asked for
+ *   a new job                                     yes      yes
+ *   spec, of a job that is there                  yes      yes
+ *   spec.suspend to false; the annotations that
+ *     let a job start (dry-run, approve-plan)     no       yes
+ *   spec.suspend to true; other metadata; a job
+ *     that is being deleted, or another
+ *     controller's (spec.managedBy)               no       no
+ *
+ * So a job that is refused by what was settled after its creation can still be stopped,
+ * labelled, and let go by its finalizers. */
+#ifndef CONTROLLER_SERVE_REVIEW_H
+#define CONTROLLER_SERVE_REVIEW_H
+
+#include "controller/reconcile/children.h"
+
+#define WEBHOOK_API_VERSION "admission.k8s.io/v1"
+
+enum webhook_decision {
+    WEBHOOK_ALLOW,
+    WEBHOOK_DENY,
+    WEBHOOK_ASK, /* allowed, if the API server says that the user may create pods */
+};
+
+struct webhook_verdict {
+    enum webhook_decision decision;
+    const char *uid;     /* of the request */
+    const char *reason;  /* WEBHOOK_DENY: as that of condition Accepted (docs/api.md) */
+    const char *message; /* WEBHOOK_DENY: the field, and what to change */
+    json_t *question;    /* WEBHOOK_ASK: a SubjectAccessReview, a new reference */
+};
+
+/* Everything but `ret->question` lives in `arena`. Errors: HET_BAD_INPUT for what is no
+ * AdmissionReview that could be answered. */
+int webhook_review(struct het_arena *arena, const struct settings *settings,
+                   const json_t *review, struct webhook_verdict *ret,
+                   struct het_error *err);
+
+/* Makes an allowed or denied verdict of `verdict` by what the API server answered to its
+ * question: a SubjectAccessReview with a status. */
+void webhook_hear(struct het_arena *arena, const json_t *answer,
+                  struct webhook_verdict *verdict);
+/* Makes a denied verdict of `verdict`, as its question has no answer: `why`. */
+void webhook_give_up(struct het_arena *arena, const char *why,
+                     struct webhook_verdict *verdict);
+
+/* The AdmissionReview to send back. A verdict that asks is none. A new reference. */
+json_t *webhook_answer(const struct webhook_verdict *verdict);
+
+#endif

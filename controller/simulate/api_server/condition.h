@@ -1,0 +1,13 @@
+/* condition.h - what the embedded server writes into objects. Those that it holds are
+ * shared and never changed; who wants to change one takes a deep copy. */
+#ifndef CONTROLLER_SIMULATE_API_SERVER_CONDITION_H
+#define CONTROLLER_SIMULATE_API_SERVER_CONDITION_H
+
+#include "controller/base/object.h"
+
+/* Sets a condition in status.conditions. lastTransitionTime becomes `now_ms` only when
+ * the status changes. */
+void object_set_condition(json_t *object, const char *type, const char *status,
+                          const char *reason, const char *message, int64_t now_ms);
+
+#endif

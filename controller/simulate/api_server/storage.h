@@ -1,0 +1,55 @@
+/* storage.h - what the embedded server holds: objects by (kind, namespace, name), and the
+ * changes that led there, each with a revision of one counter, as etcd keeps them. Knows
+ * nothing of requests. Objects are shared by reference and never changed. */
+#ifndef CONTROLLER_SIMULATE_API_SERVER_STORAGE_H
+#define CONTROLLER_SIMULATE_API_SERVER_STORAGE_H
+
+#include "controller/simulate/api_server/kinds.h"
+
+enum { HISTORY_MAX = 20000 }; /* changes kept; older ones are compacted away */
+
+struct change {
+    uint64_t revision;
+    int64_t at_ms;
+    const struct kind *kind;
+    json_t *before; /* NULL: the object is new */
+    json_t *after;  /* NULL: the object is gone */
+    json_t *object; /* what a watcher is shown: `after`, or the last state with the
+                       revision of its end */
+};
+
+struct history;
+
+struct history *history_new(void);
+void history_free(struct history *history);
+
+/* Of the latest change; 1 when there was none. */
+uint64_t history_revision(const struct history *history);
+/* The newest revision whose changes are no longer known: whoever has seen this one can
+ * go on from there, whoever has seen less cannot. */
+uint64_t history_compacted(const struct history *history);
+/* Forgets the changes up to `revision`. */
+void history_compact(struct history *history, uint64_t revision);
+/* The change of `revision`, compacted < revision <= latest. */
+const struct change *history_change(const struct history *history, uint64_t revision);
+
+/* Creates or replaces the object of that name: takes `object`, sets its resourceVersion,
+ * returns it (borrowed). */
+json_t *history_put(struct history *history, const struct kind *kind, json_t *object,
+                    int64_t now_ms);
+/* Removes the object of that name; `object` (taken) is its last state. */
+json_t *history_remove(struct history *history, const struct kind *kind, json_t *object,
+                       int64_t now_ms);
+
+/* NULL if there is none; borrowed. `ns` is "" for kinds without namespaces. */
+json_t *history_find(const struct history *history, const struct kind *kind,
+                     const char *ns, const char *name);
+/* In the order of (namespace, name). */
+size_t history_count(const struct history *history, const struct kind *kind);
+json_t *history_at(const struct history *history, const struct kind *kind, size_t index);
+/* The objects of `kind` as they were at `revision` (>= compacted), in the same order: a
+ * new array. */
+json_t *history_list_at(const struct history *history, const struct kind *kind,
+                        uint64_t revision);
+
+#endif

@@ -1,0 +1,55 @@
+/* verbs.h - the verbs that write, on the objects of a history: what an API server does
+ * to an object between the request and etcd. No paths, no transport.
+ *
+ * Each verb returns the HTTP status and a new reference to the body in `ret_body`: the
+ * object, or a metav1.Status. A write that changes nothing makes no revision. */
+#ifndef CONTROLLER_SIMULATE_API_SERVER_VERBS_H
+#define CONTROLLER_SIMULATE_API_SERVER_VERBS_H
+
+#include "controller/simulate/api_server/storage.h"
+
+struct registry {
+    struct history *history;
+    uint64_t seed, uids; /* uids are drawn from both, so a run can be repeated */
+    int64_t now_ms;
+    int minor; /* of the version that the server plays: 1.minor */
+};
+
+struct target {
+    const struct kind *kind;
+    const char *ns, *name;   /* "" where there is none */
+    const char *subresource; /* "" or "status" */
+    bool dry_run;
+};
+
+enum patch_type { PATCH_MERGE, PATCH_OPERATIONS, PATCH_APPLY };
+
+struct patch {
+    enum patch_type type;
+    json_t *body;
+    const char *manager; /* PATCH_APPLY */
+    bool force;
+};
+
+/* `object` is taken. */
+int registry_create(struct registry *registry, const struct target *target,
+                    json_t *object, json_t **ret_body);
+int registry_update(struct registry *registry, const struct target *target,
+                    json_t *object, json_t **ret_body);
+int registry_patch(struct registry *registry, const struct target *target,
+                   const struct patch *patch, json_t **ret_body);
+/* `options`: metav1.DeleteOptions, may be NULL. A pod on a node stays, with a
+ * deletionTimestamp, until it is deleted with no grace period; finalizers hold every
+ * object. */
+int registry_delete(struct registry *registry, const struct target *target,
+                    const json_t *options, json_t **ret_body);
+
+/* What an administrator with etcd in his hands could do, for building clusters: creates
+ * or replaces `object` (taken) whole, status and all, without rules on what may change.
+ * Missing metadata is filled in, and the namespace is made if it is not there. */
+int registry_put(struct registry *registry, json_t *object, json_t **ret_body);
+/* Removes the object at once, whatever holds it. */
+void registry_drop(struct registry *registry, const struct kind *kind, const char *ns,
+                   const char *name);
+
+#endif

@@ -1,0 +1,34 @@
+/* narration.h - tells what happens in a simulation: for people as it happens, or as one
+ * JSON document at the end. Looks on only. */
+#ifndef CONTROLLER_SIMULATE_NARRATION_H
+#define CONTROLLER_SIMULATE_NARRATION_H
+
+#include "controller/simulate/simulation.h"
+
+#include <stdio.h>
+
+struct report_options {
+    bool is_json;
+    bool is_ascii; /* else UTF-8 */
+    bool is_quiet; /* text: only the end */
+    int width;     /* of a line of text; at least 80 */
+    const struct het_hardware *hardware;
+};
+
+struct report;
+
+/* Everything is borrowed and must outlive the report; the simulation is looked at until
+ * report_free. Make it before anything is put into the simulation's server. */
+struct report *report_new(struct simulation *simulation, FILE *out,
+                          const struct report_options *options);
+void report_free(struct report *report);
+
+/* The cluster as it is now; call it once it is built. */
+void report_cluster(struct report *report);
+/* A simulation_step: tells what happened since the last one; goes on. */
+bool report_step(void *context, struct simulation *simulation);
+/* Jobs, pods and environments at the end. Returns how many jobs have no plan and are not
+ * over. */
+size_t report_end(struct report *report);
+
+#endif

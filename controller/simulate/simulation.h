@@ -1,0 +1,80 @@
+/* simulation.h - the real controller over an embedded API server and cluster, on one
+ * virtual clock: what `heterotrain-controller simulate` and the simulation tests run.
+ *
+ * Several replicas of the controller may run, which elect one of them (lease.h). Any of
+ * them can be stopped and go on later, as if by SIGSTOP and SIGCONT; one that lost its
+ * lease ends and starts anew at once.
+ *
+ * Time stands still while anything is under way, planners too, and then jumps to the next
+ * moment at which something is due; so a run depends on its input alone. */
+#ifndef CONTROLLER_SIMULATE_SIMULATION_H
+#define CONTROLLER_SIMULATE_SIMULATION_H
+
+#include "controller/operator/loop.h"
+#include "controller/simulate/simulated_cluster.h"
+
+struct simulation_config {
+    const char *planner;    /* path of hetplan */
+    planner_inside *inside; /* plans instead of hetplan, on the virtual clock; NULL: */
+    void *inside_context;   /*   hetplan does, while the clock stands still */
+    const json_t *hardware; /* may be NULL */
+    const struct settings *settings; /* NULL: the default; borrowed */
+    /* As in loop.h. */
+    void (*on_decision)(void *context, const struct snapshot *snapshot,
+                        const struct decision *decision);
+    void *decision_context;
+    bool doubts_memos;
+    struct metrics *metrics; /* of all replicas together; borrowed, may be NULL */
+    uint64_t seed;
+    size_t replicas; /* 0: one, that elects nobody */
+    struct embedded_cluster_config cluster;
+    /* Rounds at one moment of the clock before the run is given up: a controller that
+     * never comes to rest is wrong. 0: 100,000. */
+    uint64_t max_rounds;
+    int64_t planner_timeout_ms; /* real time that one planner may take; 0: 120 s */
+};
+
+enum { SIMULATION_MAX_REPLICAS = 8 };
+
+struct simulation;
+
+/* Errors: HET_BAD_INPUT, what is wrong with the hardware. */
+struct simulation *simulation_new(const struct simulation_config *config,
+                                  struct het_error *err);
+void simulation_free(struct simulation *simulation);
+
+struct embedded *simulation_server(struct simulation *simulation);
+struct embedded_cluster *simulation_cluster(struct simulation *simulation);
+/* The first replica. */
+struct controller *simulation_controller(struct simulation *simulation);
+/* Milliseconds since the start. */
+int64_t simulation_now_ms(const struct simulation *simulation);
+
+/* Runs until `until_ms` after the start. Calls `after_step` (may be NULL) each time all
+ * is done that was due at one moment; it may change the cluster, and ends the run by
+ * returning false. Errors: HET_IO when the controller does not come to rest, or a planner
+ * takes too long. */
+typedef bool simulation_step(void *context, struct simulation *simulation);
+int simulation_run(struct simulation *simulation, int64_t until_ms,
+                   simulation_step *after_step, void *context, struct het_error *err);
+
+/* The controller (the first replica) is killed and a new one starts; between two rounds,
+ * so that writes of the old one may be on their way. */
+void simulation_restart_controller(struct simulation *simulation);
+void simulation_restart_replica(struct simulation *simulation, size_t index);
+/* The replica, one of several, stands still until simulation_thaw: it neither hears nor
+ * does anything. What it had sent is done. */
+void simulation_freeze(struct simulation *simulation, size_t index);
+/* It goes on with what has come for it meanwhile, as it would in the middle of a poll. */
+void simulation_thaw(struct simulation *simulation, size_t index);
+/* The replica that the Lease names; SIMULATION_MAX_REPLICAS: none of those there are. */
+size_t simulation_leader(const struct simulation *simulation);
+/* How often a replica lost its lease and ended. */
+uint64_t simulation_losses(const struct simulation *simulation);
+/* Called before each round (a step of the controller and an exchange with the server);
+ * NULL: none. For tests that kill the controller in the middle of its work. */
+void simulation_before_round(struct simulation *simulation,
+                             void (*before)(void *context, struct simulation *simulation),
+                             void *context);
+
+#endif

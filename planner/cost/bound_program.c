@@ -1,0 +1,295 @@
+#include "planner/cost/bound_program.h"
+
+#include "planner/base/arena.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- runs ---- */
+
+struct run {
+    size_t type;
+    uint32_t first, end;
+};
+
+static double held_bytes(const struct het_covering *covering, uint32_t first,
+                         uint32_t end)
+{
+    double bytes = covering->bytes[end] - covering->bytes[first];
+    bool has_end = !first || end == covering->layer_count;
+    return has_end ? bytes + covering->end_bytes : bytes;
+}
+
+static void prepare_type(const struct het_covering *covering,
+                         struct het_covering_type *type)
+{
+    uint32_t layers = covering->layer_count;
+    size_t run = 0, runs = (size_t)layers * (layers + 1) / 2;
+    if (!type->a_second) {
+        type->a_second = xcalloc(runs, sizeof *type->a_second);
+        type->counted = xcalloc(runs, sizeof *type->counted);
+    }
+    for (uint32_t first = 0; first < layers; first++)
+        for (uint32_t end = first + 1; end <= layers; end++, run++) {
+            double seconds = type->compute[end] - type->compute[first] +
+                             type->crossing[first] + type->crossing[end];
+            double bytes = held_bytes(covering, first, end) - type->free_bytes;
+            type->a_second[run] = seconds > 0 ? 1 / seconds : 1e300;
+            type->counted[run] = fmax(bytes, 0) / type->node_gpus;
+        }
+}
+
+void het_covering_prepare(struct het_covering *covering)
+{
+    for (size_t t = 0; t < covering->type_count; t++)
+        prepare_type(covering, &covering->types[t]);
+}
+
+void het_covering_fini(struct het_covering *covering)
+{
+    for (size_t t = 0; t < covering->type_count; t++) {
+        het_free_pointer(&covering->types[t].a_second);
+        het_free_pointer(&covering->types[t].counted);
+    }
+}
+
+/* The run of `type` with the most worth less bytes, at prices whose prefix sums are
+ * `worth`; what it gains a GPU goes into `ret_gain`. */
+static struct run find_best_run(const struct het_covering *covering, size_t type,
+                                double budget_s, const double *worth, double *ret_gain)
+{
+    const double *a_second = covering->types[type].a_second;
+    const double *counted = covering->types[type].counted;
+    struct run best = { .type = type, .end = 1 };
+    double best_gain = -HUGE_VAL;
+    for (uint32_t first = 0; first < covering->layer_count; first++) {
+        double time_s = fmax(budget_s - covering->wait_s[first], 0);
+        for (uint32_t end = first + 1; end <= covering->layer_count; end++) {
+            double gain = time_s * *a_second++ * (worth[end] - worth[first]) - *counted++;
+            if (gain > best_gain) {
+                best_gain = gain;
+                best.first = first;
+                best.end = end;
+            }
+        }
+    }
+    *ret_gain = best_gain;
+    return best;
+}
+
+/* Position of a run in a_second and counted. */
+static size_t run_index(const struct het_covering *covering, const struct run *run)
+{
+    size_t layers = covering->layer_count, first = run->first;
+    return first * layers - first * (first - 1) / 2 + (run->end - run->first - 1);
+}
+
+/* ---- the program ---- */
+
+/* Rows: layers, then types. Columns: runs; for each layer a surplus and, so that there is
+ * always a solution, samples bought for `penalty` bytes; for each type its idle GPUs. */
+struct program {
+    const struct het_covering *covering;
+    double budget_s, penalty;
+    size_t rows;
+    double *inverse; /* [rows][rows] of the basis */
+    double *values;  /* [rows] of the basis' columns */
+    double *cost;    /* [rows] likewise */
+    double *duals;   /* [rows] */
+    double *column;  /* [rows]: entering */
+    double *direction;
+    double *worth; /* [layer_count + 1]: prefix sums of the layers' prices */
+};
+
+static void program_init(struct program *program, const struct het_covering *covering,
+                         double budget_s)
+{
+    size_t layers = covering->layer_count, rows = layers + covering->type_count;
+    double all_bytes = 0;
+    for (size_t t = 0; t < covering->type_count; t++)
+        all_bytes += covering->types[t].gpus / covering->types[t].node_gpus *
+                     held_bytes(covering, 0, covering->layer_count);
+    *program = (struct program){
+        .covering = covering,
+        .budget_s = budget_s,
+        .penalty = 20 * all_bytes / covering->samples,
+        .rows = rows,
+        .inverse = xcalloc(rows * rows, sizeof(double)),
+        .values = xcalloc(rows, sizeof(double)),
+        .cost = xcalloc(rows, sizeof(double)),
+        .duals = xcalloc(rows, sizeof(double)),
+        .column = xcalloc(rows, sizeof(double)),
+        .direction = xcalloc(rows, sizeof(double)),
+        .worth = xcalloc(layers + 1, sizeof(double)),
+    };
+    for (size_t i = 0; i < rows; i++) {
+        program->inverse[i * rows + i] = 1;
+        program->values[i] = i < layers ? covering->samples
+                                        : covering->types[i - layers].gpus;
+        program->cost[i] = i < layers ? program->penalty : 0;
+    }
+}
+
+static void program_fini(struct program *program)
+{
+    het_free_pointer(&program->inverse);
+    het_free_pointer(&program->values);
+    het_free_pointer(&program->cost);
+    het_free_pointer(&program->duals);
+    het_free_pointer(&program->column);
+    het_free_pointer(&program->direction);
+    het_free_pointer(&program->worth);
+}
+
+/* duals = cost * inverse; and the layers' prices, none negative, summed up. */
+static void find_duals(struct program *program)
+{
+    memset(program->duals, 0, program->rows * sizeof *program->duals);
+    for (size_t i = 0; i < program->rows; i++)
+        for (size_t j = 0; program->cost[i] != 0 && j < program->rows; j++)
+            program->duals[j] += program->cost[i] *
+                                 program->inverse[i * program->rows + j];
+    for (uint32_t l = 0; l < program->covering->layer_count; l++)
+        program->worth[l + 1] = program->worth[l] + fmax(program->duals[l], 0);
+}
+
+/* Fills program->column with what enters the basis, and returns true; false at the
+ * optimum. `ret_cost` is the column's, `ret_proof` what the prices prove. */
+static bool choose_column(struct program *program, double *ret_cost, double *ret_proof)
+{
+    const struct het_covering *covering = program->covering;
+    uint32_t layers = covering->layer_count;
+    double tolerance = 1e-9 * program->penalty;
+    *ret_proof = covering->samples * program->worth[layers];
+    memset(program->column, 0, program->rows * sizeof *program->column);
+
+    struct run best = { 0 };
+    double best_gain = 0;
+    for (size_t t = 0; t < covering->type_count; t++) {
+        double gain, type_price = -program->duals[layers + t];
+        struct run run =
+            find_best_run(covering, t, program->budget_s, program->worth, &gain);
+        *ret_proof -= covering->types[t].gpus * fmax(gain, 0);
+        /* Of a whole type, so that types weigh by what they can change. */
+        double gain_of_type = (gain - type_price) * covering->types[t].gpus;
+        if (gain - type_price > 1e-12 * held_bytes(covering, 0, layers) &&
+            gain_of_type > best_gain) {
+            best_gain = gain_of_type;
+            best = run;
+        }
+    }
+    for (size_t i = 0; i < program->rows; i++)
+        if ((i < layers && program->duals[i] < -tolerance) ||
+            (i >= layers &&
+             program->duals[i] > 1e-12 * held_bytes(covering, 0, layers))) {
+            program->column[i] = i < layers ? -1 : 1; /* surplus, or idle GPUs */
+            *ret_cost = 0;
+            return true;
+        }
+    if (!(best_gain > 0))
+        return false;
+    const struct het_covering_type *type = &covering->types[best.type];
+    size_t index = run_index(covering, &best);
+    double time_s = fmax(program->budget_s - covering->wait_s[best.first], 0);
+    double samples = time_s * type->a_second[index];
+    for (uint32_t l = best.first; l < best.end; l++)
+        program->column[l] = samples;
+    program->column[layers + best.type] = 1;
+    *ret_cost = type->counted[index];
+    return true;
+}
+
+static void find_direction(struct program *program)
+{
+    size_t rows = program->rows;
+    for (size_t i = 0; i < rows; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < rows; j++)
+            sum += program->inverse[i * rows + j] * program->column[j];
+        program->direction[i] = sum;
+    }
+}
+
+/* The basis position that is the first to become zero; `rows` if none does. Of equal ones
+ * the one with the largest pivot. */
+static size_t find_leaving(const struct program *program)
+{
+    size_t leaving = program->rows;
+    double least = HUGE_VAL;
+    for (size_t i = 0; i < program->rows; i++) {
+        if (program->direction[i] <= 1e-9)
+            continue;
+        double ratio = fmax(program->values[i], 0) / program->direction[i];
+        if (ratio < least * (1 - 1e-12) ||
+            (ratio <= least && program->direction[i] > program->direction[leaving])) {
+            least = ratio;
+            leaving = i;
+        }
+    }
+    return leaving;
+}
+
+static void pivot(struct program *program, size_t row, double cost)
+{
+    size_t rows = program->rows;
+    double *pivot_row = program->inverse + row * rows;
+    double step = program->values[row] / program->direction[row];
+    for (size_t j = 0; j < rows; j++)
+        pivot_row[j] /= program->direction[row];
+    for (size_t i = 0; i < rows; i++) {
+        double factor = program->direction[i];
+        if (i == row || factor == 0)
+            continue;
+        program->values[i] -= factor * step;
+        for (size_t j = 0; j < rows; j++)
+            program->inverse[i * rows + j] -= factor * pivot_row[j];
+    }
+    program->values[row] = step;
+    program->cost[row] = cost;
+}
+
+/* Steps a row; few are needed (two or three), the limit guards against cycling. */
+#define MAX_STEPS_A_ROW 12
+
+double het_covering_solve(const struct het_covering *covering, double budget_s,
+                          double *ret_prices)
+{
+    struct program program;
+    program_init(&program, covering, budget_s);
+    double best = -HUGE_VAL;
+    for (size_t step = 0; step < MAX_STEPS_A_ROW * program.rows; step++) {
+        double cost, proof;
+        find_duals(&program);
+        bool has_column = choose_column(&program, &cost, &proof);
+        if (proof > best) {
+            best = proof;
+            for (uint32_t l = 0; l < covering->layer_count; l++)
+                ret_prices[l] = program.worth[l + 1] - program.worth[l];
+        }
+        if (!has_column)
+            break;
+        find_direction(&program);
+        size_t leaving = find_leaving(&program);
+        if (leaving == program.rows)
+            break;
+        pivot(&program, leaving, cost);
+    }
+    program_fini(&program);
+    return best;
+}
+
+double het_covering_prove(const struct het_covering *covering, double budget_s,
+                          const double *prices)
+{
+    uint32_t layers = covering->layer_count;
+    auto_free double *worth = xcalloc((size_t)layers + 1, sizeof *worth);
+    for (uint32_t l = 0; l < layers; l++)
+        worth[l + 1] = worth[l] + prices[l];
+    double proof = covering->samples * worth[layers];
+    for (size_t t = 0; t < covering->type_count; t++) {
+        double gain;
+        find_best_run(covering, t, budget_s, worth, &gain);
+        proof -= covering->types[t].gpus * fmax(gain, 0);
+    }
+    return proof;
+}

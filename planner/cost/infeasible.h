@@ -1,0 +1,29 @@
+/* infeasible.h - proofs that no plan fits, however it is cut: for when a search finds
+ * none, or uses none of the GPUs of a type. What is not proved here may fit or not. */
+#ifndef HET_COST_INFEASIBLE_H
+#define HET_COST_INFEASIBLE_H
+
+#include "planner/model/plan.h"
+
+#include <stdbool.h>
+
+/* Whether one of these shows that no plan fits; `ret_text` (of `size` bytes) then says
+ * which, in numbers, and what would help:
+ *
+ *   - a layer alone, with the least micro-batch and any recomputation that the job allows
+ *     and as many holders as could be, needs more than there is on any GPU that the job
+ *     may use, in every degree that its node has room for
+ *   - one copy of the model's states, in the degree that holds it in least bytes, needs
+ *     more than all GPUs together that the job may use */
+bool het_infeasible_memory(const struct het_problem *problem, char *ret_text,
+                           size_t size);
+
+/* Whether a type of the profile can hold any layer at all. */
+enum het_type_fit {
+    HET_TYPE_FITS,
+    HET_TYPE_IS_LIMITED, /* no measured degree and micro-batch is within the limits */
+    HET_TYPE_IS_SMALL    /* no layer fits, in any of these */
+};
+enum het_type_fit het_infeasible_type(const struct het_problem *problem, uint32_t type);
+
+#endif

@@ -1,0 +1,31 @@
+/* system_call_filter.h - what a planner that reads a tenant's question may still ask of
+ * the system: to read and write what is open, memory that is not executable, the time,
+ * and to end. A filter of system calls (seccomp) refuses all else with EPERM: files,
+ * sockets, other processes, signals to them. It cannot be taken back, and execve keeps
+ * it.
+ *
+ * Of x86-64 and aarch64. A program under AddressSanitizer needs more than that: it is
+ * never confined, and neither is what it starts. */
+#ifndef HET_SYSTEM_CALL_FILTER_H
+#define HET_SYSTEM_CALL_FILTER_H
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether this system, and this build, can confine. */
+bool het_confine_is_possible(void);
+
+/* Instructions of a filter at most. */
+#define HET_CONFINE_MAX ((size_t)256)
+
+/* Fills `ret` with the filter and returns its length. With `may_start` a program may be
+ * started under it, one that is linked statically: no file can be opened, so it gets no
+ * library. */
+size_t het_confine_filter(bool may_start, struct sock_filter ret[HET_CONFINE_MAX]);
+/* Puts the calling thread under `filter`, and keeps it and what it starts from getting
+ * rights that it has not got (no_new_privs). Makes two system calls and nothing else, so
+ * that it can stand between vfork and exec. False, with errno, if it cannot. */
+bool het_confine_enter(const struct sock_filter *filter, size_t length);
+
+#endif
