@@ -124,16 +124,25 @@ static const char *node_of(const json_t *pod)
     return "";
 }
 
+static const char *const gpu_resources[] = { JOB_SPEC_GPU_RESOURCE,
+                                             JOB_SPEC_AMD_RESOURCE };
+#define GPU_RESOURCES (sizeof gpu_resources / sizeof *gpu_resources)
+
 static int64_t gpus_of_pod(const json_t *pod)
 {
     json_auto_t *requests = scheduler_requests(pod);
-    return json_integer_value(json_object_get(requests, JOB_SPEC_GPU_RESOURCE)) / 1000;
+    int64_t milli = 0;
+    for (size_t i = 0; i < GPU_RESOURCES; i++)
+        milli += json_integer_value(json_object_get(requests, gpu_resources[i]));
+    return milli / 1000;
 }
 
 static int64_t gpus_of_node(const json_t *node, const char *path)
 {
-    return quantity_of(json_object_get(object_at(node, path), JOB_SPEC_GPU_RESOURCE), 0) /
-           1000;
+    int64_t milli = 0;
+    for (size_t i = 0; i < GPU_RESOURCES; i++)
+        milli += quantity_of(json_object_get(object_at(node, path), gpu_resources[i]), 0);
+    return milli / 1000;
 }
 
 /* Whether a pod can neither hold a GPU nor run a rank. */
@@ -245,6 +254,24 @@ static int64_t all_planned_on(const struct invariants *invariants, const char *n
     return taken;
 }
 
+/* GPUs of different vendors cannot talk to each other. */
+static void check_vendor(struct invariants *invariants, const json_t *map)
+{
+    const char *name, *first = NULL;
+    json_t *count;
+    json_object_foreach (planned(invariants, map), name, count) {
+        const json_t *node = embedded_find(invariants->server, "nodes", "", name);
+        const json_t *capacity = object_at(node, "status.capacity");
+        const char *resource = NULL;
+        for (size_t i = 0; i < GPU_RESOURCES; i++)
+            if (json_object_get(capacity, gpu_resources[i]))
+                resource = gpu_resources[i];
+        first = first ? first : resource;
+        hold(!resource || !strcmp(resource, first), "I11: %s has GPUs of %s and of %s",
+             kube_name(map), first, resource);
+    }
+}
+
 /* No GPU is planned twice; a plan that takes GPUs from a job that it names is a claim,
  * and waits for that job's pods to end. */
 static void check_new_plan(struct invariants *invariants, const json_t *map)
@@ -252,6 +279,7 @@ static void check_new_plan(struct invariants *invariants, const json_t *map)
     const char *name;
     json_t *count;
     invariants->statistics.plans++;
+    check_vendor(invariants, map);
     json_object_set_new(invariants->decided, owner_of(map), json_deep_copy(map));
     invariants->statistics.retries +=
         !strcmp(kube_annotation(map, "heterotrain.io/trigger"), "PodsRefused");

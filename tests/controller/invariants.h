@@ -1,6 +1,6 @@
 /* invariants.h - what must hold whatever happens to a cluster and to its controller:
  * looked at on every change of an object, after every step, and at rest. The names I1 to
- * I10 are those of docs/testing.md. Looks on only; the first violation is kept. */
+ * I11 are those of docs/testing.md. Looks on only; the first violation is kept. */
 #ifndef TESTS_CONTROLLER_INVARIANTS_H
 #define TESTS_CONTROLLER_INVARIANTS_H
 

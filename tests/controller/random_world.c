@@ -29,16 +29,19 @@ static void put_node(struct random_world *world, size_t index)
     struct dice *dice = &world->dice;
     int gpus = dice_pick(dice, sizes);
     int cpus = dice_chance(dice, 150) ? gpus : 64; /* scarce now and then */
+    /* What such a node calls its GPUs may be what others do. */
+    const char *resource = world->has_vendors && index % 2 ? JOB_SPEC_AMD_RESOURCE
+                                                           : JOB_SPEC_GPU_RESOURCE;
     world->gpus[index] = gpus;
     json_t *node = quoted(
         "{'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': 'n%zu', 'labels': "
         "{'nvidia.com/gpu.product': '%s', 'topology.kubernetes.io/zone': 'z%d', 'pool': "
-        "'%s'}}, 'status': {'capacity': {'nvidia.com/gpu': '%d'}, 'allocatable': "
-        "{'nvidia.com/gpu': '%d', 'cpu': '%d', 'memory': '256Gi', 'ephemeral-storage': "
+        "'%s'}}, 'status': {'capacity': {'%s': '%d'}, 'allocatable': "
+        "{'%s': '%d', 'cpu': '%d', 'memory': '256Gi', 'ephemeral-storage': "
         "'500Gi', 'pods': '%d'}, 'conditions': [{'type': 'Ready', 'status': 'True'}]}}",
         index, dice_pick(dice, types), (int)dice_throw(dice, 2),
-        dice_chance(dice, 800) ? "training" : "other", gpus, gpus, cpus,
-        dice_chance(dice, 50) ? 1 : 110);
+        dice_chance(dice, 800) ? "training" : "other", resource, gpus, resource, gpus,
+        cpus, dice_chance(dice, 50) ? 1 : 110);
     json_t *labels = object_at(node, "metadata.labels");
     if (dice_chance(dice, 200))
         json_object_set_new(labels, "karpenter.sh/capacity-type", json_string("spot"));
@@ -101,6 +104,9 @@ static void put_class(struct random_world *world, const char *name, int value)
 
 void random_world_build(struct random_world *world)
 {
+    /* Dice of their own: other worlds are as they were. */
+    struct dice vendors = dice_of(world->dice.state, 1);
+    world->has_vendors = dice_chance(&vendors, 250);
     world->profiler = (struct profiler){ .after_ms = 20000 };
     embedded_cluster_set_program(world->cluster, profiler_run, &world->profiler);
     world->node_count = (size_t)dice_between(&world->dice, 3, RANDOM_WORLD_NODES);

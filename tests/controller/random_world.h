@@ -20,6 +20,7 @@ struct random_world {
     int gpus[RANDOM_WORLD_NODES]; /* of node "n<i>" when it is well */
     uint64_t jobs_made, foreign_made;
     bool has_bystanders; /* objects with our names and labels that are not ours */
+    bool has_vendors;    /* every other node has GPUs of AMD */
     bool may_hold;       /* watches may stand still for a while */
 };
 

@@ -711,6 +711,78 @@ START_TEST(what_is_missing_is_told_and_adding_it_helps)
 }
 END_TEST
 
+/* The node's GPUs, called as before, are AMD's. */
+static void make_amd(const char *name, int gpus)
+{
+    json_t *node = json_deep_copy(embedded_find(server, "nodes", "", name));
+    static const char *const lists[] = { "status.capacity", "status.allocatable" };
+    for (size_t i = 0; i < 2; i++) {
+        json_t *list = object_at(node, lists[i]);
+        json_object_del(list, "nvidia.com/gpu");
+        json_object_set_new(list, "amd.com/gpu", json_sprintf("%d", gpus));
+    }
+    put(node);
+}
+
+/* The resource by which all pods ask for GPUs; "": there are no pods. */
+static const char *resource_of_pods(void)
+{
+    const char *found = "";
+    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
+        const json_t *containers =
+            object_at(embedded_at(server, "pods", i), "spec.containers");
+        const json_t *limits =
+            object_at(json_array_get(containers, 0), "resources.limits");
+        const char *own = json_object_get(limits, "amd.com/gpu") ? "amd.com/gpu"
+                                                                 : "nvidia.com/gpu";
+        ck_assert_ptr_nonnull(json_object_get(limits, own));
+        ck_assert_msg(!*found || !strcmp(found, own), "%s and %s", found, own);
+        found = own;
+    }
+    return found;
+}
+
+START_TEST(job_runs_on_the_gpus_of_one_vendor)
+{
+    make_amd("v-0", 4);
+    make_amd("v-1", 2);
+    put_job("j", 14);
+    run_s(60);
+    ck_assert(runs("j"));
+    ck_assert_str_eq(resource_of_pods(), "nvidia.com/gpu");
+    ck_assert_int_eq(generation_now("j"), 1);
+    check_quiet(); /* the others' GPUs are free, and it does not plan for them for ever */
+
+    /* It moves when its own are gone, and asks by the resource of the new nodes. */
+    do_event("delete node/a-0");
+    do_event("delete node/a-1");
+    run_s(300);
+    ck_assert(runs("j"));
+    ck_assert_str_eq(resource_of_pods(), "amd.com/gpu");
+    check_quiet();
+}
+END_TEST
+
+START_TEST(what_one_vendor_lacks_is_missing_though_another_has_it)
+{
+    make_amd("v-0", 4);
+    make_amd("v-1", 2);
+    put_job("j", 20);
+    set_spec("j", "spec.resources", "minGPUs", json_integer(10)); /* 8 and 6 */
+    run_s(120);
+    ck_assert(!runs("j"));
+    check_condition("j", "PlanFeasible", "False", "NoPlanFits");
+    auto_free char *said = unmet("j");
+    const char *number = strchr(said, ':');
+    ck_assert_ptr_nonnull(number);
+    ck_assert_int_ge(atoi(number + 1), 2);
+    check_quiet();
+    put_node("a-2", "NVIDIA-A100-SXM4-40GB", 4);
+    run_s(120);
+    ck_assert(runs("j"));
+}
+END_TEST
+
 START_TEST(job_that_no_number_of_gpus_helps_demands_none)
 {
     uint64_t before = controller_statistics(simulation_controller(simulation)).plans;
@@ -2260,6 +2332,8 @@ Suite *test_simulation_suite(void)
     tcase_add_test(scenarios, gpus_that_would_come_without_cpu_are_not_claimed);
     tcase_add_test(scenarios, claim_takes_no_more_of_a_node_than_comes_with_cpu);
     tcase_add_test(scenarios, what_is_missing_is_told_and_adding_it_helps);
+    tcase_add_test(scenarios, job_runs_on_the_gpus_of_one_vendor);
+    tcase_add_test(scenarios, what_one_vendor_lacks_is_missing_though_another_has_it);
     tcase_add_test(scenarios, job_that_no_number_of_gpus_helps_demands_none);
     tcase_add_test(scenarios, search_of_all_plans_is_for_small_jobs_only);
     tcase_add_test(scenarios, elastic_job_tells_what_it_could_use_besides);
