@@ -1069,7 +1069,7 @@ int het_search_run(struct het_arena *arena, const struct het_problem *problem,
                    struct het_search_statistics *ret_statistics, struct het_error *err)
 {
     uint64_t effort = options->effort ? options->effort : HET_DEFAULT_EFFORT;
-    struct outcome outcome;
+    struct outcome outcome = { 0 };
     if ((het_vendor_is_split(problem) ? search_vendors : search_group)(
             arena, problem, options, effort, &outcome, err) < 0)
         return -1;

@@ -758,20 +758,27 @@ START_TEST(gpus_that_change_their_label_and_not_themselves_are_of_several_types)
     /* Another name of the same type, and none, say nothing. */
     ck_assert_ptr_null(after(LABEL("nvidia.com/gpu.product", "NVIDIA-T4")));
     ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "")), "NoGPULabel");
-    /* GPU Feature Discovery looks again, and finds the other cards first. */
-    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "NVIDIA-L4")), "MixedGPUs");
+    /* Who changes a label once puts it right. */
+    ck_assert_ptr_null(after(LABEL("nvidia.com/gpu.product", "NVIDIA-L4")));
+    ck_assert_str_eq(see("ns/j", "a").type, "L4");
+    /* GPU Feature Discovery looks again, and finds the first cards first. */
+    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "")), "NoGPULabel");
+    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "Tesla-T4")), "MixedGPUs");
     ck_assert_int_eq(see("ns/j", "a").free, 0);
     struct capacity_place *places;
     ck_assert_uint_eq(capacity_places(world->capacity, world->arena, &places), 1);
     ck_assert_str_eq(places[0].unusable, "MixedGPUs");
     /* They stay so, whatever the label says next, unless an administrator speaks. */
-    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "Tesla-T4")), "MixedGPUs");
+    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "NVIDIA-A10")), "MixedGPUs");
     ck_assert_ptr_null(after(LABEL("heterotrain.io/gpu-type", "L4")));
     ck_assert_str_eq(see("ns/j", "a").type, "L4");
     ck_assert_str_eq(after(LABEL("heterotrain.io/gpu-type", "")), "MixedGPUs");
     /* Until the machine boots, or the GPUs were gone. */
     ck_assert_ptr_null(after("{'status': {'nodeInfo': {'bootID': '2'}}}"));
-    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "NVIDIA-L4")), "MixedGPUs");
+    ck_assert_ptr_null(after(LABEL("nvidia.com/gpu.product", "NVIDIA-L4")));
+    ck_assert_str_eq(after(LABEL("nvidia.com/gpu.product", "NVIDIA-A10")), "MixedGPUs");
+    ck_assert_ptr_null(after("{'status': {'nodeInfo': {'bootID': '3'}}}"));
+    ck_assert_ptr_null(after(LABEL("nvidia.com/gpu.product", "NVIDIA-L4")));
     ck_assert_str_eq(after(ALLOCATABLE("'nvidia.com/gpu': '0'")), "NoGPU");
     ck_assert_ptr_null(after(ALLOCATABLE("'nvidia.com/gpu': '4'")));
     ck_assert_str_eq(see("ns/j", "a").type, "L4");

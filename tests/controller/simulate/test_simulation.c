@@ -313,8 +313,14 @@ START_TEST(gpus_that_a_job_does_not_use_have_their_reasons)
                           "UnknownProduct");
     ck_assert_uint_eq(events, 1);
 
-    /* Its GPUs are called another type, and are the same: they are not planned with. */
-    put_node("foo", "NVIDIA-A100-SXM4-40GB", 4);
+    /* Its GPUs are called now this and now that, and are the same: they are not planned
+     * with. */
+    static const char *const names[] = { "NVIDIA-A100-SXM4-40GB", "NVIDIA-H100-FOO",
+                                         "NVIDIA-A100-SXM4-40GB" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        put_node("foo", names[i], 4);
+        run_s(2);
+    }
     run_s(700);
     ck_assert_int_eq(generation_now("j"), 1);
     check_quiet();
