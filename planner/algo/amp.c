@@ -877,7 +877,6 @@ const struct het_algorithm het_algo_amp = {
     .summary = "every uniform tp x dp x pp grid and micro-batch size, ranks placed in "
                "that order, layers cut exactly",
     .run = amp_run,
-    .is_quick = true,
 };
 
 const struct het_algorithm het_algo_amp_sa = {
@@ -886,5 +885,4 @@ const struct het_algorithm het_algo_amp_sa = {
     .summary = "from the best of amp, annealing over degrees, micro-batch sizes and "
                "placements as domino tilings",
     .run = amp_sa_run,
-    .is_quick = true,
 };

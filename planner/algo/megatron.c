@@ -233,5 +233,4 @@ const struct het_algorithm het_algo_megatron = {
     .summary = "the rule of thumb: the smallest tp x pp that fits, tp inside a node, as "
                "many layers in each stage",
     .run = megatron_run,
-    .is_quick = true,
 };

@@ -24,6 +24,7 @@ const struct het_algorithm *const *het_search_algorithms(void)
     static const struct het_algorithm *const algorithms[] = {
         &het_algo_megatron,      //
         &het_algo_metis,         //
+        &het_algo_oomfirst,      //
         &het_algo_amp,           //
         &het_algo_amp_sa,        //
         &het_algo_ditto,         //
@@ -32,7 +33,6 @@ const struct het_algorithm *const *het_search_algorithms(void)
         &het_algo_repair,        //
         &het_algo_optimal,       //
         &het_algo_exhaustive,    //
-        &het_algo_oomfirst,      //
         &het_algo_metis_walk,    //
         &het_algo_oomfirst_walk, //
         NULL,
@@ -483,30 +483,6 @@ static int run_whole(struct het_search *search, uint64_t effort, struct het_erro
     return result;
 }
 
-/* Those that are not quick have all of the effort up to this many GPUs, or with so little
- * of it, or for a runtime that cannot run every plan. */
-#define FEW_GPUS          24u
-#define SMALL_EFFORT      50000u
-/* Else they have this part of it, if there is one that starts from them: less where they
- * take longer for less. */
-#define OTHERS_SHARE      64u
-#define OTHERS_SHARE_MANY 128u
-#define MANY_GPUS         128u
-
-static uint64_t share_of(const struct het_problem *problem,
-                         const struct het_algorithm *algorithm, bool has_finisher,
-                         uint64_t effort)
-{
-    bool is_small = effort <= SMALL_EFFORT ||
-                    het_cluster_gpu_count(problem->cluster) <= FEW_GPUS ||
-                    !het_runtime_runs_all(problem->workload->runtime);
-    if (!has_finisher || algorithm->starts_from_others || algorithm->is_quick || is_small)
-        return effort;
-    return effort / (het_cluster_gpu_count(problem->cluster) > MANY_GPUS
-                         ? OTHERS_SHARE_MANY
-                         : OTHERS_SHARE);
-}
-
 /* One algorithm. It starts without an incumbent, so that what it finds does not depend on
  * the others; or from the best of them. */
 static int run_algorithm(struct het_search *search, struct parts *parts,
@@ -549,6 +525,13 @@ static void add_seed(struct het_search *search, const struct het_plan *plan,
     search->seed_s[at] = seconds;
 }
 
+/* Whether the algorithm, as one of `count`, would do what "metis" has done. */
+static bool is_repetition(const struct het_search *search,
+                          const struct het_algorithm *algorithm, size_t count)
+{
+    return count > 1 && algorithm->repeats_metis && !search->has_short_stages;
+}
+
 /* All algorithms; the best plan by simulation is the incumbent in the end, the first of
  * equal ones, or one that is nearly as fast and liked better (preference.h). */
 static int run_algorithms(struct het_search *search, struct parts *parts,
@@ -557,16 +540,18 @@ static int run_algorithms(struct het_search *search, struct parts *parts,
 {
     const struct het_plan *best = NULL;
     struct het_cost best_cost = { 0 }, cost;
-    bool is_optimal = false, has_finisher = false;
-    for (size_t i = 0; algorithms[i]; i++)
-        has_finisher = has_finisher || algorithms[i]->starts_from_others;
+    bool is_optimal = false;
+    size_t count = 0;
+    while (algorithms[count])
+        count++;
     for (; *algorithms && !search->is_cut_short; algorithms++) {
-        uint64_t share = share_of(search->problem, *algorithms, has_finisher, effort);
+        if (is_repetition(search, *algorithms, count))
+            continue;
         search->incumbent = best;
         search->incumbent_cost = best_cost;
         if (best && !(*algorithms)->is_simulated)
             het_cost_plan(search->problem, best, &search->incumbent_cost, NULL);
-        if (run_algorithm(search, parts, *algorithms, share, err) < 0)
+        if (run_algorithm(search, parts, *algorithms, effort, err) < 0)
             return -1;
         is_optimal = is_optimal || search->is_optimal;
         const struct het_plan *plan =

@@ -16,8 +16,8 @@ const struct het_algorithm *const *het_search_algorithms(void);
  * `algorithm` is the one that found it. NULL or "auto" runs all, without knowing of each
  * other, and then "optimal" from the best plan of the others; so does "optimal" by
  * itself. Each has the whole of the effort, so that the best of all is never worse than
- * any of them alone; but for those that take several times as long for it ("metis") on
- * many GPUs, which have a small part of it there.
+ * any of them alone. "oomfirst" is left out where "metis" never had a choice that it
+ * makes otherwise: it would find the same.
  *
  * Plans may leave GPUs idle: besides the whole cluster, parts of it are searched. For
  * each type a part takes all its GPUs (as many as the job's limits allow), a power of

@@ -101,10 +101,12 @@ struct het_search {
     size_t seed_count;
     struct het_shortlist *shortlist;   /* of the running algorithm; NULL: not kept */
     struct het_preference *preference; /* of all algorithms; NULL: none */
-    bool is_optimal;   /* the running algorithm has proved that no plan is faster, or
-                          that there is none */
-    bool has_run_out;  /* an algorithm would have looked at more, with more effort */
-    bool is_cut_short; /* options->stop was set while there was something to do */
+    bool is_optimal;       /* the running algorithm has proved that no plan is faster, or
+                              that there is none */
+    bool has_run_out;      /* an algorithm would have looked at more, with more effort */
+    bool has_short_stages; /* "metis" came to a split of which two or more stages do not
+                              fit, and "oomfirst" takes another of them first */
+    bool is_cut_short;     /* options->stop was set while there was something to do */
     /* What came nearest, if nothing fits: shown with "no plan fits". */
     char nearest_miss[512];
     double nearest_miss_ratio; /* bytes needed / bytes there, of the best miss; 0: none */
@@ -121,10 +123,10 @@ struct het_algorithm {
     bool is_whole;   /* leaves GPUs idle by itself: it is run on the whole cluster only */
     bool needs_from; /* is run as one of all only with options->from */
     bool starts_from_others; /* those are run first, and the best plan is its incumbent */
-    bool is_quick; /* about a second for the default effort, however many GPUs: has all of
-                      it where others have a part (run_all.h) */
-    bool is_apart; /* is run when it is named, not as one of all */
-    bool is_simulated; /* its offers are priced by simulation, not in closed form */
+    bool repeats_metis; /* finds what "metis" finds unless search->has_short_stages: only
+                           then it is run as one of all, after it */
+    bool is_apart;      /* is run when it is named, not as one of all */
+    bool is_simulated;  /* its offers are priced by simulation, not in closed form */
 };
 
 /* Takes `units` of effort; false when the budget is spent, and the algorithm returns. */

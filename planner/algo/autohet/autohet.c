@@ -684,5 +684,4 @@ const struct het_algorithm het_algo_autohet = {
         "pipelines of different shape and like power, found exactly over counts of "
         "GPU types; weak GPUs first, layers by speed",
     .run = run,
-    .is_quick = true,
 };

@@ -616,7 +616,6 @@ const struct het_algorithm het_algo_ditto = {
     .summary = "a pipeline for as many equal, weakest GPUs, its stages given to the real "
                "ones by dynamic program",
     .run = ditto_run,
-    .is_quick = true,
 };
 
 const struct het_algorithm het_algo_ditto_greedy = {
@@ -624,5 +623,4 @@ const struct het_algorithm het_algo_ditto_greedy = {
     .source = "Ditto (2024), sections 5 and 6.1",
     .summary = "as ditto, the strongest GPUs taking what helps most, one stage at a time",
     .run = greedy_run,
-    .is_quick = true,
 };

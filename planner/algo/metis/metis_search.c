@@ -108,12 +108,26 @@ static bool split(struct metis *metis, const bool *limited)
     return false;
 }
 
+/* The first stage that does not fit; notes where that is not the one that is short of
+ * most bytes. */
+static bool find_first(struct metis *metis, uint32_t *ret_stage, uint32_t *ret_type)
+{
+    uint32_t stage, type;
+    if (!het_draft_short(metis->draft, ret_stage, ret_type))
+        return false;
+    if (!metis->search->has_short_stages &&
+        (!het_draft_shortest(metis->draft, &stage, &type) || stage != *ret_stage ||
+         type != *ret_type))
+        metis->search->has_short_stages = true;
+    return true;
+}
+
 /* Of the stages that do not fit, the one to be dealt with next; false if all fit. */
 static bool find_short(struct metis *metis, uint32_t *ret_stage, uint32_t *ret_type)
 {
     switch (metis->order) {
     case HET_METIS_FIRST_STAGE:
-        return het_draft_short(metis->draft, ret_stage, ret_type);
+        return find_first(metis, ret_stage, ret_type);
     case HET_METIS_SHORTEST_STAGE:
         return het_draft_shortest(metis->draft, ret_stage, ret_type);
     }

@@ -14,13 +14,12 @@ static int walk_run(struct het_search *search, struct het_error *err)
     return het_metis_search_walk(search, HET_METIS_SHORTEST_STAGE);
 }
 
-/* Finds what metis finds, sooner where memory is tight: not one more of all. */
 const struct het_algorithm het_algo_oomfirst = {
     .name = "oomfirst",
     .source = "Improved Intra-Operator Parallelism for Distributed LLM Training, 3.4",
     .summary = "metis, with the stage that is shortest of memory dealt with first",
     .run = oomfirst_run,
-    .is_apart = true,
+    .repeats_metis = true,
 };
 
 const struct het_algorithm het_algo_oomfirst_walk = {

@@ -80,7 +80,8 @@ static double seconds_by(const char *algorithm)
 
 START_TEST(auto_on_many_gpus_is_as_good_as_the_best_of_its_parts)
 {
-    static const char *const parts[] = { "megatron", "amp", "amp-sa", "autohet" };
+    static const char *const parts[] = { "megatron", "amp",   "amp-sa",
+                                         "autohet",  "metis", "oomfirst" };
     double best_s = seconds_by("auto");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         ck_assert_msg(best_s <= seconds_by(parts[i]), "%s alone is faster", parts[i]);

@@ -101,8 +101,7 @@ START_TEST(auto_is_the_best_of_all)
 }
 END_TEST
 
-/* Nodes like the toy's, `repeat` of each, of which there are too many for "metis" to be
- * run whole. */
+/* Nodes like the toy's, `repeat` of each. */
 static void widen(struct toy *toy, size_t repeat)
 {
     struct het_node *nodes = HET_ARENA_ARRAY(toy->arena, struct het_node, 3 * repeat);
@@ -116,28 +115,16 @@ static void widen(struct toy *toy, size_t repeat)
     bind(toy);
 }
 
-START_TEST(auto_is_never_worse_than_a_quick_one_alone)
+START_TEST(auto_on_many_gpus_is_never_worse_than_one_alone)
 {
     struct toy *toy = toy_new();
     widen(toy, _i);
     double best_s = search(toy, "auto")->predicted.iteration_s;
     for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
-        if ((*a)->is_quick)
+        if (!(*a)->is_apart && !(*a)->needs_from)
             ck_assert_msg(best_s <= search(toy, (*a)->name)->predicted.iteration_s,
                           "%d GPUs: %s alone is faster", 10 * _i, (*a)->name);
     toy_free(toy);
-}
-END_TEST
-
-START_TEST(every_algorithm_that_finds_much_is_quick)
-{
-    static const char *const names[] = { "megatron", "amp",          "amp-sa",
-                                         "ditto",    "ditto-greedy", "autohet" };
-    size_t quick = 0;
-    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
-        if ((*a)->is_quick)
-            ck_assert_str_eq((*a)->name, names[quick++]);
-    ck_assert_uint_eq(quick, sizeof names / sizeof *names);
 }
 END_TEST
 
@@ -554,9 +541,8 @@ Suite *test_run_all_suite(void)
     TCase *cases = tcase_create("search");
     tcase_add_test(cases, winner_is_whole_valid_and_priced);
     tcase_add_test(cases, auto_is_the_best_of_all);
-    tcase_add_loop_test(cases, auto_is_never_worse_than_a_quick_one_alone, 3,
+    tcase_add_loop_test(cases, auto_on_many_gpus_is_never_worse_than_one_alone, 3,
                         is_check_run() ? 4 : 8);
-    tcase_add_test(cases, every_algorithm_that_finds_much_is_quick);
     tcase_add_test(cases, plan_says_whether_effort_ran_out);
     tcase_add_test(cases, limits_on_gpus_are_kept);
     tcase_add_test(cases, a_type_without_entry_is_not_used);
