@@ -334,25 +334,70 @@ static void sort_parts(struct parts *parts)
     advance_single_nodes(parts);
 }
 
+/* Where choices are made one type after the other. */
+struct combining {
+    struct parts *parts;
+    uint32_t *order; /* types, the one that changes last first */
+    struct share *shares;
+    size_t looked_at;
+};
+
+/* Chooses for the types from the `at`th on, where `gpus` are chosen of those before, at
+ * most `largest` of one type. What is more than the job's cap even with the largest share
+ * taken away leads to no part, whatever comes after. */
+static void combine(struct combining *combining, size_t at, uint64_t gpus,
+                    uint32_t largest)
+{
+    struct parts *parts = combining->parts;
+    uint32_t cap = parts->problem->workload->max_gpus;
+    if ((cap && gpus - largest >= cap) || combining->looked_at == MAX_COMBINATIONS)
+        return;
+    if (at == parts->type_count) {
+        combining->looked_at++;
+        add_parts_near(parts, combining->shares);
+        return;
+    }
+    uint32_t type = combining->order[at];
+    const struct choices *choices = &parts->types[type];
+    for (size_t i = 0; i < choices->count; i++) {
+        uint32_t share = choices->shares[i].gpus;
+        combining->shares[type] = choices->shares[i];
+        combine(combining, at + 1, gpus + share, share > largest ? share : largest);
+    }
+}
+
+/* The last type first; but where there are too many combinations to look at them all, the
+ * fastest, so that those that are looked at have many GPUs of it. */
+static uint32_t *order_types(const struct parts *parts)
+{
+    uint32_t *order = HET_ARENA_ARRAY(parts->arena, uint32_t, parts->type_count);
+    double combinations = 1;
+    for (uint32_t t = 0; t < parts->type_count; t++)
+        combinations *= (double)parts->types[t].count;
+    for (uint32_t t = 0; t < parts->type_count; t++) {
+        size_t at = t;
+        for (; at && (combinations <= MAX_COMBINATIONS ||
+                      parts->types[order[at - 1]].speed <= parts->types[t].speed);
+             at--)
+            order[at] = order[at - 1];
+        order[at] = t;
+    }
+    return order;
+}
+
 static void find_parts(struct parts *parts)
 {
-    size_t *chosen = HET_ARENA_ARRAY(parts->arena, size_t, parts->type_count);
-    struct share *shares = HET_ARENA_ARRAY(parts->arena, struct share, parts->type_count);
     for (uint32_t t = 0; t < parts->type_count; t++) {
         fill_choices(parts, t);
         if (!parts->types[t].count)
             return; /* the job wants more of this type than there is */
     }
-    for (size_t round = 0; round < MAX_COMBINATIONS; round++) {
-        for (size_t t = 0; t < parts->type_count; t++)
-            shares[t] = parts->types[t].shares[chosen[t]];
-        add_parts_near(parts, shares);
-        size_t t = 0;
-        while (t < parts->type_count && ++chosen[t] == parts->types[t].count)
-            chosen[t++] = 0;
-        if (t == parts->type_count)
-            break;
-    }
+    struct combining combining = {
+        .parts = parts,
+        .order = order_types(parts),
+        .shares = HET_ARENA_ARRAY(parts->arena, struct share, parts->type_count),
+    };
+    combine(&combining, 0, 0, 0);
     sort_parts(parts);
 }
 

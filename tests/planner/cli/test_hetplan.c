@@ -88,6 +88,38 @@ START_TEST(auto_on_many_gpus_is_as_good_as_the_best_of_its_parts)
 }
 END_TEST
 
+/* Of eight types with many shares each only some combinations are looked at. */
+START_TEST(few_gpus_of_many_types_are_found)
+{
+    static const char *const types[] = { "T4",   "L4",
+                                         "A10G", "V100-SXM2-32GB",
+                                         "L40S", "A100-SXM4-40GB",
+                                         "H20",  "H100-SXM5-80GB" };
+    json_t *nodes = json_array();
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        json_array_append_new(nodes, json_pack("{s:s, s:i, s:i}", "type", types[i],
+                                               "gpus", 8, "repeat", 20));
+    json_auto_t *cluster = json_pack("{s:o}", "nodes", nodes);
+    auto_free char *text = json_dumps(cluster, 0);
+    auto_free char *file = command_write(folder, "eight.json", text, strlen(text));
+    struct command_result result = command_run(
+        folder, NULL, "plan", "--profile", "tests/data/models/llama-3.1-8b.json",
+        "--cluster", file, "--sequence-length", "4096", "--precision", "bf16",
+        "--global-batch-size", "256", "--max-gpus", "32", "--algorithm", "megatron",
+        "--output", "json", NULL);
+    ck_assert_msg(result.exit_code == 0, "%s", result.err);
+    json_auto_t *plan = json_loads(result.out, 0, NULL);
+    /* The fastest type, though it comes last. */
+    const json_t *stage = json_array_get(
+        json_object_get(json_array_get(json_object_get(plan, "pipelines"), 0), "stages"),
+        0);
+    const json_t *replica = json_array_get(json_object_get(stage, "replicas"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(replica, "gpuType")),
+                     "H100-SXM5-80GB");
+    command_result_fini(&result);
+}
+END_TEST
+
 START_TEST(document_on_standard_input_gives_the_same_plan)
 {
     json_auto_t *document = json_pack(
@@ -468,6 +500,7 @@ Suite *test_hetplan_suite(void)
     tcase_add_test(cases, plan_is_json_the_same_every_time_and_valid);
     if (!is_check_run())
         tcase_add_test(cases, auto_on_many_gpus_is_as_good_as_the_best_of_its_parts);
+    tcase_add_test(cases, few_gpus_of_many_types_are_found);
     tcase_add_test(cases, document_on_standard_input_gives_the_same_plan);
     tcase_add_test(cases, failure_on_standard_input_is_json_too);
     tcase_add_test(cases, table_is_for_people);
