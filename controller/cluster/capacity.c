@@ -1677,7 +1677,8 @@ static const struct node_offer *largest_offer(const struct node *node)
     const struct node_offer *largest = NULL;
     for (size_t i = 0; node->object && i < node->state.offer_count; i++) {
         const struct node_offer *offer = &node->state.offers[i];
-        bool is_gpu = offer->type || !strcmp(offer->resource, JOB_SPEC_GPU_RESOURCE);
+        bool is_gpu = offer->type || !strcmp(offer->resource, JOB_SPEC_GPU_RESOURCE) ||
+                      !strcmp(offer->resource, JOB_SPEC_AMD_RESOURCE);
         bool is_better = !largest || (!largest->type && offer->type) ||
                          offer->allocatable > largest->allocatable;
         if (is_gpu && offer->allocatable > 0 && is_better)

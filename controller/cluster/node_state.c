@@ -105,7 +105,6 @@ void node_state_fini(struct node_state *state)
         free(state->offers[i].type);
         free(state->offers[i].seen_label);
         free(state->offers[i].seen_type);
-        free(state->offers[i].left_type);
     }
     free(state->offers);
     free(state->leaving);
@@ -130,13 +129,9 @@ static void follow_offer(struct node_offer *offer, const struct node_offer *befo
     bool is_other = offer->type && before->seen_type &&
                     strcmp(offer->seen_label, before->seen_label) != 0 &&
                     strcmp(offer->seen_type, before->seen_type) != 0;
-    if (is_other && !is_believed(offer) && !is_believed(before)) {
-        offer->has_flipped = before->left_type &&
-                             !strcmp(offer->seen_type, before->left_type);
-        offer->left_type = xstrdup(before->seen_type);
-    } else if (before->left_type) {
-        offer->left_type = xstrdup(before->left_type);
-    }
+    bool has_changed = is_other && !is_believed(offer) && !is_believed(before);
+    offer->has_changed = has_changed || before->has_changed;
+    offer->has_flipped = has_changed && before->has_changed;
     offer->has_flipped |= before->has_flipped;
     offer->is_mixed |= offer->has_flipped && !is_believed(offer);
     if (!offer->seen_label && before->seen_label) {

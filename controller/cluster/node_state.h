@@ -15,9 +15,10 @@ struct node_offer {
     bool is_shared;
     bool is_stated; /* an administrator's label says the type */
     bool is_mixed;  /* GPUs of several types behind one resource */
-    /* What the labels said of the GPUs last (the label NULL: they never named one), which
-     * type they said before that of the same GPUs, and that they came back to it. */
-    char *seen_label, *seen_type, *left_type;
+    /* What the labels said of the GPUs last (the label NULL: they never named one); that
+     * they said another type before of the same GPUs, and that they changed again. */
+    char *seen_label, *seen_type;
+    bool has_changed;
     bool has_flipped;
 };
 
@@ -36,13 +37,13 @@ struct node_state {
 void node_state_init(struct node_state *state, const json_t *node,
                      const struct het_hardware *hardware,
                      const struct settings *settings);
-/* Adds what `before` knew of the same node: GPUs whose labels call them another type and
- * then the first one again, while neither the machine nor they were gone in between, are
- * of several types (GPU Feature Discovery writes the labels of any one of them), and stay
- * so until one of both was gone. A label that changes once was put right. An
- * administrator's label is believed, as are types of shared GPUs, which may be cut anew.
- * Types are compared only where the label itself is another, so that a new hardware table
- * makes none. */
+/* Adds what `before` knew of the same node: GPUs whose labels call them another type, and
+ * then another one or the first again, while neither the machine nor they were gone in
+ * between, are of several types (GPU Feature Discovery writes the labels of any one of
+ * them), and stay so until one of both was gone. A label that changes once was put right.
+ * An administrator's label is believed, as are types of shared GPUs, which may be cut
+ * anew. Types are compared only where the label itself is another, so that a new hardware
+ * table makes none. */
 void node_state_follow(struct node_state *state, const struct node_state *before);
 void node_state_fini(struct node_state *state);
 bool node_state_same(const struct node_state *a, const struct node_state *b);

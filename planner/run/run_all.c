@@ -338,19 +338,27 @@ static void sort_parts(struct parts *parts)
 struct combining {
     struct parts *parts;
     uint32_t *order; /* types, the one that changes last first */
+    uint64_t *least; /* GPUs that the job wants of the types from each place on */
     struct share *shares;
     size_t looked_at;
 };
 
-/* Chooses for the types from the `at`th on, where `gpus` are chosen of those before, at
- * most `largest` of one type. What is more than the job's cap even with the largest share
- * taken away leads to no part, whatever comes after. */
+/* Whether parts may come of `gpus` of the types before the `at`th place, at most
+ * `largest` of one type: one type's share may still be cut to the job's cap. */
+static bool may_fit(const struct combining *combining, size_t at, uint64_t gpus,
+                    uint32_t largest)
+{
+    uint64_t cap = combining->parts->problem->workload->max_gpus;
+    uint64_t rest = gpus - largest + combining->least[at];
+    return !cap || rest < cap || (rest == cap && !largest);
+}
+
 static void combine(struct combining *combining, size_t at, uint64_t gpus,
                     uint32_t largest)
 {
     struct parts *parts = combining->parts;
-    uint32_t cap = parts->problem->workload->max_gpus;
-    if ((cap && gpus - largest >= cap) || combining->looked_at == MAX_COMBINATIONS)
+    if (combining->looked_at == MAX_COMBINATIONS ||
+        !may_fit(combining, at, gpus, largest))
         return;
     if (at == parts->type_count) {
         combining->looked_at++;
@@ -361,9 +369,19 @@ static void combine(struct combining *combining, size_t at, uint64_t gpus,
     const struct choices *choices = &parts->types[type];
     for (size_t i = 0; i < choices->count; i++) {
         uint32_t share = choices->shares[i].gpus;
+        if (share < choices->least)
+            continue;
         combining->shares[type] = choices->shares[i];
         combine(combining, at + 1, gpus + share, share > largest ? share : largest);
     }
+}
+
+static uint64_t *least_from(const struct parts *parts, const uint32_t *order)
+{
+    uint64_t *least = HET_ARENA_ARRAY(parts->arena, uint64_t, parts->type_count + 1);
+    for (size_t at = parts->type_count; at-- > 0;)
+        least[at] = least[at + 1] + parts->types[order[at]].least;
+    return least;
 }
 
 /* The last type first; but where there are too many combinations to look at them all, the
@@ -392,9 +410,11 @@ static void find_parts(struct parts *parts)
         if (!parts->types[t].count)
             return; /* the job wants more of this type than there is */
     }
+    uint32_t *order = order_types(parts);
     struct combining combining = {
         .parts = parts,
-        .order = order_types(parts),
+        .order = order,
+        .least = least_from(parts, order),
         .shares = HET_ARENA_ARRAY(parts->arena, struct share, parts->type_count),
     };
     combine(&combining, 0, 0, 0);
