@@ -59,7 +59,7 @@ static int read_open_file(int fd, const char *path, size_t most, char **ret_text
     return 0;
 }
 
-/* The text of a regular file (c.9; a symbolic link to one is how pods get theirs). */
+/* The text of a regular file (a symbolic link to one is how pods get theirs). */
 static int read_file(const char *path, size_t most, char **ret_text,
                      struct het_error *err)
 {

@@ -540,7 +540,7 @@ const char *kube_outcome_name(enum kube_outcome outcome)
     return outcome_names[outcome];
 }
 
-/* a.6: by cause (1.19 and later), by the message of a cause (1.17.0 to 1.18.5), by the
+/* By cause (1.19 and later), by the message of a cause (1.17.0 to 1.18.5), by the
  * message (before 1.17). */
 static bool is_version_too_large(const json_t *status)
 {
@@ -618,7 +618,7 @@ static void read_failure(struct reading *reading, const struct call *call,
     say(reading, call, "%s", reply->error.message);
 }
 
-/* a.15: not every error has a Status for its body. */
+/* Not every error has a Status for its body. */
 static void read_refusal(struct reading *reading, const struct call *call,
                          const struct http_reply *reply)
 {
@@ -710,7 +710,7 @@ static int64_t retry_delay_ms(struct call *call, const struct http_reply *reply,
 {
     if (!is_parallel(call))
         return -1;
-    /* a.16: only a GET is repeated after a connection broke, and none that never came
+    /* Only a GET is repeated after a connection broke, and none that never came
      * to be, was too long, or asks for a version that the server does not have. */
     if (!reply->status) {
         bool is_lost = reply->maybe_sent && result->outcome == KUBE_UNREACHABLE;
@@ -1079,7 +1079,7 @@ uint64_t kube_delete(struct kube *kube, const struct kube_resource *resource,
                                  callback, context);
     call->form = REPLY_REMOVED;
     expect(call, ns, name);
-    /* a.18: never the namesake of what was meant. What it owns goes with it, which is
+    /* Never the namesake of what was meant. What it owns goes with it, which is
      * not the default of batch/v1. */
     json_auto_t *options = json_pack("{s:s, s:s, s:{s:s}, s:s}", "kind", "DeleteOptions",
                                      "apiVersion", "v1", "preconditions", "uid", uid,

@@ -142,7 +142,7 @@ uint64_t kube_watch(struct kube *kube, const struct kube_resource *resource,
                     const char *ns, const char *query,
                     void (*on_data)(void *context, const char *bytes, size_t length),
                     kube_callback *callback, void *context);
-/* kube_list at once, over a new connection, without retries (silence probe, a.13). */
+/* kube_list at once, over a new connection, without retries (silence probe). */
 uint64_t kube_probe(struct kube *kube, const struct kube_resource *resource,
                     const char *ns, const char *query, kube_callback *callback,
                     void *context);

@@ -242,7 +242,7 @@ static int set_caution(CURL *easy, const char *scheme, struct het_error *err)
     return 0;
 }
 
-/* c.8. There is no way to turn verification off. */
+/* There is no way to turn verification off. */
 static int set_security(CURL *easy, const struct http_endpoint *endpoint,
                         struct het_error *err)
 {

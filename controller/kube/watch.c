@@ -190,7 +190,7 @@ static void plan_after_failure(struct watch *watch, enum phase phase)
     plan(watch, phase, DELAY_BACKOFF);
 }
 
-/* a.7: 800 ms, doubled up to 30 s, plus up to as much again; from the start after 2
+/* 800 ms, doubled up to 30 s, plus up to as much again; from the start after 2
  * minutes without. */
 static int64_t next_backoff_ms(struct watch *watch)
 {
@@ -314,7 +314,7 @@ static void put_object(struct watch *watch, json_t *object, bool is_truth)
     const struct kube_resource *resource = watch->config.resource;
     json_t *before =
         store_find(watch->store, resource, kube_namespace(object), kube_name(object));
-    /* a.9: identity is the uid, not the name. */
+    /* Identity is the uid, not the name. */
     if (before && strcmp(kube_uid(before), kube_uid(object)) != 0) {
         if (!is_truth && kube_compare_versions(kube_resource_version(object),
                                                kube_resource_version(before)) < 0)
@@ -374,8 +374,8 @@ static void ask_for_page(struct watch *watch)
                                query, on_list, watch);
 }
 
-/* a.1: any age first, then not older than what was seen, or the newest if that failed.
- * a.2: in pages only where the server does not turn that into a read of one exact
+/* Any age first, then not older than what was seen, or the newest if that failed.
+ * In pages only where the server does not turn that into a read of one exact
  * version. */
 static void start_list(struct watch *watch)
 {
@@ -391,7 +391,7 @@ static void start_list(struct watch *watch)
     ask_for_page(watch);
 }
 
-/* a.2: pages of which a later one has expired are read again as one. */
+/* Pages of which a later one has expired are read again as one. */
 static void start_unpaged_list(struct watch *watch)
 {
     struct listing *listing = &watch->listing;
@@ -503,7 +503,7 @@ static size_t count_contradictions(const struct watch *watch, json_t **missing,
     return count;
 }
 
-/* I12: an apiserver that has lost its mind must not take the cluster with it. */
+/* An API server that answers nonsense must not take the cluster with it. */
 static void doubt_list(struct watch *watch, json_t **missing, size_t missing_count,
                        size_t held_count)
 {
@@ -521,7 +521,7 @@ static void doubt_list(struct watch *watch, json_t **missing, size_t missing_cou
     plan(watch, PHASE_LIST_DUE, DELAY_CONFIRM);
 }
 
-/* a.9: the store becomes what the list says. */
+/* The store becomes what the list says. */
 static void believe_list(struct watch *watch, json_t **missing, size_t missing_count,
                          bool goes_back)
 {
@@ -605,7 +605,7 @@ static void take_page(struct watch *watch, const struct kube_result *result)
         take_list(watch);
 }
 
-/* a.1: after "expired" or "too large", once, at once, what quorum says. */
+/* After "expired" or "too large", once, at once, what quorum says. */
 static void read_quorum(struct watch *watch)
 {
     bool was_quorum = watch->must_read_quorum;
@@ -646,7 +646,7 @@ static void on_list(void *context, const struct kube_result *result)
 
 /* ---- events ---- */
 
-/* a.4: the events that bring the present state of a watch begun anywhere are in no
+/* The events that bring the present state of a watch begun anywhere are in no
  * order. */
 static void advance(struct watch *watch, const char *type, const char *version)
 {
@@ -666,7 +666,7 @@ static void end_watch(struct watch *watch, enum phase phase, const char *event,
     plan_after_failure(watch, phase);
 }
 
-/* a.7: a server with an internal error is asked again for a while, then listed. */
+/* A server with an internal error is asked again for a while, then listed. */
 static enum phase after_internal_error(struct watch *watch)
 {
     if (!watch->has_internal_error) {
@@ -839,7 +839,7 @@ static int extend_frame(struct watch *watch, const char *bytes, size_t length)
     return 0;
 }
 
-/* a.8: only a line that has its end is one. */
+/* Only a line that has its end is one. */
 static void on_data(void *context, const char *bytes, size_t length)
 {
     struct watch *watch = context;
@@ -869,7 +869,7 @@ static void on_watch_end(void *context, const struct kube_result *result)
     struct watch *watch = context;
     watch->watch_id = 0;
     close_stream(watch);
-    /* a.7: the ends that are no errors. */
+    /* The ends that are no errors. */
     bool is_cut = result->outcome == KUBE_UNREACHABLE;
     if (result->outcome == KUBE_OK || (is_cut && watch->has_bytes)) {
         plan(watch, PHASE_WATCH_DUE, DELAY_IF_SHORT);
@@ -944,7 +944,7 @@ static void on_probe(void *context, const struct kube_result *result)
     }
 }
 
-/* a.13: a stream that says nothing for longer than bookmarks take may be dead without
+/* A stream that says nothing for longer than bookmarks take may be dead without
  * anybody having told us. */
 static void notice_silence(struct watch *watch)
 {

@@ -5,7 +5,7 @@
  * A list is compared with what the store holds of the kind in the namespace, so there is
  * one watch for a kind and namespace. A list that would remove more than a fifth of that
  * (and five), or more than half, is believed only when a second one from quorum says the
- * same 10 s later (I12): what it lacks was lacking before, but for less than would be
+ * same 10 s later: what it lacks was lacking before, but for less than would be
  * doubted by itself. If it says something else, it is the one in doubt, and the next
  * decides. */
 #ifndef CONTROLLER_KUBE_WATCH_H
@@ -16,17 +16,17 @@
 
 enum {
     WATCH_PAGE_SIZE = 500,
-    WATCH_TIMEOUT_MIN_S = 300, /* a.3: how long the server keeps one watch */
+    WATCH_TIMEOUT_MIN_S = 300, /* how long the server keeps one watch */
     WATCH_TIMEOUT_MAX_S = 600,
-    WATCH_SHORT_MS = 1000,        /* a.3: ended sooner without an event: an error */
-    WATCH_BACKOFF_FIRST_MS = 800, /* a.7; each with as much again as jitter */
+    WATCH_SHORT_MS = 1000,        /* ended sooner without an event: an error */
+    WATCH_BACKOFF_FIRST_MS = 800, /* each with as much again as jitter */
     WATCH_BACKOFF_LAST_MS = 30000,
     WATCH_BACKOFF_RESET_MS = 120000,
-    WATCH_INTERNAL_ERROR_MS = 30000, /* a.7: 500 on a watch, before listing again */
+    WATCH_INTERNAL_ERROR_MS = 30000, /* 500 on a watch, before listing again */
     WATCH_MAX_FRAME_BYTES = 16 << 20,
     WATCH_SILENCE_MIN_MS = 75000,
     WATCH_SILENCE_MAX_MS = 90000,
-    WATCH_CONFIRM_MS = 10000, /* I12 */
+    WATCH_CONFIRM_MS = 10000, /* before a doubted list is read again */
     WATCH_MASS_DELETE_PERCENT = 20,
     WATCH_MASS_DELETE_LEAST = 5,
     WATCH_MAX_PAGES = 20000, /* of one list: ten million objects */
@@ -99,7 +99,7 @@ struct watch_statistics {
     uint64_t quarantined; /* objects */
     uint64_t unchanged;   /* events that were not decoded */
     uint64_t failures;    /* whatever led to a back-off */
-    uint64_t doubted;     /* lists that waited to be confirmed (I12) */
+    uint64_t doubted;     /* lists that waited to be confirmed */
 };
 struct watch_statistics watch_statistics(const struct watch *watch);
 

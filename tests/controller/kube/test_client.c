@@ -279,7 +279,7 @@ START_TEST(busy_server_is_waited_for)
 }
 END_TEST
 
-/* a.15: whoever says Retry-After is asked again, 10 times. */
+/* Whoever says Retry-After is asked again, 10 times. */
 START_TEST(retries_end_after_ten)
 {
     static const struct {

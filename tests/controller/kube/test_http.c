@@ -555,7 +555,7 @@ START_TEST(refused_connection_was_surely_not_sent)
 }
 END_TEST
 
-/* a.16: libcurl on its own would send this POST again. */
+/* libcurl on its own would send this POST again. */
 START_TEST(write_on_a_reused_connection_is_sent_once)
 {
     OUTCOME(first);
