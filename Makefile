@@ -42,7 +42,7 @@ PLANNER_ROOMS := $(PLANNER_CORE_ROOMS) planner/format planner/format/profile pla
 PLANNER       := $(call modules,$(PLANNER_ROOMS))
 PLANNER_CORE  := $(call modules,$(PLANNER_CORE_ROOMS))
 
-controller/base                := timestamp digest quantity strmap json_scan object object_store log metrics workqueue
+controller/base                := process timestamp digest quantity strmap json_scan object object_store log metrics workqueue
 controller/job                 := pod_security settings tenancy input_change node_selector job_spec
 controller/cluster             := hardware_map plan_object pod_need node_state kept_fields capacity precedence kueue \
                                   measurement
@@ -54,17 +54,19 @@ controller/operator            := apply planner_child checkpoint_hook kueue_watc
 controller/serve               := published tls server endpoints dashboard certificate certificate_bundle review \
                                   admission check_command
 controller/record              := snapshot_json record_file replay_command
-controller/simulate/api_server := condition refusal selector merge kinds storage verbs route api_server
-controller/simulate            := scheduler batch_jobs scenario simulated_cluster client_link simulation narration \
-                                  live_dashboard simulate_command
 controller/kubectl             := preview text_table options kubectl_transport host blocking_client session \
                                   planner_question plan_commands history_command status_command change_commands \
                                   completion commands main
 controller                     := main
+controller/simulate/api_server := condition refusal selector merge kinds storage verbs route api_server
+controller/simulate            := scheduler batch_jobs scenario simulated_cluster client_link simulation narration \
+                                  live_dashboard simulate_command main
 CONTROLLER_ROOMS := controller/base controller/job controller/cluster controller/reconcile controller/kube \
-                    controller/operator controller/serve controller/record controller/simulate/api_server \
-                    controller/simulate controller/kubectl controller
+                    controller/operator controller/serve controller/record controller/kubectl controller
+# After the operator, which therefore cannot include it, and in a library that it is not linked with.
+SIMULATE_ROOMS  := controller/simulate/api_server controller/simulate
 CONTROLLER      := $(call modules,$(CONTROLLER_ROOMS))
+SIMULATE        := $(call modules,$(SIMULATE_ROOMS))
 # What decides knows no network, clock or disk.
 CONTROLLER_PURE := $(call modules,controller/job controller/cluster controller/reconcile) \
                    $(addprefix controller/,base/timestamp base/digest base/quantity base/strmap base/json_scan \
@@ -97,18 +99,21 @@ present = $(wildcard $(addsuffix .c,$(1)))
 PLANNER_SRC    := $(call present,$(filter-out planner/cli/%,$(PLANNER)))
 HETPLAN_SRC    := $(call present,$(call modules,planner/cli))
 CONTROLLER_SRC := $(call present,$(filter-out controller/main controller/kubectl/main,$(CONTROLLER)))
+SIMULATE_SRC   := $(call present,$(filter-out controller/simulate/main,$(SIMULATE)))
 # Tests lie as the sources do; every test_x.c there defines `Suite *test_x_suite(void)`.
 TEST_FOLDERS   := tests/planner tests/controller
 TEST_SRC       := $(sort $(shell find $(TEST_FOLDERS) -name 'test_*.c'))
 TEST_HELP_SRC  := $(sort $(shell find $(TEST_FOLDERS) -name '*.c' ! -name 'test_*'))
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
+# Each needs only those after it.
+LIBRARIES      := $(B)/libsimulate.a $(B)/libcontroller.a $(B)/libhetplan.a
 
 .PHONY: all help unit sim check test test-rest test-all test-programs demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster rooms lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard run-training show
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
-all: $(B)/hetplan $(B)/heterotrain-controller $(B)/kubectl-htj $(B)/kubectl_complete-htj ## build the programs, in build/
+all: $(B)/hetplan $(B)/heterotrain-controller $(B)/heterotrain-simulate $(B)/kubectl-htj $(B)/kubectl_complete-htj ## build the programs, in build/
 
 $(B)/%.o: %.c
 	@mkdir -p $(dir $@)
@@ -118,11 +123,16 @@ $(B)/libhetplan.a: $(call obj,$(PLANNER_SRC))
 	@rm -f $@; $(AR) rcD $@ $^
 $(B)/libcontroller.a: $(call obj,$(CONTROLLER_SRC))
 	@rm -f $@; $(AR) rcD $@ $^
+$(B)/libsimulate.a: $(call obj,$(SIMULATE_SRC))
+	@rm -f $@; $(AR) rcD $@ $^
 # Static: the planner is started where it can open no library (planner/system_call_filter.h).
 $(B)/hetplan: $(call obj,$(HETPLAN_SRC)) $(B)/libhetplan.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_STATIC) -o $@ $^ $(PLANNER_LIBS)
 $(B)/heterotrain-controller: $(call obj,controller/main.c) $(B)/libcontroller.a $(B)/libhetplan.a
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
+$(B)/heterotrain-simulate: $(call obj,controller/simulate/main.c) $(LIBRARIES)
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 # One file that runs anywhere.
@@ -150,7 +160,7 @@ FORCE:
 $(B)/tests/main.o: $(B)/tests/suites.inc
 $(B)/tests/main.o: ALL_CFLAGS += -I$(B)/tests
 $(call obj,$(TEST_SRC) $(TEST_HELP_SRC) tests/main.c tests/sim.c): ALL_CFLAGS += $(shell pkg-config --cflags check) -Wno-conversion -Wno-sign-conversion -Wno-missing-prototypes -Wno-unused-variable -Wno-format-nonliteral
-$(B)/run-tests: $(call obj,tests/main.c $(TEST_SRC) $(TEST_HELP_SRC)) $(B)/libcontroller.a $(B)/libhetplan.a
+$(B)/run-tests: $(call obj,tests/main.c $(TEST_SRC) $(TEST_HELP_SRC)) $(LIBRARIES)
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check libssl) $(CONTROLLER_LIBS)
 
@@ -169,7 +179,7 @@ unit: all $(B)/run-tests $(B)/hostile-planner ## unit tests and simulation, once
 
 # Random lives of a cluster, each under all invariants: `make sim SEEDS=1-2000`;
 # `make sim SEED=17` lives one again and shows all that happens.
-$(B)/sim: $(call obj,tests/sim.c $(TEST_HELP_SRC)) $(B)/libcontroller.a $(B)/libhetplan.a
+$(B)/sim: $(call obj,tests/sim.c $(TEST_HELP_SRC)) $(LIBRARIES)
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check libssl) $(CONTROLLER_LIBS)
 SEEDS ?= 1-2000
@@ -234,7 +244,7 @@ run-chart: all $(B)/fakelet
 # `make fuzz T=question FUZZ_SECONDS=600`.
 FUZZ_TARGETS := $(filter-out fuzz,$(basename $(notdir $(sort $(wildcard tests/fuzz/*.c)))))
 FUZZ_SECONDS ?= 10
-$(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/fuzz.o $(B)/libcontroller.a $(B)/libhetplan.a
+$(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/fuzz.o $(LIBRARIES)
 	@mkdir -p $(dir $@)
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) -fsanitize=fuzzer $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
@@ -248,7 +258,7 @@ fuzz: ## everything that parses, on random input (T=target, FUZZ_SECONDS=10)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run-all "fuzz=tests/fuzz/run build/fuzz $(or $(T),$(FUZZ_TARGETS))"
 
 # ---- the main job, on a terminal ----
-DEMO := $(B)/heterotrain-controller simulate --hetplan $(B)/hetplan \
+DEMO := $(B)/heterotrain-simulate --hetplan $(B)/hetplan \
         --nodes docs/examples/nodes-mixed.json --profile docs/examples/opt-350-profile.yaml \
         --hardware docs/examples/hardware.json --job docs/examples/opt-350-job.yaml
 demo: ## install what is missing, build, and show a job planned, placed and moved
@@ -263,20 +273,20 @@ run-demo: all
 	@echo "  kubectl apply --server-side -f crds/ && kubectl apply -f docs/examples/opt-350-profile.yaml"
 	@echo "  $(B)/heterotrain-controller            # uses your kubeconfig"
 	@echo "  kubectl apply -f docs/examples/opt-350-job.yaml && kubectl get htj -w"
-	@echo "Your own what-if: $(B)/heterotrain-controller simulate --help"
+	@echo "Your own what-if: $(B)/heterotrain-simulate --help"
 
 show: all ## the demo on the dashboard, ten times as fast as life: http://127.0.0.1:8081/
 	@$(DEMO) --event "120s delete node/a100-2" --event "600s restore node/a100-2" \
 	    --until 1800s --dashboard 127.0.0.1:8081
 
 # ---- figures ----
-$(B)/bench-controller: $(call obj,tests/bench/controller.c tests/bench/cluster_objects.c) $(B)/libcontroller.a $(B)/libhetplan.a
+$(B)/bench-controller: $(call obj,tests/bench/controller.c tests/bench/cluster_objects.c) $(LIBRARIES)
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
-$(B)/bench-load: $(call obj,tests/bench/load.c tests/bench/cluster_objects.c) $(B)/libcontroller.a $(B)/libhetplan.a
+$(B)/bench-load: $(call obj,tests/bench/load.c tests/bench/cluster_objects.c) $(LIBRARIES)
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
-$(B)/bench-serving: $(call obj,tests/bench/serving.c) $(B)/libcontroller.a $(B)/libhetplan.a
+$(B)/bench-serving: $(call obj,tests/bench/serving.c) $(LIBRARIES)
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 $(B)/bench-measure: $(call obj,tests/bench/measure.c)
@@ -309,7 +319,7 @@ SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/fresh/
 fmt: ## lay the code out (.clang-format)
 	@clang-format -i $(C_FILES)
 rooms: $(call obj,$(call present,$(PLANNER_CORE) $(CONTROLLER_PURE))) ## arrows between rooms and modules; purity
-	@awk -v order="$(PLANNER) $(CONTROLLER)" -f tests/lint/rooms.awk \
+	@awk -v order="$(PLANNER) $(CONTROLLER) $(SIMULATE)" -f tests/lint/rooms.awk \
 	    $$(git ls-files 'planner/*.[ch]' 'controller/*.[ch]')
 	@tests/lint/purity tests/lint/pure-planner.symbols $(call obj,$(call present,$(PLANNER_CORE)))
 	@tests/lint/purity tests/lint/pure-controller.symbols $(call obj,$(call present,$(CONTROLLER_PURE)))
@@ -338,6 +348,7 @@ PREFIX ?= /usr/local
 install: all ## install the programs below PREFIX (/usr/local)
 	install -D -m 755 $(B)/hetplan $(DESTDIR)$(PREFIX)/bin/hetplan
 	install -D -m 755 $(B)/heterotrain-controller $(DESTDIR)$(PREFIX)/bin/heterotrain-controller
+	install -D -m 755 $(B)/heterotrain-simulate $(DESTDIR)$(PREFIX)/bin/heterotrain-simulate
 	install -D -m 755 $(B)/kubectl-htj $(DESTDIR)$(PREFIX)/bin/kubectl-htj
 	ln -sf kubectl-htj $(DESTDIR)$(PREFIX)/bin/kubectl_complete-htj
 packages:

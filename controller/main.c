@@ -1,6 +1,7 @@
 /* heterotrain-controller - wires the operator together. The only reader of clock, flags,
  * environment and signals. */
 #include "controller/base/log.h"
+#include "controller/base/process.h"
 #include "controller/job/settings.h"
 #include "controller/kube/auth.h"
 #include "controller/operator/loop.h"
@@ -12,19 +13,16 @@
 #include "controller/serve/dashboard.h"
 #include "controller/serve/endpoints.h"
 #include "controller/serve/server.h"
-#include "controller/simulate/simulate_command.h"
 
 #include <curl/curl.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -45,7 +43,6 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_BAD_INPUT = 2 };
 
 static const char help[] =
     "Usage: heterotrain-controller [OPTION]...\n"
-    "       heterotrain-controller simulate [OPTION]...\n"
     "       heterotrain-controller replay FILE [OPTION]...\n"
     "       heterotrain-controller check URL [OPTION]...\n"
     "\n"
@@ -98,7 +95,6 @@ static const char help[] =
     "Exit status: 0 ended by a signal; 1 the API server or the planner cannot be used, or\n"
     "the lease was lost; 2 bad option, kubeconfig, settings or hardware file.\n"
     "\n"
-    "\"heterotrain-controller simulate --help\" explains the what-if without a cluster.\n"
     "\"check\" succeeds when the answer of URL has status 200.\n";
 
 struct options {
@@ -112,25 +108,6 @@ struct options {
     double requests_per_s;
     int burst;
 };
-
-static int64_t clock_ms(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* hetplan in the folder of this program; just the name if that cannot be known. */
-static char *hetplan_beside_us(void)
-{
-    char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length < 0)
-        return xstrdup("hetplan");
-    path[length] = '\0';
-    char *slash = strrchr(path, '/');
-    return xasprintf("%.*s/hetplan", slash ? (int)(slash - path) : 0, path);
-}
 
 /* ---- options ---- */
 
@@ -290,8 +267,7 @@ static int read_options(int argc, char **argv, struct options *options,
     }
     if (optind < argc)
         return het_fail(err, HET_BAD_INPUT,
-                        "%s: not a command; there are simulate, replay and check",
-                        argv[optind]);
+                        "%s: not a command; there are replay and check", argv[optind]);
     return 0;
 }
 
@@ -400,7 +376,7 @@ static int64_t webhook_step(const struct webhook_service *webhook, int64_t now_m
 {
     if (!webhook->kube)
         return INT64_MAX;
-    trust_step(webhook->trust, now_ms, clock_ms(CLOCK_REALTIME));
+    trust_step(webhook->trust, now_ms, process_clock_ms(CLOCK_REALTIME));
     admission_step(webhook->admission, now_ms);
     kube_step(webhook->kube, now_ms);
     return earlier(
@@ -422,12 +398,12 @@ static int64_t step_dashboard(struct program *program, int64_t now_ms)
 static void turn(struct program *program, int64_t longest_ms)
 {
     struct controller *controller = program->controller;
-    int64_t now_ms = clock_ms(CLOCK_BOOTTIME);
+    int64_t now_ms = process_clock_ms(CLOCK_BOOTTIME);
     double from_s = metrics_now(program->metrics);
     feed_beat(program->feed, now_ms);
     auth_step(program->auth, now_ms);
     int64_t webhook_ms = webhook_step(&program->webhook, now_ms);
-    controller_step(controller, now_ms, clock_ms(CLOCK_REALTIME));
+    controller_step(controller, now_ms, process_clock_ms(CLOCK_REALTIME));
     int64_t shown_ms = step_dashboard(program, now_ms);
     metrics_observe(program->metrics, METRIC_LOOP_SECONDS,
                     metrics_now(program->metrics) - from_s, NO_LABELS);
@@ -438,11 +414,11 @@ static void turn(struct program *program, int64_t longest_ms)
 
 static void stop(struct program *program)
 {
-    int64_t end_ms = clock_ms(CLOCK_BOOTTIME) + STOP_MS;
+    int64_t end_ms = process_clock_ms(CLOCK_BOOTTIME) + STOP_MS;
     feed_set_ready(program->feed, false);
     controller_stop(program->controller);
     while (!controller_has_stopped(program->controller) &&
-           clock_ms(CLOCK_BOOTTIME) < end_ms)
+           process_clock_ms(CLOCK_BOOTTIME) < end_ms)
         turn(program, STOP_MS / 10);
 }
 
@@ -472,7 +448,7 @@ static int run(struct program *program)
 static int64_t boot_clock_ms(void *context)
 {
     (void)context;
-    return clock_ms(CLOCK_BOOTTIME);
+    return process_clock_ms(CLOCK_BOOTTIME);
 }
 
 static double boot_clock_s(void *context)
@@ -552,8 +528,8 @@ static int open_webhook(struct program *program, const struct options *options,
         .context = program,
         .metrics = program->metrics,
     };
-    webhook->trust =
-        trust_new(&trust, clock_ms(CLOCK_BOOTTIME), clock_ms(CLOCK_REALTIME), err);
+    webhook->trust = trust_new(&trust, process_clock_ms(CLOCK_BOOTTIME),
+                               process_clock_ms(CLOCK_REALTIME), err);
     if (!webhook->trust)
         return -1;
     struct admission_config admission = {
@@ -658,7 +634,7 @@ static char *make_identity(void)
     uint32_t suffix = 0;
     gethostname(host, sizeof host - 1);
     if (getrandom(&suffix, sizeof suffix, 0) != sizeof suffix)
-        suffix = (uint32_t)clock_ms(CLOCK_REALTIME) ^ (uint32_t)getpid();
+        suffix = (uint32_t)process_clock_ms(CLOCK_REALTIME) ^ (uint32_t)getpid();
     return xasprintf("%s_%08" PRIx32, host, suffix);
 }
 
@@ -722,12 +698,13 @@ static int program_init(struct program *program, const struct options *options,
         .ns = options->ns,
         .requests_per_s = options->requests_per_s,
         .burst = options->burst ? options->burst : 100,
-        .seed = (uint64_t)clock_ms(CLOCK_REALTIME) ^ (uint64_t)getpid(),
+        .seed = (uint64_t)process_clock_ms(CLOCK_REALTIME) ^ (uint64_t)getpid(),
     };
     program->arena = het_arena_new();
     program->settings = *settings_default();
     config.settings = &program->settings;
-    program->hetplan = options->hetplan ? xstrdup(options->hetplan) : hetplan_beside_us();
+    program->hetplan = options->hetplan ? xstrdup(options->hetplan)
+                                        : process_path_beside("hetplan");
     config.planner = program->hetplan;
     if (options->log && log_set_levels(options->log, err) < 0)
         return het_wrap(err, "--log %s", options->log);
@@ -757,7 +734,7 @@ static int program_init(struct program *program, const struct options *options,
     config.metrics = program->metrics;
     metrics_set(program->metrics, METRIC_BUILD_INFO, 1, LABELS(HETEROTRAIN_VERSION));
     metrics_set(program->metrics, METRIC_START_TIME,
-                (double)clock_ms(CLOCK_REALTIME) / 1000, NO_LABELS);
+                (double)process_clock_ms(CLOCK_REALTIME) / 1000, NO_LABELS);
     program->controller = controller_new(program->transport, &config, err);
     if (!program->controller)
         return -1;
@@ -770,7 +747,7 @@ static int run_operator(const struct options *options)
     struct program program = { 0 };
     set_signals();
     protect_memory();
-    log_set_time(clock_ms(CLOCK_REALTIME));
+    log_set_time(process_clock_ms(CLOCK_REALTIME));
     if (program_init(&program, options, &err) < 0) {
         fprintf(stderr, "heterotrain-controller: %s\n", err.message);
         program_fini(&program);
@@ -787,47 +764,6 @@ static int run_operator(const struct options *options)
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* ---- simulate ---- */
-
-static int terminal_width(void)
-{
-    struct winsize size;
-    int width = 100;
-    if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
-        width = size.ws_col;
-    return width < 80 ? 80 : width > 160 ? 160 : width;
-}
-
-/* For what is shown of a simulation. */
-static int64_t real_clock_ms(void)
-{
-    return clock_ms(CLOCK_MONOTONIC);
-}
-
-static bool sleep_ms(int64_t ms)
-{
-    struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-    nanosleep(&wait, NULL);
-    return true; /* a signal ends the process */
-}
-
-static int run_simulation(int argc, char **argv)
-{
-    auto_free char *hetplan = hetplan_beside_us();
-    struct sigaction ignore = { .sa_handler = SIG_IGN };
-    sigaction(SIGPIPE, &ignore, NULL);
-    struct simulate_terminal terminal = {
-        .out = stdout,
-        .err = stderr,
-        .is_utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8"),
-        .width = terminal_width(),
-        .hetplan = hetplan,
-        .clock_ms = real_clock_ms,
-        .sleep_ms = sleep_ms,
-    };
-    return simulate_main(argc, argv, &terminal);
-}
-
 int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
@@ -836,8 +772,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "heterotrain-controller: libcurl cannot be set up\n");
         return EXIT_FAILED;
     }
-    if (argc > 1 && !strcmp(argv[1], "simulate"))
-        return run_simulation(argc - 1, argv + 1);
     if (argc > 1 && !strcmp(argv[1], "replay"))
         return replay_main(argc - 1, argv + 1, stdout, stderr);
     if (argc > 1 && !strcmp(argv[1], "check"))

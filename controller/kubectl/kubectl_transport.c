@@ -1,5 +1,7 @@
 #include "controller/kubectl/kubectl_transport.h"
 
+#include "controller/base/process.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +13,6 @@
 #include <sys/queue.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How a line of kubectl's begins that says why it fails; the rest of what it says belongs
@@ -67,13 +68,6 @@ struct kubectl_transport {
     uint64_t last_id;
     TAILQ_HEAD(runs, run) runs; /* in the order of asking */
 };
-
-static int64_t clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void close_end(int *fd)
 {
@@ -348,7 +342,8 @@ static int begin(const struct kubectl_transport *kubectl, struct run *run,
     if (error)
         return het_fail(err, HET_BAD_INPUT, "%s: %s", kubectl->program, strerror(error));
     run->process = (int)syscall(SYS_pidfd_open, run->pid, 0);
-    run->end_ms = run->timeout_ms ? clock_ms() + run->timeout_ms : INT64_MAX;
+    run->end_ms = run->timeout_ms ? process_clock_ms(CLOCK_BOOTTIME) + run->timeout_ms
+                                  : INT64_MAX;
     return 0;
 }
 
@@ -561,7 +556,7 @@ static int poll_runs(struct transport *transport, struct pollfd *extra,
     struct kubectl_transport *kubectl = (struct kubectl_transport *)transport;
     auto_free struct pollfd *fds =
         xcalloc(3 * KUBECTL_MAX_RUNS + extra_count, sizeof *fds);
-    int64_t end_ms, now_ms = clock_ms();
+    int64_t end_ms, now_ms = process_clock_ms(CLOCK_BOOTTIME);
     size_t count = poll_list(kubectl, fds, &end_ms);
     if (end_ms < INT64_MAX && end_ms - now_ms < timeout_ms)
         timeout_ms = end_ms > now_ms ? end_ms - now_ms : 0;
@@ -571,7 +566,7 @@ static int poll_runs(struct transport *transport, struct pollfd *extra,
     for (size_t i = 0; i < extra_count; i++)
         extra[i].revents = ready > 0 ? fds[count + i].revents : 0;
     struct run *run;
-    now_ms = clock_ms();
+    now_ms = process_clock_ms(CLOCK_BOOTTIME);
     for (run = TAILQ_FIRST(&kubectl->runs); run; run = TAILQ_NEXT(run, link))
         if (run->pid)
             step(kubectl, run, now_ms);

@@ -1,5 +1,6 @@
 /* kubectl-htj - the program: terminal, clock, environment and the way to the API server,
  * for commands.h. */
+#include "controller/base/process.h"
 #include "controller/kubectl/commands.h"
 #include "controller/kubectl/kubectl_transport.h"
 
@@ -9,9 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
 /* Of lines: where nobody says it, and at least and at most. */
 #define WIDTH_DEFAULT 80
@@ -20,20 +18,12 @@
 
 #define POD_NAMESPACE "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-static int64_t clock_ms(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static int terminal_width(void)
 {
-    struct winsize size;
     const char *columns = getenv("COLUMNS");
-    int width = columns ? atoi(columns) : 0;
-    if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
-        width = size.ws_col;
+    int width = process_terminal_width();
+    if (!width && columns)
+        width = atoi(columns);
     if (width <= 0)
         width = WIDTH_DEFAULT;
     return width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST : width;
@@ -90,13 +80,13 @@ static int connect_to(void *context, const struct htj_options *options,
 static int64_t now_ms(void *context)
 {
     (void)context;
-    return clock_ms(CLOCK_BOOTTIME);
+    return process_clock_ms(CLOCK_BOOTTIME);
 }
 
 static int64_t wall_ms(void *context)
 {
     (void)context;
-    return clock_ms(CLOCK_REALTIME);
+    return process_clock_ms(CLOCK_REALTIME);
 }
 
 int main(int argc, char **argv)

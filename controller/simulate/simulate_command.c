@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const char help[] =
-    "Usage: heterotrain-controller simulate --nodes FILE --job FILE [OPTION]...\n"
+    "Usage: heterotrain-simulate --nodes FILE --job FILE [OPTION]...\n"
     "\n"
     "Shows what the controller would do: the same code as on a cluster, over an API\n"
     "server inside this process and a clock that jumps from event to event. Nothing\n"
@@ -354,14 +354,14 @@ static int take_option(struct options *options, int option, const char *value,
     case OPTION_HELP:
         return 1;
     default:
-        return het_fail(err, HET_BAD_INPUT, "see heterotrain-controller simulate --help");
+        return het_fail(err, HET_BAD_INPUT, "see heterotrain-simulate --help");
     }
 }
 
 static int read_options(int argc, char **argv, struct options *options,
                         struct het_error *err)
 {
-    optind = 0; /* GNU: start anew, whatever main has parsed */
+    optind = 0; /* GNU: start anew, as tests call it several times */
     for (int option; (option = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
         int status = take_option(options, option, optarg, err);
         if (status)
@@ -500,7 +500,7 @@ int simulate_main(int argc, char **argv, const struct simulate_terminal *termina
     else if (!status)
         status = simulate(&options, terminal->out, &waiting, &err);
     if (status < 0)
-        fprintf(terminal->err, "heterotrain-controller: %s\n", err.message);
+        fprintf(terminal->err, "heterotrain-simulate: %s\n", err.message);
     options_fini(&options);
     if (status < 0)
         return options.is_running ? 1 : 2;

@@ -1,6 +1,5 @@
-/* simulate_command.h - `heterotrain-controller simulate`: what would happen? The real
- * controller on a cluster that is read from files, with a script of events, without a
- * cluster. */
+/* simulate_command.h - `heterotrain-simulate`: what would happen? The real controller on
+ * a cluster that is read from files, with a script of events, without a cluster. */
 #ifndef CONTROLLER_SIMULATE_SIMULATE_COMMAND_H
 #define CONTROLLER_SIMULATE_SIMULATE_COMMAND_H
 
@@ -19,9 +18,8 @@ struct simulate_terminal {
     bool (*sleep_ms)(int64_t ms);
 };
 
-/* `argv[0]` is the word "simulate". Returns the exit status: 0, all jobs run, are placed
- * or are over at the end; 1, some job waits, or the controller did not come to rest; 2,
- * bad input. Uses getopt. */
+/* Returns the exit status: 0, all jobs run, are placed or are over at the end; 1, some
+ * job waits, or the controller did not come to rest; 2, bad input. Uses getopt. */
 int simulate_main(int argc, char **argv, const struct simulate_terminal *terminal);
 
 #endif

@@ -1,5 +1,5 @@
 /* simulation.h - the real controller over an embedded API server and cluster, on one
- * virtual clock: what `heterotrain-controller simulate` and the simulation tests run.
+ * virtual clock: what `heterotrain-simulate` and the simulation tests run.
  *
  * Several replicas of the controller may run, which elect one of them (lease.h). Any of
  * them can be stopped and go on later, as if by SIGSTOP and SIGCONT; one that lost its

@@ -28,6 +28,7 @@
  * promised twice; with it, pods beyond what a node has fail as a kubelet fails them. */
 #include "controller/base/log.h"
 #include "controller/base/object.h"
+#include "controller/base/process.h"
 #include "controller/base/timestamp.h"
 #include "controller/base/workqueue.h"
 #include "controller/kube/auth.h"
@@ -110,21 +111,12 @@ struct fakelet {
     size_t command_length;
 };
 
-/* ---- small things ---- */
-
-static int64_t clock_ms(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Called at each turn of the loop, and when something arrives: a delay counts from then.
  */
 static void look_at_clock(struct fakelet *fakelet)
 {
-    fakelet->now_ms = clock_ms(CLOCK_MONOTONIC);
-    fakelet->wall_ms = clock_ms(CLOCK_REALTIME);
+    fakelet->now_ms = process_clock_ms(CLOCK_MONOTONIC);
+    fakelet->wall_ms = process_clock_ms(CLOCK_REALTIME);
     log_set_time(fakelet->wall_ms);
 }
 

@@ -42,7 +42,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ARGUMENTS = [argument for argument in sys.argv[1:] if argument != "--fix"]
 FIX = "--fix" in sys.argv
 BUILD = pathlib.Path(ARGUMENTS[0] if ARGUMENTS else "build")
-PROGRAMS = ("hetplan", "heterotrain-controller", "kubectl-htj")
+PROGRAMS = ("hetplan", "heterotrain-controller", "heterotrain-simulate", "kubectl-htj")
 REASON = r'"([A-Z][a-z]+(?:[A-Z]+[a-z]*)*|[A-Z]+[a-z]+)"'
 # Where reasons, triggers and the like are written, and how to find them there.
 REASONS = {
@@ -70,7 +70,7 @@ NAMES_OF_OTHERS = {
 
 # The tools whose commands are looked for, and those commands that no test reads from its page.
 TOOLS = ("build/", "deploy/", "tests/", "kubectl", "helm", "docker", "skopeo", "ctr", "hetplan",
-         "heterotrain-controller", "torchrun", "pip", "python3", "source")
+         "heterotrain-controller", "heterotrain-simulate", "torchrun", "pip", "python3", "source")
 NOT_RUN_HERE = {
     r"deploy/apt-packages build$": "`make packages` runs it",
     r"(docker|ctr|skopeo) ": "needs a container engine or a registry",
@@ -244,7 +244,7 @@ def check_options(document, options):
         text = re.sub(r"<!--.*?-->", "", text)
         used = re.findall(r"(?<![\w-])--[a-z][a-z0-9_-]*", text)
         text = re.sub(r"\bkubectl htj\b", "kubectl-htj", text)  # as kubectl runs it
-        ours = re.search(r"(?:^|[\s/$])(hetplan|heterotrain-controller|kubectl-htj)(?: +((?:profile )?[a-z][a-z-]*))?(?=\s|$)", text)
+        ours = re.search(r"(?:^|[\s/$])(hetplan|heterotrain-controller|heterotrain-simulate|kubectl-htj)(?: +((?:profile )?[a-z][a-z-]*))?(?=\s|$)", text)
         if ours:
             known = options.of(ours[1], ours[2])
             if re.match(r"\s*kubectl ", text):  # an object of that name

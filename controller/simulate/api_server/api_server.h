@@ -1,5 +1,5 @@
 /* api_server.h - a Kubernetes API server inside the process, on a virtual clock: what
- * `heterotrain-controller simulate` runs on, and most tests of the controller.
+ * `heterotrain-simulate` runs on, and most tests of the controller.
  *
  * It is a struct transport, so the client above it cannot tell: REST paths of the kinds
  * in kinds.c, list with selectors, limit and continue, watch with bookmarks and

@@ -1,4 +1,4 @@
-/* The command `heterotrain-controller simulate`, on the examples. */
+/* The program `heterotrain-simulate`, on the examples. */
 #include "controller/simulate/simulate_command.h"
 
 #include "controller/simulate/api_server/condition.h"
@@ -28,7 +28,7 @@ static int run(const char *first, ...)
     int count = 0;
     va_list args;
     va_start(args, first);
-    arguments[count++] = xstrdup("simulate");
+    arguments[count++] = xstrdup("heterotrain-simulate");
     for (const char *text = first; text; text = va_arg(args, const char *))
         arguments[count++] = xstrdup(text);
     va_end(args);
