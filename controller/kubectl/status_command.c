@@ -1,6 +1,7 @@
 #include "controller/kubectl/status_command.h"
 
 #include "controller/kubectl/text_table.h"
+#include "controller/reconcile/status.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -25,26 +26,6 @@ static const char *short_hash(const struct session *session, const char *hash)
 static double seconds_at(const json_t *object, const char *path)
 {
     return (double)object_integer(object, path, 0) / 1000;
-}
-
-/* ---- what state it is in, in a word ---- */
-
-static const char *state_of(const json_t *job)
-{
-    static const struct {
-        const char *condition, *status, *state;
-    } states[] = {
-        { "Failed", "True", "failed" },          { "Complete", "True", "complete" },
-        { "Accepted", "False", "not accepted" }, { "Suspended", "True", "suspended" },
-        { "Running", "True", "running" },        { "Placed", "True", "starting" },
-        { "PlanFeasible", "True", "placing" },
-    };
-    if (kube_is_deleting(job))
-        return "being deleted";
-    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-        if (!strcmp(object_condition(job, states[i].condition), states[i].status))
-            return states[i].state;
-    return "waiting";
 }
 
 /* ---- parts ---- */
@@ -182,7 +163,9 @@ int htj_status(struct session *session, struct het_error *err)
     }
     print_line(session, "job",
                het_arena_printf(session->arena, "%s/%s: %s", session->ns, kube_name(job),
-                                state_of(job)));
+                                kube_is_deleting(job)
+                                    ? "being deleted"
+                                    : status_state(object_at(job, "status"))));
     print_plan(session, job);
     print_gpus(session, job);
     print_pods(session, job);

@@ -67,9 +67,10 @@ static void count_jobs(struct metrics *metrics, struct het_arena *arena,
     struct metrics_value *reports = HET_ARENA_ARRAY(arena, struct metrics_value, count);
     for (size_t i = 0; i < count; i++) {
         const json_t *job = store_at(store, &kube_job, i);
-        size_t state = status_state(job);
-        by_state[state]++;
-        if (strcmp(status_state_name(state), "running") != 0)
+        const char *state = status_state(json_object_get(job, "status"));
+        for (size_t k = 0; k < STATUS_STATES; k++)
+            by_state[k] += !strcmp(state, status_state_name(k));
+        if (strcmp(state, "Running") != 0)
             continue;
         struct metrics_labels labels = LABELS(kube_namespace(job), kube_name(job));
         double seconds = predicted_seconds(job);

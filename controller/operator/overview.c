@@ -394,7 +394,7 @@ static json_t *job_json(const json_t *job, const struct generation *generations,
     json_t *json =
         json_pack("{s:s, s:s, s:s, s:s, s:I, s:[I, I], s:s, s:o, s:o, s:o, s:o*}",
                   "namespace", kube_namespace(job), "name", kube_name(job), "state",
-                  status_state_name(status_state(job)), "created",
+                  status_state(json_object_get(job, "status")), "created",
                   object_text(job, "metadata.creationTimestamp"), "gpus",
                   (json_int_t)object_integer(job, "status.allocatedGPUs", 0), "limits",
                   (json_int_t)object_integer(job, "spec.resources.minGPUs", 1),

@@ -194,7 +194,8 @@ void quota_report(struct pass *pass)
     const struct kueue_quota *quota = &pass->snapshot->quota;
     if (!quota->queue) {
         if (pass_present(pass, "QuotaReserved"))
-            set_waiting(pass, "NoQueue", "the job waits in no queue of Kueue");
+            pass_set(pass, "QuotaReserved", "Unknown", "NoQueue",
+                     "the job waits in no queue of Kueue");
         return;
     }
     if (status_has(&pass->facts, "QuotaReserved"))

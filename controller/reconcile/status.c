@@ -386,32 +386,6 @@ static json_t *decision_json(const struct status_decision *decision)
     return json;
 }
 
-static const struct {
-    const char *name, *condition, *value;
-} states[STATUS_STATES] = {
-    { "succeeded", "Complete", "True" },
-    { "failed", "Failed", "True" },
-    { "suspended", "Suspended", "True" },
-    { "running", "Running", "True" },
-    { "starting", "Placed", "True" },
-    { "refused", "Accepted", "False" },
-    { "waiting", NULL, NULL },
-};
-
-size_t status_state(const json_t *job)
-{
-    size_t i = 0;
-    while (states[i].condition &&
-           strcmp(object_condition(job, states[i].condition), states[i].value) != 0)
-        i++;
-    return i;
-}
-
-const char *status_state_name(size_t state)
-{
-    return states[state].name;
-}
-
 bool status_decision_is_new(const json_t *job, const struct status_decision *decision)
 {
     json_auto_t *json = decision_json(decision);
@@ -546,6 +520,44 @@ static void set_unused(json_t *status, const json_t *present,
                             het_codec_unused_json(list.groups, list.count));
 }
 
+/* ---- the state, in a word ---- */
+
+/* The first of them that holds; `reason` NULL: any. */
+static const struct {
+    const char *name, *condition, *status, *reason;
+} states[STATUS_STATES] = {
+    { "Failed", "Failed", "True", NULL },
+    { "Complete", "Complete", "True", NULL },
+    { "Suspended", "Suspended", "True", NULL },
+    { "Running", "Running", "True", NULL },
+    { "NotAccepted", "Accepted", "False", NULL },
+    { "Planned", "PlanFeasible", "True", "DryRun" },
+    { "Restarting", "Running", "False", "RestartBackOff" },
+    { "Planning", "PlanFeasible", "Unknown", "Planning" },
+    { "Measuring", "PlanFeasible", "Unknown", "Measuring" },
+    { "Queued", "QuotaReserved", "False", NULL },
+    { "Starting", "PlanFeasible", "True", NULL },
+    { "Pending", NULL, NULL, NULL },
+};
+
+const char *status_state(const json_t *status)
+{
+    const json_t *conditions = json_object_get(status, "conditions");
+    size_t i = 0;
+    for (; states[i].condition; i++) {
+        const json_t *held = object_find(conditions, "type", states[i].condition);
+        if (!strcmp(object_text(held, "status"), states[i].status) &&
+            (!states[i].reason || !strcmp(object_text(held, "reason"), states[i].reason)))
+            break;
+    }
+    return states[i].name;
+}
+
+const char *status_state_name(size_t i)
+{
+    return states[i].name;
+}
+
 json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
                      const struct status_facts *facts)
 {
@@ -587,6 +599,7 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
     set_integer(status, "allocatedGPUs", gpus);
     set_integer(status, "restarts", plan ? plan->restarts : 0);
     set_integer(status, "replans", plan ? plan->replans : 0);
+    json_object_set_new(status, "state", json_string(status_state(status)));
     return status;
 }
 
@@ -670,9 +683,10 @@ static bool conditions_may_wait(const json_t *job, const json_t *status)
 /* A copy without what steps on the way change. */
 static json_t *without_steps(const json_t *status)
 {
-    static const char *const steps[] = { "conditions", "plan",
-                                         "allocation", "allocatedGPUs",
-                                         "unusedGPUs", "observedGeneration" };
+    static const char *const steps[] = {
+        "conditions",        "state", "plan", "allocation", "allocatedGPUs", "unusedGPUs",
+        "observedGeneration"
+    };
     static const char *const of_pods[] = { "desired", "gated", "pending", "running" };
     json_t *rest = json_copy((json_t *)(uintptr_t)status);
     json_t *pods = json_copy(json_object_get(status, "pods"));

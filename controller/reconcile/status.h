@@ -66,12 +66,12 @@ void status_find_succeeded(const struct snapshot *snapshot,
 /* The present status of a finished job with its pods counted anew, as they end after it,
  * and the spec's generation. A new reference. */
 json_t *status_recount(struct het_arena *arena, const struct snapshot *snapshot);
-/* What the conditions of a job's status say, in a word. */
-enum { STATUS_STATES = 7 };
-size_t status_state(const json_t *job); /* below STATUS_STATES */
-/* "succeeded", "failed", "suspended", "running", "starting", "refused", "waiting": the
- * first of them that is so. */
-const char *status_state_name(size_t state);
+/* What the conditions of a status say, in a word (docs/api.md, State): status.state.
+ * `status` may be NULL, as of a job that nobody has looked at: "Pending". */
+const char *status_state(const json_t *status);
+/* All words that it may say, by i below STATUS_STATES. */
+enum { STATUS_STATES = 12 };
+const char *status_state_name(size_t i);
 /* Whether the job shows another decision than `decision`, or none. */
 bool status_decision_is_new(const json_t *job, const struct status_decision *decision);
 /* How long `status` may wait to be written over the job's present one, so that a person

@@ -1,7 +1,7 @@
 #include "controller/simulate/narration.h"
 
 #include "controller/base/object.h"
-#include "controller/reconcile/snapshot.h"
+#include "controller/reconcile/status.h"
 #include "controller/simulate/api_server/condition.h"
 
 #include <inttypes.h>
@@ -654,15 +654,18 @@ void report_cluster(struct report *report)
 
 static const char *state_of(const json_t *job)
 {
-    static const char *const states[][2] = { { "Complete", "complete" },
-                                             { "Failed", "failed" },
-                                             { "Running", "running" },
-                                             { "Placed", "placed" },
-                                             { "PlanFeasible", "planned" } };
-    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-        if (object_condition_is_true(job, states[i][0]))
-            return states[i][1];
-    return "waiting";
+    return status_state(object_at(job, "status"));
+}
+
+/* Whether the job is not over and has no plan. */
+static bool waits(const json_t *job)
+{
+    static const char *const types[] = { "Complete", "Failed", "Running",
+                                         "PlanFeasible" };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (object_condition_is_true(job, types[i]))
+            return false;
+    return true;
 }
 
 /* Why a job waits. */
@@ -689,9 +692,7 @@ static void add_job_row(json_t *rows, const json_t *job)
     add_cell(row, "%" PRId64, object_integer(job, "status.restarts", 0));
     add_cell(row, "%" PRId64, object_integer(job, "status.replans", 0));
     add_cell(row, "%s",
-             strcmp(state_of(job), "waiting") != 0
-                 ? object_text(job, "status.plan.summary")
-                 : reason_of(job));
+             waits(job) ? reason_of(job) : object_text(job, "status.plan.summary"));
 }
 
 static void print_end(const struct report *report, const json_t *jobs)
@@ -737,7 +738,7 @@ size_t report_end(struct report *report)
     for (size_t i = 0; i < embedded_count(server, "heterotrainingjobs"); i++) {
         json_t *job = embedded_at(server, "heterotrainingjobs", i);
         json_array_append(jobs, job);
-        waiting += !strcmp(state_of(job), "waiting");
+        waiting += waits(job);
     }
     if (report->options.is_json)
         print_json(report, jobs);

@@ -528,7 +528,7 @@ START_TEST(status_tells_where_a_job_stands)
             "{'hash': '" HASH "', 'summary': 'A100x16:tp1', 'predicted': "
             "{'iterationMilliseconds': 1500}}}");
     ck_assert_msg(run("status", "runs") == 0, "%s", err);
-    check_text(out, "job        default/runs: running\n");
+    check_text(out, "job        default/runs: Running\n");
     check_text(out, "GPUs       8 A100 on 1 node\n");
     check_text(out, "pods       4 running of 4\n");
     check_text(out, "candidate  A100x16:tp1, 1.5 s a step\n"

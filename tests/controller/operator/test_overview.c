@@ -119,7 +119,7 @@ START_TEST(job_has_its_plan_as_lanes)
     world_run_job(world, "{}");
     build();
     check(job_member("name"), "\"job\"");
-    check(job_member("state"), "\"running\"");
+    check(job_member("state"), "\"Running\"");
     check(job_member("plan.generation"), "1");
     check(job_member("plan.types"), "[\"" A100 "\",8]");
     check(job_member("plan.nodes"), "[\"a\",\"b\"]");
@@ -162,7 +162,7 @@ START_TEST(conditions_come_with_their_reasons)
                    (strstr(text, "PlanFeasible") && strstr(text, "not enough"));
     }
     ck_assert_msg(is_found, "%s", shown(conditions));
-    check(job_member("state"), "\"waiting\"");
+    check(job_member("state"), "\"Pending\"");
     ck_assert_ptr_null(job_member("plan"));
 }
 END_TEST

@@ -123,6 +123,22 @@ START_TEST(condition_says_what_the_pods_wait_for)
 }
 END_TEST
 
+START_TEST(job_that_leaves_its_queue_waits_for_none)
+{
+    world_settle(world);
+    ck_assert_str_eq(json_string_value(world_status(world, "state")), "Planning");
+    json_t *job = world_copy(world, &kube_job, "ns", "job");
+    json_object_set_new(object_map(job, "spec.podTemplate.metadata"), "labels",
+                        json_object());
+    world_put(world, &kube_job, job);
+    world_answer_nodes(world, "a:4 b:4", 2.0);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "QuotaReserved"), "NoQueue");
+    ck_assert_str_eq(object_condition(world_get_job(world), "QuotaReserved"), "Unknown");
+    ck_assert_str_eq(json_string_value(world_status(world, "state")), "Starting");
+}
+END_TEST
+
 START_TEST(without_kueue_a_queue_label_does_nothing)
 {
     world->kueue = KUEUE_ABSENT;
@@ -251,6 +267,7 @@ Suite *test_kueue_quota_suite(void)
     TCase *cases = tcase_create("quota");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, condition_says_what_the_pods_wait_for);
+    tcase_add_test(cases, job_that_leaves_its_queue_waits_for_none);
     tcase_add_test(cases, without_kueue_a_queue_label_does_nothing);
     tcase_add_test(cases, no_quota_no_question_and_no_pods);
     tcase_add_test(cases, generation_that_can_not_be_admitted_any_more_is_given_up);

@@ -74,7 +74,7 @@ START_TEST(story_tells_what_happens_and_why)
     check_out("120.0 s  ==> delete node/v100-1");
     check_out("because: NodeLost");
     check_out("v100-1 leaves (");
-    check_out("default/opt-350  running     2 ");
+    check_out("default/opt-350  Running     2 ");
     ck_assert_str_eq(err, "");
     for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n")) {
         size_t length = strlen(line);
@@ -103,7 +103,7 @@ START_TEST(json_output_is_one_document)
     ck_assert_ptr_nonnull(document);
     ck_assert_uint_eq(json_array_size(object_at(document, "cluster")), 7);
     const json_t *job = json_array_get(object_at(document, "jobs"), 0);
-    ck_assert_str_eq(object_text(job, "state"), "complete");
+    ck_assert_str_eq(object_text(job, "state"), "Complete");
     const json_t *plan = object_find(object_at(document, "timeline"), "what", "plan");
     ck_assert_str_eq(object_text(plan, "trigger"), "JobCreated");
     ck_assert(json_is_array(object_at(plan, "plan.pipelines")));
@@ -115,7 +115,7 @@ START_TEST(job_that_waits_at_the_end_makes_exit_status_1)
     ck_assert_int_eq(run("--nodes", EXAMPLES "nodes-mixed.json", "--job",
                          EXAMPLES "opt-350-job.yaml", "--quiet", NULL),
                      1);
-    check_out("waiting");
+    check_out("NotAccepted");
     check_out("there is no ModelProfile default/opt-350");
 }
 END_TEST
