@@ -131,28 +131,9 @@ static size_t read_choice(struct reader *reader, const char *path,
 #define READ_CHOICE(reader, path, choices)                                               \
     read_choice(reader, path, choices, sizeof(choices) / sizeof *(choices))
 
-static const struct choice algorithms[] = {
-    { "Auto", .value = "auto" },
-    { "Metis", .value = "metis" },
-    { "Megatron", .value = "megatron" },
-    { "Optimal", .value = "optimal" },
-    { "OOMFirst", .value = "oomfirst" },
-    { "AMP", .value = "amp" },
-    { "AMPAnnealing", .value = "amp-sa" },
-    { "Ditto", .value = "ditto" },
-    { "DittoGreedy", .value = "ditto-greedy" },
-    { "AutoHet", .value = "autohet" },
-    { "Exhaustive", .value = "exhaustive" },
-};
 static const struct choice precisions[] = { { "BF16", .value = "bf16" },
                                             { "FP16", .value = "fp16" },
                                             { "FP32", .value = "fp32" } };
-static const struct choice runtimes[] = {
-    { "Torchrun", .value = "torchrun" },     { "Custom", .value = "custom" },
-    { "Megatron", .value = "megatron" },     { "FlagScale", .value = "flagscale" },
-    { "Sailor", .value = "sailor" },         { "DeepSpeed", .value = "deepspeed" },
-    { "TorchTitan", .value = "torchtitan" },
-};
 static const struct choice arguments_policies[] = {
     [false] = { .name = "EnvOnly" },
     [true] = { .name = "AppendArgs" },
@@ -525,11 +506,18 @@ static void read_topology_keys(struct reader *reader, struct job_spec *spec)
     spec->topology_key_count = good ? count : 0;
 }
 
+static void read_algorithm(struct reader *reader, struct job_spec *spec)
+{
+    struct het_error unknown;
+    spec->algorithm = read_text(reader, "planner.algorithm", "auto", 63);
+    if (het_search_check_name(spec->algorithm, &unknown) < 0)
+        refuse(reader, "InvalidSpec", "spec.planner.algorithm: %s", unknown.message);
+}
+
 static void read_planner(struct reader *reader, struct job_spec *spec)
 {
     const int64_t most = (int64_t)1 << 53;
-    spec->algorithm =
-        algorithms[READ_CHOICE(reader, "planner.algorithm", algorithms)].value;
+    read_algorithm(reader, spec);
     spec->seed = read_integer(reader, "planner.seed", 1, 0, most);
     spec->effort = efforts[READ_CHOICE(reader, "planner.effort", efforts)].number;
     spec->planner_timeout_ms =
@@ -583,6 +571,21 @@ static void read_replan_policy(struct reader *reader, struct job_spec *spec)
     spec->replan_triggers = read_triggers(reader);
 }
 
+static void read_runtime_type(struct reader *reader, struct job_spec *spec)
+{
+    struct het_error unknown;
+    spec->runtime = read_text(reader, "runtime.type", "torchrun", 63);
+    spec->runtime_appends_arguments =
+        READ_CHOICE(reader, "runtime.argsPolicy", arguments_policies);
+    const struct het_runtime *runtime = het_runtime_find(spec->runtime, &unknown);
+    if (!runtime)
+        refuse(reader, "InvalidSpec", "spec.runtime.type: %s", unknown.message);
+    else if (spec->runtime_appends_arguments && !runtime->version)
+        refuse(reader, "InvalidSpec",
+               "spec.runtime.argsPolicy: AppendArgs needs a runtime.type that reads its "
+               "plan from arguments, such as megatron; use EnvOnly");
+}
+
 static void read_runtime(struct reader *reader, struct job_spec *spec)
 {
     spec->resharding =
@@ -590,13 +593,7 @@ static void read_runtime(struct reader *reader, struct job_spec *spec)
     spec->checkpoint_interval_ms =
         1000 * read_integer(reader, "checkpoint.intervalSeconds", 0, 1, 604800);
     spec->checkpoint_uri = read_text(reader, "checkpoint.storageURI", NULL, 1024);
-    spec->runtime = runtimes[READ_CHOICE(reader, "runtime.type", runtimes)].value;
-    spec->runtime_appends_arguments =
-        READ_CHOICE(reader, "runtime.argsPolicy", arguments_policies);
-    if (spec->runtime_appends_arguments && het_runtime_runs_all(job_spec_runtime(spec)))
-        refuse(reader, "InvalidSpec",
-               "spec.runtime.argsPolicy: AppendArgs needs a runtime.type that reads its "
-               "plan from arguments, such as Megatron; use EnvOnly");
+    read_runtime_type(reader, spec);
     spec->container_name = read_text(reader, "runtime.containerName", NULL, 63);
     spec->master_port = read_integer(reader, "runtime.masterPort", 29500, 1024, 65535);
     spec->plan_mount_path =

@@ -308,7 +308,7 @@ static int read_effort(struct het_arena *arena, const struct het_view *field,
     return name ? het_view_fail(field, err, "must be Low, Normal or High") : 0;
 }
 
-/* Names of runtimes as jobs have them, or as the planner's command line does. */
+/* Names of runtimes, as jobs and the command line have them. */
 static int read_mixed_vendors(struct het_arena *arena, const struct het_view *planner,
                               struct settings_planner *ret, struct het_error *err)
 {

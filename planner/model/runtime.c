@@ -1,8 +1,8 @@
 #include "planner/model/runtime.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #define BIT(freedom) (1u << (freedom))
 #define ALL_FREEDOMS (BIT(HET_FREEDOM_COUNT) - 1)
@@ -92,17 +92,33 @@ const struct het_runtime *het_runtimes(void)
     return runtimes;
 }
 
+/* Further names of the first. */
+static const char *const generic_names[] = { "torchrun", "custom" };
+#define GENERIC_NAME_COUNT (sizeof generic_names / sizeof *generic_names)
+
+static void fail_unknown(const char *name, struct het_error *err)
+{
+    char names[256];
+    int length = snprintf(names, sizeof names, "%s", runtimes->name);
+    for (size_t i = 0; i < GENERIC_NAME_COUNT; i++)
+        length += snprintf(names + length, sizeof names - (size_t)length, ", %s",
+                           generic_names[i]);
+    for (const struct het_runtime *r = runtimes + 1; r->name; r++)
+        length +=
+            snprintf(names + length, sizeof names - (size_t)length, ", %s", r->name);
+    assert((size_t)length < sizeof names);
+    het_fail(err, HET_BAD_INPUT, "no runtime \"%.60s\"; there are %s", name, names);
+}
+
 const struct het_runtime *het_runtime_find(const char *name, struct het_error *err)
 {
-    if (!strcasecmp(name, "torchrun") || !strcasecmp(name, "custom"))
-        return runtimes;
+    for (size_t i = 0; i < GENERIC_NAME_COUNT; i++)
+        if (!strcmp(generic_names[i], name))
+            return runtimes;
     for (const struct het_runtime *r = runtimes; r->name; r++)
-        if (!strcasecmp(r->name, name))
+        if (!strcmp(r->name, name))
             return r;
-    het_fail(err, HET_BAD_INPUT,
-             "no runtime \"%.60s\"; there are generic (also torchrun, custom), megatron, "
-             "flagscale, hetu, sailor, deepspeed and torchtitan",
-             name);
+    fail_unknown(name, err);
     return NULL;
 }
 

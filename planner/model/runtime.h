@@ -50,8 +50,8 @@ struct het_runtime {
 
 /* All runtimes; ends with one without a name. The first runs every plan. */
 const struct het_runtime *het_runtimes(void);
-/* By name, case aside; "torchrun" and "custom" are the generic one. NULL and
- * HET_BAD_INPUT with the names for an unknown one. */
+/* By name; "torchrun" and "custom" are the generic one. NULL and HET_BAD_INPUT with the
+ * names for an unknown one. */
 const struct het_runtime *het_runtime_find(const char *name, struct het_error *err);
 
 /* `runtime` (NULL: the generic one) less the freedoms `without`, bits; in `arena`. */

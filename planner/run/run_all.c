@@ -40,24 +40,26 @@ const struct het_algorithm *const *het_search_algorithms(void)
     return algorithms;
 }
 
-static int fail_unknown(const char *name, struct het_error *err)
-{
-    struct het_arena *arena = het_arena_new();
-    const char *names = "auto";
-    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
-        names = het_arena_printf(arena, "%s, %s", names, (*a)->name);
-    int result = het_fail(err, HET_BAD_INPUT, "algorithm: no \"%.100s\"; there are %s",
-                          name, names);
-    het_arena_free(arena);
-    return result;
-}
-
 static const struct het_algorithm *find_algorithm(const char *name)
 {
     for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
         if (!strcmp((*a)->name, name))
             return *a;
     return NULL;
+}
+
+int het_search_check_name(const char *name, struct het_error *err)
+{
+    if (!strcmp(name, "auto") || find_algorithm(name))
+        return 0;
+    struct het_arena *arena = het_arena_new();
+    const char *names = "auto";
+    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
+        names = het_arena_printf(arena, "%s, %s", names, (*a)->name);
+    int result =
+        het_fail(err, HET_BAD_INPUT, "no algorithm \"%.60s\"; there are %s", name, names);
+    het_arena_free(arena);
+    return result;
 }
 
 /* The algorithms to run, NULL at the end: all for auto, and for one that starts from the
@@ -70,7 +72,7 @@ static int choose_algorithms(const struct het_search_options *options,
     const struct het_algorithm *named = all ? NULL : find_algorithm(name);
     size_t count = 0;
     if (!all && !named)
-        return fail_unknown(name, err);
+        return het_search_check_name(name, err);
     all = all || named->starts_from_others;
     for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
         if (*a == named ||

@@ -8,6 +8,9 @@
 /* All algorithms in the order in which `auto` runs them; ends with NULL. */
 const struct het_algorithm *const *het_search_algorithms(void);
 
+/* Whether `name` is "auto" or in the table. Errors: HET_BAD_INPUT lists all names. */
+int het_search_check_name(const char *name, struct het_error *err);
+
 /* Parts of the cluster that are searched besides the whole, at most. */
 #define HET_SEARCH_MAX_PARTS 256u
 

@@ -167,7 +167,7 @@ static void choose_resources(struct dice *dice, json_t *spec)
 
 static void choose_planner(struct dice *dice, json_t *spec)
 {
-    static const char *const algorithms[] = { "Megatron", "Metis", "OOMFirst", "AMP" };
+    static const char *const algorithms[] = { "megatron", "metis", "oomfirst", "amp" };
     maybe(dice, 700, spec, "planner.algorithm", json_string(dice_pick(dice, algorithms)));
     maybe(dice, 150, spec, "planner.constraints.tensorParallel.allowed",
           json_pack("[i]", 1));

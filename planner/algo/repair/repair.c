@@ -30,7 +30,7 @@ static const struct het_plan *find_unchanged(struct het_search *search)
 static int run_repair(struct het_search *search, struct het_error *err)
 {
     if (!search->options->from)
-        return het_fail(err, HET_BAD_INPUT, "needs the running plan (from)");
+        return het_fail(err, HET_BAD_INPUT, "needs a running plan to start from");
     const struct het_plan *plan = find_unchanged(search);
     if (plan)
         offer(search, plan);

@@ -196,7 +196,7 @@ static int read_mixed_vendors(struct het_arena *arena, const json_t *document, b
             return -1;
         if (!het_runtime_find(name, &unknown))
             return het_view_fail(&item, err, "%s", unknown.message);
-        *ret = *ret || !strcasecmp(name, own);
+        *ret = *ret || !strcmp(name, own);
     }
     return 0;
 }

@@ -15,7 +15,7 @@
  *
  *   { "cluster": ..., "pods": ..., "profile": ..., "hardware": ..., "network": ...,
  *     "job": ..., "unused": [...], "sources": { "cluster": FILE, ... },
- *     "mixedVendorRuntimes": [ "FlagScale" ] }
+ *     "mixedVendorRuntimes": [ "flagscale" ] }
  *
  * Each part has the form of its file (codec.h); a profile may be { "config": ... }
  * (profile/config.h), to be estimated. "pods" is a PodList, to be subtracted when the

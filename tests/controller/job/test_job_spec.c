@@ -3,6 +3,7 @@
 #include "tests/controller/world.h"
 
 #include <check.h>
+#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,11 +64,11 @@ START_TEST(given_fields_are_read)
         "{'minGPUs': 2, 'maxGPUs': 8, 'gpuTypes': [{'name': 'T4', 'maxGPUs': 3, "
         "'preference': -5, 'resourceName': 'x.io/t4'}], 'spotPolicy': 'PreferOnDemand', "
         "'sharedGPUPolicy': 'Allow', 'nodeAffinity': {'nodeSelectorTerms': []}}, "
-        "'planner': {'algorithm': 'Metis', 'seed': 7, 'topologyKeys': ['rack'], "
+        "'planner': {'algorithm': 'metis', 'seed': 7, 'topologyKeys': ['rack'], "
         "'effort': 'Low'}, 'replanPolicy': {'mode': 'Manual', 'debounceSeconds': "
         "1}, 'checkpoint': {'storageURI': 'pvc://x', 'onDisruption': {'method': 'HTTP', "
         "'timeoutSeconds': 7, 'http': {'port': 8476, 'path': '/save'}}}, 'runtime': "
-        "{'type': 'Custom'}, 'podTemplate': {'spec': {'terminationGracePeriodSeconds': "
+        "{'type': 'custom'}, 'podTemplate': {'spec': {'terminationGracePeriodSeconds': "
         "9}}, 'suspend': true, 'successPolicy': 'RankZero', "
         "'activeDeadlineSeconds': 90, 'ttlSecondsAfterFinished': 0, 'failurePolicy': "
         "{'nonRetryableExitCodes': [3, 4], 'resetAfterSeconds': 60}}");
@@ -151,31 +152,58 @@ static json_t *read_schema(json_t **ret_crd)
     return schema;
 }
 
-static bool planner_has(const char *algorithm)
+/* What a job whose spec has `text` at `path` is refused with; "": it is not. */
+static char *complaint_about(const char *object, const char *field, const char *text)
 {
-    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
-        if (!strcmp((*a)->name, algorithm))
-            return true;
-    return !strcmp(algorithm, "auto");
+    auto_free char *spec = xasprintf("{'%s': {'%s': '%s'}}", object, field, text);
+    json_auto_t *job = job_with(spec);
+    struct job_spec parsed;
+    const char *reason;
+    struct het_error err;
+    return xstrdup(job_spec_parse(job, &parsed, &reason, &err) < 0 ? err.message : "");
 }
 
-START_TEST(every_algorithm_of_the_schema_is_one_of_the_planner)
+static void check_name_is_taken(const json_t *schema, const char *object,
+                                const char *field, const char *name)
+{
+    auto_free char *path = xasprintf("properties.%s.properties.%s", object, field);
+    const json_t *property = object_at(schema, path);
+    auto_free char *complaint = complaint_about(object, field, name);
+    regex_t pattern;
+    ck_assert_int_eq(
+        regcomp(&pattern, object_text(property, "pattern"), REG_EXTENDED | REG_NOSUB), 0);
+    ck_assert_msg(!regexec(&pattern, name, 0, NULL, 0), "%s", name);
+    regfree(&pattern);
+    ck_assert_ptr_null(json_object_get(property, "enum"));
+    ck_assert_str_eq(complaint, "");
+}
+
+START_TEST(names_are_those_of_the_planners_tables)
 {
     json_t *crd;
-    const json_t *names =
-        object_at(read_schema(&crd), "properties.planner.properties.algorithm.enum");
-    ck_assert_uint_gt(json_array_size(names), 8);
-    for (size_t i = 0; i < json_array_size(names); i++) {
-        auto_free char *text = xasprintf("{'planner': {'algorithm': '%s'}}",
-                                         json_string_value(json_array_get(names, i)));
-        json_auto_t *job = job_with(text);
-        struct job_spec spec;
-        const char *reason;
-        struct het_error err;
-        ck_assert_msg(job_spec_parse(job, &spec, &reason, &err) == 0, "%s", err.message);
-        ck_assert_msg(planner_has(spec.algorithm), "%s", spec.algorithm);
-    }
+    const json_t *schema = read_schema(&crd);
+    for (const struct het_algorithm *const *a = het_search_algorithms(); *a; a++)
+        check_name_is_taken(schema, "planner", "algorithm", (*a)->name);
+    for (const struct het_runtime *r = het_runtimes(); r->name; r++)
+        check_name_is_taken(schema, "runtime", "type", r->name);
+    check_name_is_taken(schema, "planner", "algorithm", "auto");
+    check_name_is_taken(schema, "runtime", "type", "custom");
     json_decref(crd);
+}
+END_TEST
+
+START_TEST(names_that_the_planner_lacks_are_answered_with_those_it_has)
+{
+    auto_free char *algorithm = complaint_about("planner", "algorithm", "Best");
+    auto_free char *runtime = complaint_about("runtime", "type", "horovod");
+    ck_assert_str_eq(algorithm,
+                     "spec.planner.algorithm: no algorithm \"Best\"; there are auto, "
+                     "megatron, metis, oomfirst, amp, amp-sa, ditto, ditto-greedy, "
+                     "autohet, repair, optimal, exhaustive, metis-walk, oomfirst-walk");
+    ck_assert_str_eq(runtime,
+                     "spec.runtime.type: no runtime \"horovod\"; there are generic, "
+                     "torchrun, custom, megatron, flagscale, hetu, sailor, deepspeed, "
+                     "torchtitan");
 }
 END_TEST
 
@@ -278,9 +306,13 @@ static const struct {
     { "{'planner': {'topologyKeys': ['a', '']}}", "InvalidSpec", "topologyKeys" },
     { "{'runtime': {'argsPolicy': 'AppendArgs'}}", "InvalidSpec",
       "spec.runtime.argsPolicy" },
-    { "{'runtime': {'type': 'Megatron', 'argsPolicy': 'Shell'}}", "InvalidSpec",
+    { "{'runtime': {'type': 'megatron', 'argsPolicy': 'Shell'}}", "InvalidSpec",
       "Shell is not one of" },
-    { "{'planner': {'algorithm': 'Best'}}", "InvalidSpec", "Best is not one of" },
+    { "{'runtime': {'type': 'hetu', 'argsPolicy': 'AppendArgs'}}", "InvalidSpec",
+      "spec.runtime.argsPolicy" },
+    { "{'planner': {'algorithm': 'Best'}}", "InvalidSpec", "spec.planner.algorithm" },
+    { "{'planner': {'algorithm': 3}}", "InvalidSpec", "spec.planner.algorithm" },
+    { "{'runtime': {'type': 'Torchrun'}}", "InvalidSpec", "spec.runtime.type" },
     { "{'planner': {'constraints': {'recompute': 'Full'}}}", "InvalidSpec", "recompute" },
     { "{'replanPolicy': {'debounceSeconds': -1}}", "InvalidSpec", "between 0 and 3600" },
     { "{'runtime': {'planMountPath': 'relative'}}", "InvalidSpec", "absolute path" },
@@ -377,7 +409,8 @@ Suite *test_job_spec_suite(void)
     tcase_add_test(cases, absent_fields_take_the_defaults);
     tcase_add_test(cases, given_fields_are_read);
     tcase_add_test(cases, defaults_are_those_of_the_schema);
-    tcase_add_test(cases, every_algorithm_of_the_schema_is_one_of_the_planner);
+    tcase_add_test(cases, names_are_those_of_the_planners_tables);
+    tcase_add_test(cases, names_that_the_planner_lacks_are_answered_with_those_it_has);
     tcase_add_loop_test(cases, what_cannot_be_is_refused_by_field, 0,
                         sizeof refused / sizeof *refused);
     tcase_add_test(cases, names_that_would_not_make_pod_names_are_refused);

@@ -104,14 +104,14 @@ END_TEST
 
 START_TEST(runtimes_that_mix_vendors_are_the_administrators_word)
 {
-    static const char *const names[] = { "Custom" };
+    static const char *const names[] = { "custom" };
     struct settings settings = *settings_default();
     ck_assert_ptr_null(json_object_get(question("{}"), "mixedVendorRuntimes"));
     settings.planner.mixed_vendor_runtimes = names;
     settings.planner.mixed_vendor_runtime_count = 1;
     world->settings = &settings;
-    json_auto_t *expected = quoted("['Custom']");
-    ck_assert(json_equal(json_object_get(question("{'runtime': {'type': 'Custom'}}"),
+    json_auto_t *expected = quoted("['custom']");
+    ck_assert(json_equal(json_object_get(question("{'runtime': {'type': 'custom'}}"),
                                          "mixedVendorRuntimes"),
                          expected));
 }

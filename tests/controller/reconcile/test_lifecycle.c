@@ -560,7 +560,7 @@ static const struct {
     { "{'scheduling': {'priorityClassName': 'high'}}", true },
     { "{'scheduling': {'schedulerName': 'other'}}", true },
     /* What the API server fills in by itself is no change. */
-    { "{'runtime': {'masterPort': 29500, 'type': 'Torchrun', 'argsPolicy': 'EnvOnly'}, "
+    { "{'runtime': {'masterPort': 29500, 'type': 'torchrun', 'argsPolicy': 'EnvOnly'}, "
       "'scheduling': "
       "{'schedulerName': 'default-scheduler', 'gangTimeoutSeconds': 20}}",
       false },
@@ -642,9 +642,9 @@ static void write_plan(const char *spec, const char *nodes)
 
 START_TEST(arguments_of_the_runtime_reach_the_pods)
 {
-    world_run_job(world, _i ? "{'runtime': {'type': 'Megatron', 'argsPolicy': "
+    world_run_job(world, _i ? "{'runtime': {'type': 'megatron', 'argsPolicy': "
                               "'AppendArgs'}, " COMMAND "}"
-                            : "{'runtime': {'type': 'Megatron'}, " COMMAND "}");
+                            : "{'runtime': {'type': 'megatron'}, " COMMAND "}");
     ck_assert_str_eq(variable("HETPLAN_ARGUMENTS"), MEGATRON_WORDS);
     const json_t *arguments = json_object_get(trainer(), "args");
     auto_free char *joined = xstrdup("");
@@ -660,7 +660,7 @@ END_TEST
 
 START_TEST(files_of_the_runtime_lie_beside_the_plan)
 {
-    world_run_job(world, "{'runtime': {'type': 'FlagScale', 'planMountPath': '/plan'}}");
+    world_run_job(world, "{'runtime': {'type': 'flagscale', 'planMountPath': '/plan'}}");
     ck_assert_ptr_nonnull(strstr(plan_file("hetero.yaml"), "enable_hetero: true"));
     ck_assert_ptr_nonnull(strstr(plan_file("hostfile"), " slots=4 type=" A100 "-m0\n"));
     ck_assert_ptr_nonnull(strstr(variable("HETPLAN_ARGUMENTS"),
@@ -673,7 +673,7 @@ START_TEST(other_runtime_with_the_same_plan_starts_new_pods)
 {
     world_run_job(world, "{}");
     ck_assert_ptr_null(variable("HETPLAN_ARGUMENTS"));
-    change_spec("{'runtime': {'type': 'Megatron'}}");
+    change_spec("{'runtime': {'type': 'megatron'}}");
     world_settle(world);
     world_run_pods(world);
     world_settle(world);
@@ -687,7 +687,7 @@ START_TEST(plan_that_another_runtime_cannot_run_is_replaced_when_there_is_one)
 {
     world_run_job_on(world, "{'replanPolicy': {'debounceSeconds': 1}}", "a:4 c:2");
     ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@c");
-    change_spec("{'runtime': {'type': 'Megatron'}}");
+    change_spec("{'runtime': {'type': 'megatron'}}");
     world_settle(world);
     world_pass_s(world, 5);
     world_settle(world);
@@ -709,7 +709,7 @@ START_TEST(plan_without_pods_goes_when_another_runtime_cannot_run_it)
     write_plan(_i ? "{'replanPolicy': {'mode': 'Never', 'debounceSeconds': 1}}"
                   : "{'replanPolicy': {'debounceSeconds': 1}}",
                "a:4 c:2");
-    change_spec("{'runtime': {'type': 'Megatron'}}");
+    change_spec("{'runtime': {'type': 'megatron'}}");
     world_settle(world);
     world_pass_s(world, 5);
     ck_assert_str_eq(world_pods(world), "");
@@ -728,7 +728,7 @@ START_TEST(pods_are_not_made_from_the_files_of_another_runtime)
 {
     write_plan("{}", "a:4 b:4");
     world_node_ready(world, "b", false);
-    change_spec("{'runtime': {'type': 'DeepSpeed'}}");
+    change_spec("{'runtime': {'type': 'deepspeed'}}");
     world_settle(world);
     ck_assert_str_eq(world_pods(world), "");
     ck_assert_str_eq(world_reason(world, "Accepted"), "NotExpressible");
@@ -742,7 +742,7 @@ END_TEST
 /* Not that the planner gives such plans; but what it gives is checked. */
 START_TEST(plan_that_the_runtime_cannot_run_is_not_written)
 {
-    world_job(world, "{'runtime': {'type': 'Megatron'}}");
+    world_job(world, "{'runtime': {'type': 'megatron'}}");
     world_settle(world);
     world_answer_nodes(world, "a:4 c:2", 2.0);
     world_settle(world);

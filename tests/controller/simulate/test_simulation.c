@@ -808,7 +808,7 @@ START_TEST(search_of_all_plans_is_for_small_jobs_only)
 {
     put_job("large", 20);
     set_spec("large", "spec", "planner",
-             quoted("{'algorithm': 'Exhaustive', 'effort': 'Low'}"));
+             quoted("{'algorithm': 'exhaustive', 'effort': 'Low'}"));
     run_s(60);
     check_condition("large", "Accepted", "False", "InvalidSpec");
     check_condition("large", "PlanFeasible", "False", "InputRefused");
@@ -821,12 +821,12 @@ START_TEST(search_of_all_plans_is_for_small_jobs_only)
 
     put_job("small", 2);
     set_spec("small", "spec.training", "globalBatchSize", json_integer(2));
-    set_spec("small", "spec", "planner", quoted("{'algorithm': 'Exhaustive'}"));
+    set_spec("small", "spec", "planner", quoted("{'algorithm': 'exhaustive'}"));
     run_s(30);
     ck_assert(runs("small"));
     ck_assert_str_eq(object_text(job("small"), "status.plan.algorithm"), "exhaustive");
 
-    set_spec("large", "spec", "planner", quoted("{'algorithm': 'OOMFirst'}"));
+    set_spec("large", "spec", "planner", quoted("{'algorithm': 'oomfirst'}"));
     run_s(60);
     ck_assert(runs("large"));
     check_condition("large", "Accepted", "True", "Valid");

@@ -142,8 +142,8 @@ START_TEST(only_runtimes_that_join_vendors_may_mix_them)
     } cases[] = {
         { "", "[]", true },
         { "", "['generic']", false },
-        { ", 'runtime': 'Torchrun'", "['flagscale', 'custom']", true },
-        { ", 'runtime': 'Custom'", "['flagscale', 'custom']", false },
+        { ", 'runtime': 'torchrun'", "['flagscale', 'custom']", true },
+        { ", 'runtime': 'custom'", "['flagscale', 'custom']", false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         auto_free char *found = judge_mix(cases[i].job, cases[i].mixed);
