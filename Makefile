@@ -30,7 +30,8 @@ planner/render/runtime  := torchrun runtime_files rank_grid megatron flagscale s
 planner/render/people   := table explanation timeline
 planner/format          := json yaml_read yaml_write kubernetes_node network_json
 planner/format/profile  := megatron_log sailor metis config model timers object
-planner/format/document := read_file codec question render_json
+planner/format/document := read_file hardware_json cluster_json profile_json workload_json unused_json \
+                           prediction_json plan_json question render_json
 planner                 := system_call_filter hetplan
 planner/cli             := options question_document cmd_profile main
 # What knows libc and libm only; then files and formats (jansson, libyaml, OpenSSL).

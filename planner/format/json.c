@@ -1,10 +1,16 @@
 #include "planner/format/json.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define BYTES_PER_GIB  0x1p30
+#define BYTES_PER_GB   1e9
+#define MAX_MEMORY_GIB 16384.0
+#define MAX_GB_S       1e6
 
 /* What the decoder's words leave open; NULL: nothing. */
 static const char *decode_advice(enum json_error_code code)
@@ -248,6 +254,21 @@ char *het_json_pretty(const json_t *json)
     return text.bytes;
 }
 
+json_t *het_json_pack(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    json_t *json = json_vpack_ex(NULL, 0, format, arguments);
+    va_end(arguments);
+    assert(json);
+    return json;
+}
+
+json_t *het_json_u64(uint64_t value)
+{
+    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
+}
+
 json_t *het_json_text(const char *text)
 {
     json_t *json = json_string(text);
@@ -339,13 +360,13 @@ int het_view_object(const struct het_view *view, struct het_error *err)
     return 0;
 }
 
-/* "a, b, c" */
-static char *join_names(const char *const *names)
+/* "a, b, c", with `last` before the last of them. */
+static char *join_names(const char *const *names, const char *last)
 {
     char *joined = xstrdup(names[0]);
     for (size_t i = 1; names[i]; i++) {
         auto_free char *before = joined;
-        joined = xasprintf("%s, %s", before, names[i]);
+        joined = xasprintf("%s%s%s", before, names[i + 1] ? ", " : last, names[i]);
     }
     return joined;
 }
@@ -354,7 +375,7 @@ static int fail_unknown(const struct het_view *view, const char *key,
                         const char *const *names, struct het_error *err)
 {
     const struct het_view member = { .parent = view, .key = key };
-    auto_free char *known = join_names(names);
+    auto_free char *known = join_names(names, ", ");
     return het_view_fail(&member, err, "unknown field; known are %s", known);
 }
 
@@ -388,11 +409,8 @@ int het_view_array(const struct het_view *view, size_t most, size_t *ret_count,
     return 0;
 }
 
-int het_view_name(const struct het_view *view, struct het_arena *arena, const char **ret,
-                  struct het_error *err)
+static int check_name(const struct het_view *view, struct het_error *err)
 {
-    if (!view->json)
-        return 0;
     if (!json_is_string(view->json))
         return het_view_fail(view, err, "must be a text, is %s", type_name(view->json));
     const char *text = json_string_value(view->json);
@@ -403,8 +421,34 @@ int het_view_name(const struct het_view *view, struct het_arena *arena, const ch
     for (const char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             return het_view_fail(view, err, "must not contain control characters");
-    *ret = het_arena_strdup(arena, text);
     return 0;
+}
+
+int het_view_name(const struct het_view *view, struct het_arena *arena, const char **ret,
+                  struct het_error *err)
+{
+    if (!view->json)
+        return 0;
+    if (check_name(view, err) < 0)
+        return -1;
+    *ret = het_arena_strdup(arena, json_string_value(view->json));
+    return 0;
+}
+
+int het_view_choice(const struct het_view *view, const char *const *names, int *ret,
+                    struct het_error *err)
+{
+    if (!view->json)
+        return 0;
+    if (check_name(view, err) < 0)
+        return -1;
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(json_string_value(view->json), names[i])) {
+            *ret = i;
+            return 0;
+        }
+    auto_free char *known = join_names(names, " or ");
+    return het_view_fail(view, err, "must be %s", known);
 }
 
 /* The number that `view` is or spells out; NAN if it is none. */
@@ -431,6 +475,30 @@ int het_view_number(const struct het_view *view, double low, double high, double
     if (!(value >= low && value <= high))
         return het_view_fail(view, err, "must be %g to %g, is %g", low, high, value);
     *ret = value;
+    return 0;
+}
+
+int het_view_bandwidth(const struct het_view *object, const char *key, double *ret,
+                       struct het_error *err)
+{
+    struct het_view view = het_view_get(object, key);
+    double gigabytes = 0;
+    if (het_view_number(&view, 1e-6, MAX_GB_S, &gigabytes, err) < 0)
+        return -1;
+    if (view.json)
+        *ret = gigabytes * BYTES_PER_GB;
+    return 0;
+}
+
+int het_view_gibibytes(const struct het_view *object, const char *key, double low,
+                       uint64_t *ret, struct het_error *err)
+{
+    struct het_view view = het_view_get(object, key);
+    double gibibytes = 0;
+    if (het_view_number(&view, low, MAX_MEMORY_GIB, &gibibytes, err) < 0)
+        return -1;
+    if (view.json)
+        *ret = (uint64_t)(gibibytes * BYTES_PER_GIB);
     return 0;
 }
 

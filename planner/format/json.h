@@ -24,6 +24,10 @@ char *het_json_canonical(const json_t *json);
  * one line. Ends with a newline. */
 char *het_json_pretty(const json_t *json);
 
+/* json_pack of what we made ourselves: cannot fail. A new reference. */
+json_t *het_json_pack(const char *format, ...);
+/* A number, at most INT64_MAX. */
+json_t *het_json_u64(uint64_t value);
 /* A JSON string; bytes that are not UTF-8, as where a message was cut, become '?'. */
 json_t *het_json_text(const char *text);
 
@@ -69,6 +73,14 @@ int het_view_u64(const struct het_view *view, uint64_t low, uint64_t high, uint6
                  struct het_error *err);
 int het_view_i32(const struct het_view *view, int32_t low, int32_t high, int32_t *ret,
                  struct het_error *err);
+/* Member `key` of `object`: GB/s, as bytes/s; GiB, at least `low`, as bytes. */
+int het_view_bandwidth(const struct het_view *object, const char *key, double *ret,
+                       struct het_error *err);
+int het_view_gibibytes(const struct het_view *object, const char *key, double low,
+                       uint64_t *ret, struct het_error *err);
+/* Which of `names`, which end with NULL, the text is. */
+int het_view_choice(const struct het_view *view, const char *const *names, int *ret,
+                    struct het_error *err);
 int het_view_bool(const struct het_view *view, bool *ret, struct het_error *err);
 
 #endif

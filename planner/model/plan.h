@@ -13,6 +13,9 @@
 
 #include <stdbool.h>
 
+/* Of a plan that is read. */
+#define HET_MAX_PLAN_GPUS 1048576u
+
 /* What a plan is made for, and priced with. */
 struct het_problem {
     const struct het_cluster *cluster;

@@ -2,6 +2,13 @@
 
 #include "planner/cost/idle_gpus.h"
 #include "planner/cost/schedule.h"
+#include "planner/format/document/cluster_json.h"
+#include "planner/format/document/hardware_json.h"
+#include "planner/format/document/plan_json.h"
+#include "planner/format/document/prediction_json.h"
+#include "planner/format/document/profile_json.h"
+#include "planner/format/document/unused_json.h"
+#include "planner/format/document/workload_json.h"
 #include "planner/format/kubernetes_node.h"
 #include "planner/format/network_json.h"
 #include "planner/format/profile/config.h"
@@ -136,23 +143,23 @@ static int read_migration(const json_t *job, struct het_question *question,
     struct het_view root = het_view_root(job);
     struct het_view view = het_view_get(&root, "migration");
     struct het_view disk = het_view_get(&view, "diskGBs");
-    struct het_view cloud = het_view_get(&view, "cloudGBs");
     struct het_view most = het_view_get(&view, "maxSeconds");
     struct het_view percent = het_view_get(&view, "stablePercent");
-    double disk_gb_s = HET_MIGRATE_DISK_BYTES_PER_S / 1e9;
     double stated = question->hardware->storage_bytes_per_s;
-    double cloud_gb_s = (stated > 0 ? stated : HET_MIGRATE_CLOUD_BYTES_PER_S) / 1e9;
+    struct het_migrate_rates rates = {
+        .disk_bytes_per_s = HET_MIGRATE_DISK_BYTES_PER_S,
+        .cloud_bytes_per_s = stated > 0 ? stated : HET_MIGRATE_CLOUD_BYTES_PER_S,
+        .is_shared = !disk.json,
+    };
     question->max_migration_s = HUGE_VAL;
     question->stable_percent = -1;
     if (het_view_object(&view, err) < 0 || het_view_members(&view, fields, err) < 0 ||
-        het_view_number(&disk, 1e-6, 1e6, &disk_gb_s, err) < 0 ||
-        het_view_number(&cloud, 1e-6, 1e6, &cloud_gb_s, err) < 0 ||
+        het_view_bandwidth(&view, "diskGBs", &rates.disk_bytes_per_s, err) < 0 ||
+        het_view_bandwidth(&view, "cloudGBs", &rates.cloud_bytes_per_s, err) < 0 ||
         het_view_number(&most, 0, 1e9, &question->max_migration_s, err) < 0 ||
         het_view_number(&percent, 0, 1e9, &question->stable_percent, err) < 0)
         return -1;
-    question->rates = (struct het_migrate_rates){ .disk_bytes_per_s = disk_gb_s * 1e9,
-                                                  .cloud_bytes_per_s = cloud_gb_s * 1e9,
-                                                  .is_shared = !disk.json };
+    question->rates = rates;
     return 0;
 }
 

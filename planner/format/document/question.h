@@ -5,7 +5,7 @@
 
 #include "planner/cost/migrate.h"
 #include "planner/cost/timeline.h"
-#include "planner/format/document/codec.h"
+#include "planner/format/json.h"
 #include "planner/run/explain.h"
 
 /* Names of runtimes in a list, at most. */
@@ -17,14 +17,14 @@
  *     "job": ..., "unused": [...], "sources": { "cluster": FILE, ... },
  *     "mixedVendorRuntimes": [ "flagscale" ] }
  *
- * Each part has the form of its file (codec.h); a profile may be { "config": ... }
- * (profile/config.h), to be estimated. "pods" is a PodList, to be subtracted when the
- * cluster is a NodeList. "network" (network_json.h) wins over what cluster and hardware
- * say of it. "unused" are GPUs that whoever asks knows cannot be used, as a plan has them
- * (het_codec_unused): they are told with the plan. "sources" says where parts come from,
- * for messages. "mixedVendorRuntimes" are names of runtimes that join GPUs of different
- * vendors (vendor_group.h): the administrator's word, which is why it is no part of the
- * job. Only cluster, profile and job must be there. */
+ * Each part has the form of its file (cluster_json.h, ...); a profile may be { "config":
+ * ... } (profile/config.h), to be estimated. "pods" is a PodList, to be subtracted when
+ * the cluster is a NodeList. "network" (network_json.h) wins over what cluster and
+ * hardware say of it. "unused" are GPUs that whoever asks knows cannot be used, as a plan
+ * has them (het_codec_unused): they are told with the plan. "sources" says where parts
+ * come from, for messages. "mixedVendorRuntimes" are names of runtimes that join GPUs of
+ * different vendors (vendor_group.h): the administrator's word, which is why it is no
+ * part of the job. Only cluster, profile and job must be there. */
 struct het_question {
     struct het_problem problem;
     struct het_search_options options;

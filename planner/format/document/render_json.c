@@ -1,6 +1,6 @@
 #include "planner/format/document/render_json.h"
 
-#include "planner/format/document/codec.h"
+#include "planner/format/document/plan_json.h"
 
 /* ---- the plan by itself ---- */
 

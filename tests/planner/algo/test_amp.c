@@ -1,6 +1,8 @@
 #include "planner/algo/amp.h"
 
-#include "planner/format/document/codec.h"
+#include "planner/format/document/cluster_json.h"
+#include "planner/format/document/profile_json.h"
+#include "planner/format/document/workload_json.h"
 #include "tests/planner/files.h"
 #include "tests/planner/random_problem.h"
 #include "tests/planner/toy.h"

@@ -1,7 +1,7 @@
 #include "planner/format/network_json.h"
 
 #include "planner/cost/cost.h"
-#include "planner/format/document/codec.h"
+#include "planner/format/document/cluster_json.h"
 #include "planner/format/document/read_file.h"
 #include "tests/planner/toy.h"
 

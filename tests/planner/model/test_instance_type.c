@@ -1,6 +1,8 @@
 #include "planner/model/instance_type.h"
 
-#include "planner/format/document/codec.h"
+#include "planner/format/document/cluster_json.h"
+#include "planner/format/document/hardware_json.h"
+#include "planner/format/document/prediction_json.h"
 #include "planner/format/document/question.h"
 #include "planner/format/kubernetes_node.h"
 

@@ -1,4 +1,4 @@
-#include "planner/format/document/codec.h"
+#include "planner/format/document/plan_json.h"
 #include "planner/render/people/table.h"
 #include "planner/run/run_all.h"
 #include "tests/planner/toy.h"

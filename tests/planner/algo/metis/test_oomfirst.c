@@ -1,6 +1,6 @@
 #include "planner/algo/metis/metis.h"
 #include "planner/algo/metis/oomfirst.h"
-#include "planner/format/document/codec.h"
+#include "planner/format/document/plan_json.h"
 #include "planner/run/run_all.h"
 #include "tests/planner/random_problem.h"
 #include "tests/planner/synthetic.h"

@@ -1,5 +1,6 @@
 #include "planner/format/document/question.h"
 
+#include "planner/format/document/plan_json.h"
 #include "tests/controller/quoted.h"
 #include "tests/planner/files.h"
 

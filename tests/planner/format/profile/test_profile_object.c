@@ -3,7 +3,8 @@
 #include "planner/format/profile/object.h"
 
 #include "planner/base/random.h"
-#include "planner/format/document/codec.h"
+#include "planner/format/document/cluster_json.h"
+#include "planner/format/document/profile_json.h"
 #include "planner/format/profile/config.h"
 #include "planner/format/profile/model.h"
 #include "planner/format/yaml_read.h"

@@ -1,6 +1,6 @@
 #include "planner/format/profile/sailor.h"
 
-#include "planner/format/document/codec.h"
+#include "planner/format/document/profile_json.h"
 #include "tests/planner/command.h"
 #include "tests/planner/files.h"
 

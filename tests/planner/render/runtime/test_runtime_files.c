@@ -1,7 +1,7 @@
 /* What is rendered for each runtime is read back by a parser of its grammar, written from
  * the runtime's documentation, and must say what the plan says. The plans are those of
  * tests/golden/render. */
-#include "planner/format/document/codec.h"
+#include "planner/format/document/plan_json.h"
 #include "planner/format/document/read_file.h"
 #include "planner/render/runtime/runtime_files.h"
 
