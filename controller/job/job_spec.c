@@ -321,6 +321,7 @@ void job_spec_read_identity(const json_t *job, struct job_spec *ret)
         .uid = text_or_empty(json_object_get(metadata, "uid")),
         .generation = json_integer_value(json_object_get(metadata, "generation")),
         .is_suspended = json_is_true(find(job, "spec.suspend")),
+        .is_plan_only = json_is_true(find(job, "spec.planOnly")),
         .node_failure_grace_ms = NODE_FAILURE_GRACE_MS,
         .ttl_ms = -1,
     };
@@ -551,6 +552,16 @@ static unsigned read_triggers(struct reader *reader)
     return good && set ? set : CHANGE_ALL;
 }
 
+#define PLAN_HASH_PREFIX "sha256:"
+#define PLAN_HASH_LENGTH (strlen(PLAN_HASH_PREFIX) + 64)
+
+static bool is_plan_hash(const char *text)
+{
+    size_t prefix = strlen(PLAN_HASH_PREFIX);
+    return strlen(text) == PLAN_HASH_LENGTH && !strncmp(text, PLAN_HASH_PREFIX, prefix) &&
+           strspn(text + prefix, "0123456789abcdef") == PLAN_HASH_LENGTH - prefix;
+}
+
 static void read_replan_policy(struct reader *reader, struct job_spec *spec)
 {
     spec->replan_mode =
@@ -569,6 +580,12 @@ static void read_replan_policy(struct reader *reader, struct job_spec *spec)
     spec->max_replans_per_hour =
         read_integer(reader, "replanPolicy.maxReplansPerHour", 6, 1, 3600);
     spec->replan_triggers = read_triggers(reader);
+    spec->approved_hash =
+        read_text(reader, "replanPolicy.approvedPlanHash", "", PLAN_HASH_LENGTH);
+    if (*spec->approved_hash && !is_plan_hash(spec->approved_hash))
+        refuse(reader, "InvalidSpec",
+               "spec.replanPolicy.approvedPlanHash: must be the hash of a plan, as "
+               "status.candidate.hash has it: sha256: and 64 hex digits");
 }
 
 static void read_runtime_type(struct reader *reader, struct job_spec *spec)
@@ -686,6 +703,7 @@ static void read_life(struct reader *reader, struct job_spec *spec)
     spec->rank_zero_decides = READ_CHOICE(reader, "successPolicy", success_policies);
     spec->deadline_ms = 1000 *
                         read_integer(reader, "activeDeadlineSeconds", 0, 1, ten_years);
+    check_boolean(reader, "planOnly");
     int64_t ttl_s = read_integer(reader, "ttlSecondsAfterFinished", -1, 0, ten_years);
     spec->ttl_ms = ttl_s < 0 ? -1 : 1000 * ttl_s;
 }
@@ -719,11 +737,6 @@ int job_spec_parse(const json_t *job, struct job_spec *ret, const char **ret_rea
     read_hook(&reader, &spec);
     read_failure_policy(&reader, &spec);
     read_life(&reader, &spec);
-    const json_t *annotations = find(job, "metadata.annotations");
-    spec.approved_hash =
-        text_or_empty(json_object_get(annotations, ANNOTATION_APPROVE_PLAN));
-    spec.is_dry_run =
-        !strcmp(text_or_empty(json_object_get(annotations, ANNOTATION_DRY_RUN)), "true");
     if (reader.reason) {
         *ret_reason = reader.reason;
         return -1;

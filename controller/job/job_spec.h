@@ -69,10 +69,6 @@
 /* Seconds since 1970 of the voluntary re-plans of the last hour, up to this one. */
 #define ANNOTATION_REPLAN_TIMES "heterotrain.io/replan-times"
 
-/* Annotations of a job, by its owner. */
-#define ANNOTATION_APPROVE_PLAN "heterotrain.io/approve-plan" /* hash of a candidate */
-#define ANNOTATION_DRY_RUN      "heterotrain.io/dry-run"      /* "true" */
-
 /* Set when its program was asked for a checkpoint (when, and what for), and when that
  * ended: the time of the acknowledgement, or why there is none. */
 #define ANNOTATION_CHECKPOINT_REQUESTED    "heterotrain.io/checkpoint-requested"
@@ -140,8 +136,7 @@ struct job_spec {
     int64_t debounce_ms, cooldown_ms, node_failure_grace_ms;
     int64_t min_improvement_percent, amortization_ms, max_replans_per_hour;
     unsigned replan_triggers;  /* bits of enum change (input_change.h) */
-    const char *approved_hash; /* ANNOTATION_APPROVE_PLAN; "": none */
-    bool is_dry_run;
+    const char *approved_hash; /* of a candidate; "": none */
 
     const char *checkpoint_uri; /* NULL: none */
     enum resharding resharding;
@@ -163,6 +158,7 @@ struct job_spec {
     int64_t gang_timeout_ms;
 
     bool is_suspended;
+    bool is_plan_only;      /* its plan is shown, and nothing is created */
     bool rank_zero_decides; /* successPolicy RankZero; else all pods must succeed */
     int64_t deadline_ms;    /* of running, from status.startTime; 0: none */
     int64_t ttl_ms;         /* from status.completionTime; -1: the job is kept */
@@ -175,8 +171,8 @@ struct job_spec {
 /* Whether the job is ours at all: spec.managedBy absent or our name. */
 bool job_spec_is_ours(const json_t *job);
 /* What can be read of a job whose spec is refused, too: ns, name, uid, generation,
- * created_wall_ms, is_suspended, and what it takes to end it by default; the strings are
- * borrowed from `job`. */
+ * created_wall_ms, is_suspended, is_plan_only, and what it takes to end it by default;
+ * the strings are borrowed from `job`. */
 void job_spec_read_identity(const json_t *job, struct job_spec *ret);
 /* The ownerReference of the HeteroTrainingJob that is the controller of `object`; NULL if
  * none is. */

@@ -48,10 +48,10 @@ static int check_candidate(const struct session *session, const json_t *job,
                            const char **ret_hash, struct het_error *err)
 {
     const char *hash = object_text(job, "status.candidate.hash");
-    if (!strcmp(kube_annotation(job, ANNOTATION_DRY_RUN), "true"))
+    if (object_is_true(job, "spec.planOnly"))
         return het_fail(err, HET_NO_PLAN,
-                        "job %s/%s is a dry run: take the annotation " ANNOTATION_DRY_RUN
-                        " away to let it run",
+                        "job %s/%s is only planned: set spec.planOnly to false to let it "
+                        "run",
                         kube_namespace(job), kube_name(job));
     if (strncmp(hash, HASH_PREFIX, strlen(HASH_PREFIX)) != 0 ||
         strcmp(object_text(job, "spec.replanPolicy.mode"), "Manual") != 0)
@@ -85,9 +85,9 @@ int htj_approve(struct session *session, struct het_error *err)
         if (session_get_job(session, name, &job, err) < 0 ||
             check_candidate(session, job, &hash, err) < 0)
             return -1;
-        json_auto_t *patch = json_pack("{s:{s:s, s:{s:s}}}", "metadata",
+        json_auto_t *patch = json_pack("{s:{s:s}, s:{s:{s:s}}}", "metadata",
                                        "resourceVersion", kube_resource_version(job),
-                                       "annotations", ANNOTATION_APPROVE_PLAN, hash);
+                                       "spec", "replanPolicy", "approvedPlanHash", hash);
         enum kube_outcome outcome = client_patch(session->client, &kube_job, session->ns,
                                                  kube_name(job), patch, err);
         if (outcome == KUBE_OK)

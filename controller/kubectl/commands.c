@@ -59,8 +59,8 @@ static const struct command {
     { { "approve", "carry out the plan that waits for approval", "", HTJ_APPROVE,
         HTJ_JOB_AND_HASH },
       "JOB [HASH]",
-      "Approves the plan that a job with replanPolicy.mode Manual shows: sets the\n"
-      "annotation heterotrain.io/approve-plan to its hash, if the job still shows that\n"
+      "Approves the plan that a job with replanPolicy.mode Manual shows: sets\n"
+      "spec.replanPolicy.approvedPlanHash to its hash, if the job still shows that\n"
       "plan when it is written. With HASH (whole, or its first 8 digits or more) only\n"
       "the plan of that hash is approved; status shows it.\n",
       htj_approve },

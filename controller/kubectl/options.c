@@ -42,7 +42,7 @@ static const struct option {
       "The plan of this generation, as history lists them. Default: the newest." },
     { "candidate", 0, NULL, LOOKS, KIND_FLAG, HTJ_NO_VALUE,
       offsetof(struct htj_options, is_candidate),
-      "The plan that waits for approval, or that a dry run shows (status.candidate)." },
+      "The plan that waits for approval, or that planOnly shows (status.candidate)." },
     { "no-search", 0, NULL, HTJ_EXPLAIN, KIND_FLAG, HTJ_NO_VALUE,
       offsetof(struct htj_options, is_quick),
       "Leave out what each freedom and what more GPUs would bring, for which plans are "

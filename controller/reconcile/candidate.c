@@ -33,7 +33,7 @@ static const struct het_plan *shown_plan(struct pass *pass)
 const struct het_plan *candidate_find_approved(struct pass *pass)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
-    if (!*spec->approved_hash || spec->is_dry_run)
+    if (!*spec->approved_hash || spec->is_plan_only)
         return NULL;
     const struct het_plan *plan = shown_plan(pass);
     return plan && !strcmp(het_codec_plan_hash(pass->arena, plan), spec->approved_hash) &&
@@ -57,23 +57,23 @@ const char *candidate_stale_approval(struct pass *pass, const char *hash)
 bool candidate_may_follow(struct pass *pass, const struct het_plan *plan, const char *why)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
-    if (!spec->is_dry_run && (spec->replan_mode != REPLAN_MANUAL || !pass->current))
+    if (!spec->is_plan_only && (spec->replan_mode != REPLAN_MANUAL || !pass->current))
         return true;
     const char *hash = het_codec_plan_hash(pass->arena, plan);
-    if (!spec->is_dry_run && !strcmp(spec->approved_hash, hash))
+    if (!spec->is_plan_only && !strcmp(spec->approved_hash, hash))
         return true;
     candidate_show(pass, plan);
     const char *stale = candidate_stale_approval(pass, hash);
-    pass->approval_reason = spec->is_dry_run ? "DryRun"
-                            : *stale         ? "ApprovalStale"
-                                             : "ApprovalNeeded";
+    pass->approval_reason = spec->is_plan_only ? "PlanOnly"
+                            : *stale           ? "ApprovalStale"
+                                               : "ApprovalNeeded";
     pass->approval_message =
-        spec->is_dry_run
-            ? pass_text(pass, "%s: %s; dry run: nothing is changed", why,
+        spec->is_plan_only
+            ? pass_text(pass, "%s: %s; spec.planOnly is true: nothing is changed", why,
                         het_render_summary(pass->arena, plan))
-            : pass_text(pass, "%s: %s; approve it by the annotation %s: %s%s", why,
-                        het_render_summary(pass->arena, plan), ANNOTATION_APPROVE_PLAN,
-                        hash, stale);
+            : pass_text(pass, "%s: %s; approve it by %s: %s%s", why,
+                        het_render_summary(pass->arena, plan),
+                        "spec.replanPolicy.approvedPlanHash", hash, stale);
     pass_set(pass, "PlanOutdated", "True", pass->approval_reason, pass->approval_message);
     return false;
 }

@@ -1,6 +1,6 @@
 /* candidate.h - a plan that is shown and not carried out: one that waits for its owner's
- * approval (replanPolicy.mode Manual), or that of a dry run. It is kept whole in
- * status.candidate, so that what was approved is what is carried out. Pure. */
+ * approval (replanPolicy.mode Manual), or that of a job with planOnly. It is kept whole
+ * in status.candidate, so that what was approved is what is carried out. Pure. */
 #ifndef CONTROLLER_RECONCILE_CANDIDATE_H
 #define CONTROLLER_RECONCILE_CANDIDATE_H
 
@@ -10,8 +10,8 @@
 void candidate_show(struct pass *pass, const struct het_plan *plan);
 /* There is none any more. */
 void candidate_drop(struct pass *pass);
-/* The candidate that the annotation approves, if it can be carried out now; NULL
- * otherwise. */
+/* The candidate that replanPolicy.approvedPlanHash names, if it can be carried out now;
+ * NULL otherwise. */
 const struct het_plan *candidate_find_approved(struct pass *pass);
 /* Words about an approval that does not speak of the candidate `hash` (NULL: there is
  * none), to be added to a message; "" if there is no such approval. */

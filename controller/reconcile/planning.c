@@ -282,8 +282,8 @@ static void explain_no_plan(struct pass *pass)
     bool is_told = planning_is_answered(pass);
     const char *message = pass_text(pass, "%s", answer->message);
     if (!is_told || answer->kind == ANSWER_FAILED) {
-        /* Of a dry run nothing waits for the answer. */
-        bool is_urgent = !pass->snapshot->spec.is_dry_run;
+        /* Nothing waits for a plan that is only shown. */
+        bool is_urgent = !pass->snapshot->spec.is_plan_only;
         if (!is_settling(pass) && planning_ask(pass, is_urgent)) {
             pass->decision->is_unanswered = false;
             planning_wait(pass, claim_has_stopped(pass) ? "Preempted" : "NoUsableGPUs",
@@ -393,7 +393,7 @@ void planning_tell_links(struct pass *pass, const struct het_plan *plan)
 static void show_plan(struct pass *pass, const struct het_plan *plan)
 {
     candidate_show(pass, plan);
-    pass_set(pass, "PlanFeasible", "True", "DryRun",
+    pass_set(pass, "PlanFeasible", "True", "PlanOnly",
              het_render_summary(pass->arena, plan));
     planning_tell_links(pass, plan);
     planning_tell_unknown(pass, plan->unused, plan->unused_count);
@@ -401,9 +401,10 @@ static void show_plan(struct pass *pass, const struct het_plan *plan)
     *list = (struct het_unused_list){ (struct het_unused *)(uintptr_t)plan->unused,
                                       plan->unused_count };
     pass->facts.unused = list;
-    pass_set(pass, "Placed", "False", "DryRun", "dry run: no pod is created");
-    pass_set(pass, "Running", "False", "DryRun", "dry run: nothing runs");
-    pass->decision->summary = "dry run: planned";
+    pass_set(pass, "Placed", "False", "PlanOnly",
+             "spec.planOnly is true: no pod is created");
+    pass_set(pass, "Running", "False", "PlanOnly", "spec.planOnly is true: nothing runs");
+    pass->decision->summary = "planned, and only shown";
 }
 
 /* Whether a plan that is shown already may be looked at for a while longer, however the

@@ -48,7 +48,7 @@ void planning_tell_links(struct pass *pass, const struct het_plan *plan);
 void planning_tell_unknown(struct pass *pass, const struct het_unused *groups,
                            size_t count);
 
-/* Of a job with a dry run: computes the plan and shows it, and nothing else. */
+/* Of a job with planOnly: computes the plan and shows it, and nothing else. */
 void planning_preview(struct pass *pass);
 
 /* The job has no generation that could run: gets a plan and decides on it. `trigger` and

@@ -276,7 +276,7 @@ void profiling_keep(struct pass *pass)
     if (!snapshot->spec.profile_grows && pass_present(pass, CONDITION))
         pass_set(pass, CONDITION, "Unknown", "NotAskedFor",
                  "spec.model.profilePolicy is Existing: nothing is measured");
-    if (!snapshot->spec.profile_grows || snapshot->spec.is_dry_run)
+    if (!snapshot->spec.profile_grows || snapshot->spec.is_plan_only)
         return;
     for (size_t i = 0; i < snapshot->measurement_count; i++)
         keep(&profiling, &snapshot->measurements[i]);
@@ -307,7 +307,7 @@ static bool has_profiled_node(const struct snapshot *snapshot)
 bool profiling_holds_plan(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
-    if (!snapshot->spec.profile_grows || snapshot->spec.is_dry_run ||
+    if (!snapshot->spec.profile_grows || snapshot->spec.is_plan_only ||
         (snapshot->profile &&
          (!snapshot->measurement_count || has_profiled_node(snapshot))))
         return false;

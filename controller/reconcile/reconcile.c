@@ -137,7 +137,7 @@ static bool is_profile_accepted(struct pass *pass)
     const struct job_spec *spec = &snapshot->spec;
     if (!spec->profile_name)
         return true; /* it is estimated */
-    if (!snapshot->profile && spec->profile_grows && !spec->is_dry_run)
+    if (!snapshot->profile && spec->profile_grows && !spec->is_plan_only)
         return false; /* nothing is measured yet, which profiling.h tells */
     if (!snapshot->profile) {
         pass_set(
@@ -231,7 +231,7 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
         generation_fence_older(&pass, 0);
     } else if (pass.can_plan) {
         generation_fence_older(&pass, 0);
-        if (snapshot->spec.is_dry_run)
+        if (snapshot->spec.is_plan_only)
             planning_preview(&pass);
         else if (!life_is_past_deadline(&pass) && !planning_wait_for_refused(&pass))
             planning_seek(&pass, "JobCreated", 0, 0, "PlanComputed");

@@ -218,7 +218,7 @@ static void explain_no_better_plan(struct pass *pass)
 }
 
 /* Whether this very candidate was weighed before, with this result, for the same input
- * and spec: the numbers of then stand, though the clock goes on. */
+ * and on the same terms: the numbers of then stand, though the clock goes on. */
 static bool was_weighed(const struct pass *pass, const char *hash, const char *result)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -226,7 +226,7 @@ static bool was_weighed(const struct pass *pass, const char *hash, const char *r
     return !strcmp(object_text(decision, "result"), result) &&
            !strcmp(object_text(decision, "candidateHash"), hash) &&
            snapshot->memory.considered_digest == snapshot->memory.answer.digest &&
-           snapshot->memory.considered_generation == snapshot->spec.generation;
+           snapshot->memory.considered_terms == snapshot_digest_terms(snapshot);
 }
 
 /* An approval of something else may have come since. */
@@ -290,7 +290,7 @@ static void weigh(struct pass *pass, const struct planning_offer *offer)
         snapshot->spec.min_improvement_percent);
     const char *why =
         pass_text(pass, "a plan with %+.1f %% in throughput", verdict.gain * 100);
-    pass->decision->memory.considered_generation = snapshot->spec.generation;
+    pass->decision->memory.considered_terms = snapshot_digest_terms(snapshot);
     if (!verdict.is_worth_it) {
         reject(pass, &verdict, hash, offer, message);
     } else if (!candidate_may_follow(pass, offer->plan, why)) {

@@ -617,7 +617,7 @@ static void take_measurements(struct het_arena *arena,
         .hardware = capacity_hardware(sources->capacity),
         .profile = snapshot->profile,
     };
-    bool wants_none = !spec->profile_grows || spec->is_suspended || spec->is_dry_run ||
+    bool wants_none = !spec->profile_grows || spec->is_suspended || spec->is_plan_only ||
                       snapshot_job_is_finished(snapshot->job);
     if (snapshot->refused_reason || !snapshot->settings->profiler.image)
         return;
@@ -668,6 +668,13 @@ static uint64_t digest_planning(const json_t *job, const struct job_spec *known)
     /* Those without limits have the same plans. */
     const struct het_runtime *runtime = job_spec_runtime(known);
     return het_runtime_runs_all(runtime) ? digest : digest_text(digest, runtime->name);
+}
+
+uint64_t snapshot_digest_terms(const struct snapshot *snapshot)
+{
+    json_auto_t *terms = json_deep_copy(json_object_get(snapshot->job, "spec"));
+    object_remove(terms, "replanPolicy.approvedPlanHash");
+    return digest_json(0, terms);
 }
 
 /* Reads the spec into the memo, unless it is the job's that is held there. */

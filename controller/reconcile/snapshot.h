@@ -58,9 +58,8 @@ struct job_memory {
     /* When the present generation was first seen unable to run as planned; 0: it can. */
     int64_t lost_since_ms;
     struct planner_answer answer;
-    /* Of the answer that a decision was made on last; metadata.generation then. */
-    uint64_t considered_digest;
-    int64_t considered_generation;
+    /* Of the answer that a decision was made on last; snapshot_digest_terms then. */
+    uint64_t considered_digest, considered_terms;
     /* What is bound to the nodes of this generation was made sure of, to see whether it
      * fits: by a mark of this time on one of its pods; 0: it was read. */
     int64_t checked_generation, checked_ms, fit_mark_wall_ms;
@@ -269,6 +268,9 @@ bool snapshot_read_spec(struct het_arena *arena, const struct het_hardware *tabl
 void snapshot_read_plan(struct het_arena *arena, struct snapshot_plan *plan);
 
 /* The node of that name; NULL if there is none. */
+/* Of what the job's spec says; approvedPlanHash is no part of it, as an approval is about
+ * a plan that was weighed already. */
+uint64_t snapshot_digest_terms(const struct snapshot *snapshot);
 const struct capacity_node *snapshot_find_node(const struct snapshot *snapshot,
                                                const char *name);
 /* Whether the job is over: condition Complete or Failed is True. */

@@ -436,7 +436,7 @@ static void set_candidate(struct het_arena *arena, json_t *status, const json_t 
     const struct job_spec *spec = &snapshot->spec;
     json_t *before = json_object_get(present, "candidate");
     if (facts->candidate_is_dropped ||
-        (!spec->is_dry_run && spec->replan_mode != REPLAN_MANUAL))
+        (!spec->is_plan_only && spec->replan_mode != REPLAN_MANUAL))
         return;
     const char *hash = facts->candidate ? het_codec_plan_hash(arena, facts->candidate)
                                         : NULL;

@@ -36,7 +36,7 @@ struct status_facts {
     bool holds_gpus;                  /* its GPUs are held, or about to be */
     struct status_decision decision;  /* trigger NULL: the last one stands */
     /* A plan that is shown and not carried out; NULL: the one shown stands, while its job
-     * is one of those that show any (Manual mode, dry run). */
+     * is one of those that show any (Manual mode, planOnly). */
     const struct het_plan *candidate;
     bool candidate_is_dropped;
     struct status_demand demands[STATUS_MAX_DEMANDS];

@@ -111,7 +111,7 @@ static const struct field memory_fields[] = {
     FIELD(WHOLE, lost_since_ms),
     FIELD(MEMBER, answer, .table = &answer_table),
     FIELD(HASH, considered_digest),
-    FIELD(WHOLE, considered_generation),
+    FIELD(HASH, considered_terms),
     FIELD(WHOLE, checked_generation),
     FIELD(WHOLE, checked_ms),
     FIELD(WHOLE, fit_mark_wall_ms),

@@ -21,34 +21,37 @@ static bool is_same(const struct edit *edit, const char *path)
     return now ? json_equal(now, before) : !before;
 }
 
-static json_t *annotation_of(const json_t *job, const char *key)
-{
-    return json_object_get(object_at(job, "metadata.annotations"), key);
-}
+/* The fields by which a person lets a job start. */
+static const char *const permissions[] = { "spec.suspend", "spec.planOnly",
+                                           "spec.replanPolicy.approvedPlanHash" };
+#define PERMISSIONS (sizeof permissions / sizeof *permissions)
 
-/* The annotations by which a person lets a job start. */
 static bool has_same_permissions(const struct edit *edit)
 {
-    static const char *const keys[] = { ANNOTATION_DRY_RUN, ANNOTATION_APPROVE_PLAN };
-    for (size_t i = 0; i < 2; i++) {
-        json_t *now = annotation_of(edit->job, keys[i]);
-        json_t *before = annotation_of(edit->before, keys[i]);
-        if (now ? !json_equal(now, before) : before != NULL)
+    for (size_t i = 0; i < PERMISSIONS; i++)
+        if (!is_same(edit, permissions[i]))
             return false;
-    }
     return true;
 }
 
-/* Whether the spec is what it was, but for its suspension. */
+/* A job of nothing but the spec, without them. A new reference. */
+static json_t *without_permissions(const json_t *job)
+{
+    json_t *copy = json_object();
+    object_set(copy, "spec", json_deep_copy(object_at(job, "spec")));
+    for (size_t i = 0; i < PERMISSIONS; i++)
+        object_remove(copy, permissions[i]);
+    return copy;
+}
+
+/* Whether the spec is what it was, but for what lets the job start. */
 static bool has_same_spec(const struct edit *edit)
 {
     if (!edit->before)
         return false;
-    json_auto_t *now = json_copy(object_at(edit->job, "spec"));
-    json_auto_t *before = json_copy(object_at(edit->before, "spec"));
-    json_object_del(now, "suspend");
-    json_object_del(before, "suspend");
-    return now && json_equal(now, before);
+    json_auto_t *now = without_permissions(edit->job);
+    json_auto_t *before = without_permissions(edit->before);
+    return json_equal(now, before);
 }
 
 /* Nothing that the edit does could start a pod. */
@@ -57,8 +60,7 @@ static bool starts_nothing(const struct edit *edit)
     if (kube_is_deleting(edit->job) || !job_spec_is_ours(edit->job))
         return true;
     return has_same_spec(edit) &&
-           (object_is_true(edit->job, "spec.suspend") ||
-            (is_same(edit, "spec.suspend") && has_same_permissions(edit)));
+           (object_is_true(edit->job, "spec.suspend") || has_same_permissions(edit));
 }
 
 /* ---- the verdict ---- */

@@ -9,8 +9,9 @@
  *   what changes                                  checked  user is asked for
  *   a new job                                     yes      yes
  *   spec, of a job that is there                  yes      yes
- *   spec.suspend to false; the annotations that
- *     let a job start (dry-run, approve-plan)     no       yes
+ *   only what lets a job start: spec.suspend to
+ *     false, spec.planOnly,
+ *     spec.replanPolicy.approvedPlanHash          no       yes
  *   spec.suspend to true; other metadata; a job
  *     that is being deleted, or another
  *     controller's (spec.managedBy)               no       no

@@ -131,7 +131,6 @@ static const struct verb {
     { "resume", OF_JOB, EVENT_RESUME_JOB, read_nothing, "nothing" },
     { "patch", OF_JOB, EVENT_PATCH_JOB, read_patch, "a JSON merge patch" },
     { "label", OF_JOB, EVENT_LABEL, read_mark, "KEY=VALUE or KEY-" },
-    { "annotate", OF_JOB, EVENT_ANNOTATE, read_mark, "KEY=VALUE or KEY-" },
     { "fail", OF_POD, EVENT_FAIL_POD, read_exit_code, "a number from 0 to 255" },
     { "delete", OF_POD, EVENT_DELETE_POD, read_nothing, "nothing" },
     { "evict", OF_POD, EVENT_EVICT_POD, read_nothing, "nothing" },
@@ -178,7 +177,7 @@ static int read_event(const char *verb, const char *subject, const char *rest,
                     "notready, ready, release node/NAME; gpus, occupy node/NAME COUNT; "
                     "taint, untaint, label, annotate node/NAME WHAT; condition node/NAME "
                     "TYPE STATUS; apply FILE; delete, succeed, suspend, resume job/NAME; "
-                    "patch, label, annotate job/NAME WHAT; fail, delete, evict pod/NAME",
+                    "patch, label job/NAME WHAT; fail, delete, evict pod/NAME",
                     verb, subject);
 }
 

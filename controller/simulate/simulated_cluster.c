@@ -1205,9 +1205,7 @@ static int do_job(struct embedded_cluster *cluster, const struct embedded_event 
         return embedded_delete(cluster->embedded, "heterotrainingjobs",
                                object_text(job, "metadata.namespace"), event->name, -1,
                                err);
-    set_marks(cluster, json_deep_copy(job),
-              event->kind == EVENT_LABEL ? "metadata.labels" : "metadata.annotations",
-              event->objects);
+    set_marks(cluster, json_deep_copy(job), "metadata.labels", event->objects);
     return 0;
 }
 

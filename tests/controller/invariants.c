@@ -734,7 +734,7 @@ static void check_answered(struct invariants *invariants, const json_t *job)
     const json_t *placed =
         object_find(object_at(job, "status.conditions"), "type", "Placed");
     if (!strcmp(object_text(placed, "reason"), "NameConflict") ||
-        !strcmp(object_text(placed, "reason"), "DryRun"))
+        !strcmp(object_text(placed, "reason"), "PlanOnly"))
         return;
     auto_free char *conditions =
         json_dumps(object_at(job, "status.conditions"), JSON_COMPACT | JSON_ENCODE_ANY);

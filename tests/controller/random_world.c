@@ -521,8 +521,9 @@ static char *shake_job(struct random_world *world)
 {
     static const char *const verbs[] = { "succeed job/%s", "suspend job/%s",
                                          "resume job/%s",
-                                         "annotate job/%s heterotrain.io/dry-run=true",
-                                         "annotate job/%s heterotrain.io/dry-run-" };
+                                         "patch job/%s {\"spec\": {\"planOnly\": true}}",
+                                         "patch job/%s {\"spec\": {\"planOnly\": "
+                                         "false}}" };
     struct dice *dice = &world->dice;
     auto_free char *name = xasprintf("j%d", (int)dice_throw(dice, RANDOM_WORLD_JOBS));
     char *text = NULL;
@@ -612,13 +613,14 @@ void random_world_admit(struct random_world *world)
     put_class(world, "missing", 0);
 }
 
-static void end_dry_runs(struct random_world *world)
+static void let_planned_jobs_run(struct random_world *world)
 {
     for (size_t i = 0; i < embedded_count(world->server, "heterotrainingjobs"); i++) {
         const json_t *job = embedded_at(world->server, "heterotrainingjobs", i);
-        free(do_event(world, xasprintf("annotate job/%s/%s heterotrain.io/dry-run-",
-                                       object_text(job, "metadata.namespace"),
-                                       object_text(job, "metadata.name"))));
+        free(
+            do_event(world, xasprintf("patch job/%s/%s {\"spec\": {\"planOnly\": false}}",
+                                      object_text(job, "metadata.namespace"),
+                                      object_text(job, "metadata.name"))));
     }
 }
 
@@ -647,7 +649,7 @@ void random_world_heal(struct random_world *world)
     }
     free(remove_foreign_pods(world));
     random_world_admit(world);
-    end_dry_runs(world);
+    let_planned_jobs_run(world);
     take_bystanders_away(world);
     embedded_cluster_set_hook(world->cluster, (struct embedded_hook){ 200, 100 });
     world->profiler = (struct profiler){ .after_ms = 20000 };

@@ -337,7 +337,7 @@ static void advance_turns(int64_t by_ms)
     }
 }
 
-static void put_hog(const char *ns, const char *name, int timeout_s, bool is_dry_run)
+static void put_hog(const char *ns, const char *name, int timeout_s, bool is_plan_only)
 {
     json_t *job = make_restricted(
         quoted("{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
@@ -348,17 +348,15 @@ static void put_hog(const char *ns, const char *name, int timeout_s, bool is_dry
                "'podTemplate': {'spec': {'containers': [{'name': 'trainer', 'image': "
                "'train:1'}]}}}}",
                name, ns, timeout_s));
-    if (is_dry_run)
-        json_object_set_new(json_object_get(job, "metadata"), "annotations",
-                            json_pack("{s:s}", "heterotrain.io/dry-run", "true"));
+    object_set(job, "spec.planOnly", json_boolean(is_plan_only));
     put(job);
 }
 
-static void put_hogs(bool are_dry_runs)
+static void put_hogs(bool are_plan_only)
 {
     for (int i = 0; i < HOGS; i++) {
         auto_free char *name = xasprintf("hog-%d", i);
-        put_hog("flood", name, 600, are_dry_runs);
+        put_hog("flood", name, 600, are_plan_only);
     }
 }
 
@@ -373,7 +371,7 @@ static int64_t time_to_plan(const char *ns, const char *name, int64_t most_ms)
     return INT64_MAX;
 }
 
-START_TEST(dry_runs_of_another_tenant_delay_a_job_by_no_more_than_its_own_search)
+START_TEST(plan_only_jobs_of_another_tenant_delay_a_job_by_no_more_than_its_own_search)
 {
     put_hogs(true);
     advance_turns(60000);
@@ -383,7 +381,7 @@ START_TEST(dry_runs_of_another_tenant_delay_a_job_by_no_more_than_its_own_search
 }
 END_TEST
 
-START_TEST(dry_run_is_cut_short_when_a_job_waits_and_asked_again)
+START_TEST(plan_only_search_is_cut_short_when_a_job_waits_and_asked_again)
 {
     start_with_planners(1);
     put_hog("flood", "only", 40, true);
@@ -396,7 +394,7 @@ START_TEST(dry_run_is_cut_short_when_a_job_waits_and_asked_again)
     ck_assert_str_eq(reason("flood", "only", "PlanFeasible"), "Planning");
     /* Once more, as the other job has taken what it had planned with. */
     advance_turns(60000);
-    ck_assert_str_eq(reason("flood", "only", "PlanFeasible"), "DryRun");
+    ck_assert_str_eq(reason("flood", "only", "PlanFeasible"), "PlanOnly");
 }
 END_TEST
 
@@ -477,9 +475,10 @@ Suite *test_precedence_suite(void)
     TCase *turns = tcase_create("turns");
     tcase_set_timeout(turns, 60);
     tcase_add_checked_fixture(turns, setup_turns, teardown_turns);
-    tcase_add_test(turns,
-                   dry_runs_of_another_tenant_delay_a_job_by_no_more_than_its_own_search);
-    tcase_add_test(turns, dry_run_is_cut_short_when_a_job_waits_and_asked_again);
+    tcase_add_test(
+        turns,
+        plan_only_jobs_of_another_tenant_delay_a_job_by_no_more_than_its_own_search);
+    tcase_add_test(turns, plan_only_search_is_cut_short_when_a_job_waits_and_asked_again);
     tcase_add_test(turns, long_searches_of_a_tenant_delay_another_one_by_a_turn);
     tcase_add_test(turns, first_answer_comes_first_where_others_wait);
     tcase_add_test(turns,

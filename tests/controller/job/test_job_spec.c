@@ -42,6 +42,8 @@ START_TEST(absent_fields_take_the_defaults)
     ck_assert_int_eq(spec.max_restarts, 6);
     ck_assert_int_eq(spec.reset_after_ms, 3600000);
     ck_assert_ptr_null(spec.final_exit_codes);
+    ck_assert_str_eq(spec.approved_hash, "");
+    ck_assert(!spec.is_plan_only);
     ck_assert(!spec.is_suspended);
     ck_assert(!spec.rank_zero_decides);
     ck_assert_int_eq(spec.deadline_ms, 0);
@@ -57,6 +59,8 @@ START_TEST(absent_fields_take_the_defaults)
 }
 END_TEST
 
+#define HASH "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 START_TEST(given_fields_are_read)
 {
     json_auto_t *job = job_with(
@@ -66,7 +70,8 @@ START_TEST(given_fields_are_read)
         "'sharedGPUPolicy': 'Allow', 'nodeAffinity': {'nodeSelectorTerms': []}}, "
         "'planner': {'algorithm': 'metis', 'seed': 7, 'topologyKeys': ['rack'], "
         "'effort': 'Low'}, 'replanPolicy': {'mode': 'Manual', 'debounceSeconds': "
-        "1}, 'checkpoint': {'storageURI': 'pvc://x', 'onDisruption': {'method': 'HTTP', "
+        "1, 'approvedPlanHash': '" HASH
+        "'}, 'planOnly': true, 'checkpoint': {'storageURI': 'pvc://x', 'onDisruption': {'method': 'HTTP', "
         "'timeoutSeconds': 7, 'http': {'port': 8476, 'path': '/save'}}}, 'runtime': "
         "{'type': 'custom'}, 'podTemplate': {'spec': {'terminationGracePeriodSeconds': "
         "9}}, 'suspend': true, 'successPolicy': 'RankZero', "
@@ -93,6 +98,8 @@ START_TEST(given_fields_are_read)
     ck_assert_int_eq(spec.effort, 100000);
     ck_assert_int_eq(spec.replan_mode, REPLAN_MANUAL);
     ck_assert_int_eq(spec.debounce_ms, 1000);
+    ck_assert_str_eq(spec.approved_hash, HASH);
+    ck_assert(spec.is_plan_only);
     ck_assert_str_eq(spec.checkpoint_uri, "pvc://x");
     ck_assert(spec.is_suspended);
     ck_assert(spec.rank_zero_decides);
@@ -315,6 +322,11 @@ static const struct {
     { "{'runtime': {'type': 'Torchrun'}}", "InvalidSpec", "spec.runtime.type" },
     { "{'planner': {'constraints': {'recompute': 'Full'}}}", "InvalidSpec", "recompute" },
     { "{'replanPolicy': {'debounceSeconds': -1}}", "InvalidSpec", "between 0 and 3600" },
+    { "{'replanPolicy': {'approvedPlanHash': 'sha256:0123'}}", "InvalidSpec",
+      "spec.replanPolicy.approvedPlanHash: must be the hash of a plan" },
+    { "{'replanPolicy': {'approvedPlanHash': '" HASH "0'}}", "InvalidSpec",
+      "approvedPlanHash" },
+    { "{'planOnly': 'true'}", "InvalidSpec", "spec.planOnly: must be true or false" },
     { "{'runtime': {'planMountPath': 'relative'}}", "InvalidSpec", "absolute path" },
     { "{'runtime': {'planMountPath': '/a/../b'}}", "InvalidSpec", "absolute path" },
     { "{'runtime': {'containerName': 'a\\nb'}}", "InvalidSpec", "control" },

@@ -554,7 +554,7 @@ END_TEST
 
 static const char *approval(const char *name)
 {
-    return kube_annotation(find_job(name), "heterotrain.io/approve-plan");
+    return object_text(find_job(name), "spec.replanPolicy.approvedPlanHash");
 }
 
 START_TEST(approval_is_of_what_is_shown)
@@ -621,11 +621,10 @@ START_TEST(nothing_to_approve_is_explained)
     uint64_t before = writes();
     put_job("dry", MANUAL, WAITING);
     json_t *job = json_deep_copy(find_job("dry"));
-    json_object_set_new(json_object_get(job, "metadata"), "annotations",
-                        quoted("{'heterotrain.io/dry-run': 'true'}"));
+    object_set(job, "spec.planOnly", json_true());
     put(job);
     ck_assert_int_eq(run("approve", "dry"), 1);
-    check_text(err, "is a dry run");
+    check_text(err, "set spec.planOnly to false to let it run");
     ck_assert_uint_eq(writes(), before);
 }
 END_TEST

@@ -58,22 +58,25 @@ static const char *text_at(const char *object, const char *key)
     return text ? text : "";
 }
 
-/* As `kubectl annotate` does; NULL removes. */
-static void annotate(const char *key, const char *value)
+/* As `kubectl patch` does. */
+static void change_spec(const char *path, json_t *value)
 {
     json_t *job = json_deep_copy(world_get_job(world));
-    json_t *metadata = json_object_get(job, "metadata");
-    json_t *annotations = json_object_get(metadata, "annotations");
-    if (!annotations) {
-        annotations = json_object();
-        json_object_set_new(metadata, "annotations", annotations);
-    }
-    if (value)
-        json_object_set_new(annotations, key, json_string(value));
-    else
-        json_object_del(annotations, key);
+    object_set(json_object_get(job, "spec"), path, value);
+    json_object_set_new(json_object_get(job, "metadata"), "generation",
+                        json_integer(object_integer(job, "metadata.generation", 0) + 1));
     world_put(world, &kube_job, job);
     world_settle(world);
+}
+
+static void approve(const char *hash)
+{
+    change_spec("replanPolicy.approvedPlanHash", json_string(hash));
+}
+
+static void plan_only(bool is_so)
+{
+    change_spec("planOnly", json_boolean(is_so));
 }
 
 /* The controller was restarted. */
@@ -283,6 +286,9 @@ END_TEST
 
 /* ---- approval ---- */
 
+#define OTHER_HASH                                                                       \
+    "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 static void offer_candidate(void)
 {
     run_job("{'replanPolicy': {'mode': 'Manual'}}");
@@ -302,7 +308,7 @@ START_TEST(approved_candidate_is_carried_out)
     world_pass_s(world, 7200);
     ck_assert_int_eq(world->writes, writes);
     const char *hash = het_arena_strdup(world->arena, text_at("candidate", "hash"));
-    annotate(ANNOTATION_APPROVE_PLAN, hash);
+    approve(hash);
     ck_assert_int_eq(world_generation(world), 2);
     ck_assert_str_eq(text_at("plan", "hash"), hash);
     ck_assert_str_eq(text_at("plan", "trigger"), "Approved");
@@ -319,7 +325,7 @@ START_TEST(approved_candidate_is_carried_out_by_another_controller_too)
     offer_candidate();
     const char *hash = het_arena_strdup(world->arena, text_at("candidate", "hash"));
     world->memory = (struct job_memory){ 0 };
-    annotate(ANNOTATION_APPROVE_PLAN, hash);
+    approve(hash);
     ck_assert_int_eq(world_generation(world), 2);
     ck_assert_int_eq(world->plans_asked, 2);
     ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@ job-2-2@");
@@ -329,11 +335,29 @@ END_TEST
 START_TEST(approval_of_another_plan_is_passed_over_and_that_is_said)
 {
     offer_candidate();
-    annotate(ANNOTATION_APPROVE_PLAN, "sha256:0123");
+    approve(OTHER_HASH);
     ck_assert_int_eq(world_generation(world), 1);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "ApprovalStale");
-    ck_assert_ptr_nonnull(strstr(world_message(world, "PlanOutdated"), "sha256:0123"));
+    ck_assert_ptr_nonnull(strstr(world_message(world, "PlanOutdated"), OTHER_HASH));
     ck_assert_str_eq(world->last_event, "ApprovalStale");
+}
+END_TEST
+
+START_TEST(approval_of_another_plan_does_not_weigh_anew_what_was_turned_down)
+{
+    /* What a restart loses grows with each second that the pods run. */
+    run_job("{'checkpoint': {'onDisruption': {'method': 'None'}}}");
+    join("c");
+    answer("a:4 b:4 c:4", 1.6);
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "NotWorthTheRestart");
+    int64_t cost_s = number_at("lastReplanDecision", "costSeconds");
+    world_pass_s(world, 600);
+    approve(OTHER_HASH);
+    ck_assert_ptr_nonnull(strstr(world_message(world, "PlanOutdated"), OTHER_HASH));
+    ck_assert_int_eq(number_at("lastReplanDecision", "costSeconds"), cost_s);
+    ck_assert_int_eq(world->plans_asked, 2);
+    change_spec("replanPolicy.minImprovementPercent", json_integer(16));
+    ck_assert_int_ge(number_at("lastReplanDecision", "costSeconds"), cost_s + 600);
 }
 END_TEST
 
@@ -343,7 +367,7 @@ START_TEST(approved_candidate_that_fits_no_more_is_passed_over)
     const char *hash = het_arena_strdup(world->arena, text_at("candidate", "hash"));
     world_remove(world, &kube_node, "", "c");
     world_settle(world);
-    annotate(ANNOTATION_APPROVE_PLAN, hash);
+    approve(hash);
     ck_assert_int_eq(world_generation(world), 1);
     ck_assert_str_eq(world_reason(world, "PlanOutdated"), "UpToDate");
     ck_assert_ptr_nonnull(strstr(world_message(world, "PlanOutdated"), "passed over"));
@@ -361,7 +385,7 @@ START_TEST(lost_node_in_manual_mode_waits_for_approval_of_another_plan)
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "ApprovalNeeded");
     ck_assert_str_eq(world_pods(world), "");
     const char *hash = het_arena_strdup(world->arena, text_at("candidate", "hash"));
-    annotate(ANNOTATION_APPROVE_PLAN, hash);
+    approve(hash);
     ck_assert_int_eq(world_generation(world), 2);
     ck_assert_str_eq(world_pods(world), "job-2-0@ job-2-1@");
 }
@@ -511,14 +535,14 @@ END_TEST
 
 /* ---- previews ---- */
 
-START_TEST(dry_run_shows_the_plan_and_creates_nothing)
+START_TEST(plan_only_shows_the_plan_and_creates_nothing)
 {
     world_job(world, "{}");
-    annotate(ANNOTATION_DRY_RUN, "true");
+    plan_only(true);
     answer("a:4 b:4", 2.0);
-    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "DryRun");
+    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "PlanOnly");
     ck_assert_str_eq(object_condition(world_get_job(world), "PlanFeasible"), "True");
-    ck_assert_str_eq(world_reason(world, "Running"), "DryRun");
+    ck_assert_str_eq(world_reason(world, "Running"), "PlanOnly");
     json_auto_t *plan = json_loads(text_at("candidate", "plan"), 0, NULL);
     const struct het_plan *read;
     ck_assert_int_eq(het_codec_plan(world->arena, plan, &read, NULL), 0);
@@ -541,16 +565,16 @@ START_TEST(dry_run_shows_the_plan_and_creates_nothing)
                          "iterationMilliseconds")),
                      1000);
 
-    annotate(ANNOTATION_DRY_RUN, NULL);
+    plan_only(false);
     ck_assert_int_eq(world_generation(world), 1);
     ck_assert_ptr_null(world_status(world, "candidate"));
 }
 END_TEST
 
-START_TEST(dry_run_says_which_links_its_plan_takes_for_granted)
+START_TEST(plan_only_says_which_links_its_plan_takes_for_granted)
 {
     world_job(world, "{}");
-    annotate(ANNOTATION_DRY_RUN, "true");
+    plan_only(true);
     auto_free char *plan = world_plan("a:4 b:4", A100, 2.0);
     json_auto_t *json = json_loads(plan, 0, NULL);
     json_object_set_new(json_object_get(json, "predicted"), "assumedLinks",
@@ -559,7 +583,7 @@ START_TEST(dry_run_says_which_links_its_plan_takes_for_granted)
     auto_free char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
     world_answer(world, text);
     world_settle(world);
-    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "DryRun");
+    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "PlanOnly");
     ck_assert_str_eq(object_condition(world_get_job(world), "LinksAssumed"), "True");
     ck_assert_str_eq(world_reason(world, "LinksAssumed"), "NobodyMeasured");
     ck_assert_ptr_nonnull(strstr(world_message(world, "LinksAssumed"),
@@ -567,17 +591,17 @@ START_TEST(dry_run_says_which_links_its_plan_takes_for_granted)
 }
 END_TEST
 
-START_TEST(dry_run_of_a_running_job_only_shows_the_better_plan)
+START_TEST(plan_only_of_a_running_job_shows_the_better_plan)
 {
     run_job("{}");
-    annotate(ANNOTATION_DRY_RUN, "true");
+    plan_only(true);
     join("c");
     answer("a:4 b:4 c:4", 1.0);
     ck_assert_int_eq(world_generation(world), 1);
-    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "DryRun");
-    annotate(ANNOTATION_APPROVE_PLAN, text_at("candidate", "hash"));
+    ck_assert_str_eq(world_reason(world, "PlanOutdated"), "PlanOnly");
+    approve(text_at("candidate", "hash"));
     ck_assert_int_eq(world_generation(world), 1);
-    annotate(ANNOTATION_DRY_RUN, NULL);
+    plan_only(false);
     ck_assert_int_eq(world_generation(world), 2);
 }
 END_TEST
@@ -628,6 +652,8 @@ Suite *test_replan_suite(void)
     tcase_add_test(tests, approved_candidate_is_carried_out);
     tcase_add_test(tests, approved_candidate_is_carried_out_by_another_controller_too);
     tcase_add_test(tests, approval_of_another_plan_is_passed_over_and_that_is_said);
+    tcase_add_test(tests,
+                   approval_of_another_plan_does_not_weigh_anew_what_was_turned_down);
     tcase_add_test(tests, approved_candidate_that_fits_no_more_is_passed_over);
     tcase_add_test(tests, lost_node_in_manual_mode_waits_for_approval_of_another_plan);
     tcase_add_test(tests, plan_that_moves_less_is_taken_before_the_fastest_one);
@@ -637,9 +663,9 @@ Suite *test_replan_suite(void)
     tcase_add_test(tests, same_plan_moves_to_equal_nodes_and_to_no_others);
     tcase_add_test(tests, other_cut_cannot_follow_a_checkpoint_of_the_same_pipeline);
     tcase_add_test(tests, any_plan_may_follow_before_there_is_a_checkpoint);
-    tcase_add_test(tests, dry_run_shows_the_plan_and_creates_nothing);
-    tcase_add_test(tests, dry_run_says_which_links_its_plan_takes_for_granted);
-    tcase_add_test(tests, dry_run_of_a_running_job_only_shows_the_better_plan);
+    tcase_add_test(tests, plan_only_shows_the_plan_and_creates_nothing);
+    tcase_add_test(tests, plan_only_says_which_links_its_plan_takes_for_granted);
+    tcase_add_test(tests, plan_only_of_a_running_job_shows_the_better_plan);
     tcase_add_test(tests,
                    status_says_how_long_the_search_took_and_when_the_last_restart_was);
     suite_add_tcase(suite, tests);

@@ -217,8 +217,11 @@ END_TEST
 #define BAD(more_spec, more)                                                             \
     "{'spec': {'resources': {'minGPUs': 5, 'maxGPUs': 2}" more_spec "}" more "}"
 #define BEING_DELETED ", 'metadata': {'deletionTimestamp': '2026-01-01T00:00:00Z'}"
-#define DRY_RUN       "{'metadata': {'annotations': {'heterotrain.io/dry-run': 'true'}}}"
-#define APPROVED      "{'metadata': {'annotations': {'heterotrain.io/approve-plan': 'h'}}}"
+#define HASH          "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define NO_POLICY     ", 'replanPolicy': {}"
+#define APPROVED      ", 'replanPolicy': {'approvedPlanHash': '" HASH "'}"
+#define AUTOMATIC                                                                        \
+    ", 'replanPolicy': {'approvedPlanHash': '" HASH "', 'mode': 'Automatic'}"
 
 static const struct {
     const char *before, *after;
@@ -237,12 +240,16 @@ static const struct {
     /* A start: the user is asked for, even if the job's mistakes are older. */
     { BAD(", 'suspend': true", ""), BAD(", 'suspend': false", ""), WEBHOOK_ASK },
     { BAD(", 'suspend': true", ""), BAD("", ""), WEBHOOK_ASK },
-    { DRY_RUN, "{}", WEBHOOK_ASK },
-    { "{}", APPROVED, WEBHOOK_ASK },
+    { BAD(", 'planOnly': true", ""), BAD(", 'planOnly': false", ""), WEBHOOK_ASK },
+    { BAD(NO_POLICY, ""), BAD(APPROVED, ""), WEBHOOK_ASK },
+    { BAD(APPROVED, ""), BAD(NO_POLICY, ""), WEBHOOK_ASK },
+    { BAD(APPROVED, ""), BAD(APPROVED, ""), WEBHOOK_ALLOW },
+    { "{}", "{'spec': {'replanPolicy': {'approvedPlanHash': 'h'}}}", WEBHOOK_DENY },
     { "{}", "{'spec': {'resources': {'maxGPUs': 4}}}", WEBHOOK_ASK },
     /* A mistake that was there does not excuse another change. */
     { BAD("", ""), BAD(", 'planner': {'seed': 2}", ""), WEBHOOK_DENY },
     { BAD("", ""), BAD(", 'suspend': true, 'planner': {'seed': 2}", ""), WEBHOOK_DENY },
+    { BAD(APPROVED, ""), BAD(AUTOMATIC, ""), WEBHOOK_DENY },
     { BAD("", ""), "{}", WEBHOOK_ASK },
     { "{'spec': {'managedBy': 'other.io/x'}}", BAD("", ""), WEBHOOK_DENY },
 };

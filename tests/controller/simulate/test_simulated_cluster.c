@@ -330,7 +330,6 @@ START_TEST(nodes_and_jobs_are_marked)
     do_event("annotate node/a note=an=y");
     do_event("condition node/a GpuTrouble True");
     do_event("suspend job/j");
-    do_event("annotate job/j heterotrain.io/dry-run=true");
     do_event("patch job/j {\"spec\": {\"resources\": {\"maxGPUs\": 3}}}");
     const json_t *node = embedded_find(server, "nodes", "", "a");
     const json_t *job = embedded_find(server, "heterotrainingjobs", "default", "j");
