@@ -375,13 +375,9 @@ static bool keeps_gpu_limits(const struct walk *walk, uint32_t type, uint32_t mo
     const struct het_workload *workload = walk->problem->workload;
     if (workload->max_gpus && walk->total_used + more > workload->max_gpus)
         return false;
-    for (size_t i = 0; i < workload->type_limit_count; i++) {
-        const struct het_type_limit *limit_of = &workload->type_limits[i];
-        if (limit_of->max_gpus && walk->type_used[type] + more > limit_of->max_gpus &&
-            !strcmp(limit_of->type, walk->cluster->types[type].name))
-            return false;
-    }
-    return true;
+    const struct het_type_limit *limit =
+        het_workload_find_limit(workload, walk->cluster->types[type].name);
+    return !limit || !limit->max_gpus || walk->type_used[type] + more <= limit->max_gpus;
 }
 
 static void try_replicas(struct walk *walk, uint32_t rest_samples);

@@ -45,11 +45,8 @@ static enum het_unused_reason why_type(const struct het_problem *problem, uint32
 static bool is_at_limit(const struct het_workload *workload, const char *type,
                         uint32_t used)
 {
-    for (size_t i = 0; i < workload->type_limit_count; i++)
-        if (!strcmp(workload->type_limits[i].type, type))
-            return workload->type_limits[i].max_gpus &&
-                   used >= workload->type_limits[i].max_gpus;
-    return false;
+    const struct het_type_limit *limit = het_workload_find_limit(workload, type);
+    return limit && limit->max_gpus && used >= limit->max_gpus;
 }
 
 /* Of all types, by their index; in `arena`. */
@@ -61,13 +58,7 @@ static const enum het_unused_reason *list_reasons(struct het_arena *arena,
     const struct het_workload *workload = problem->workload;
     enum het_unused_reason *reasons =
         HET_ARENA_ARRAY(arena, enum het_unused_reason, cluster->type_count);
-    uint32_t *used = HET_ARENA_ARRAY(arena, uint32_t, cluster->type_count);
-    for (size_t p = 0; p < plan->pipeline_count; p++)
-        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
-            const struct het_stage *stage = &plan->pipelines[p].stages[s];
-            for (size_t r = 0; r < stage->replica_count; r++)
-                used[stage->replicas[r].type] += stage->replicas[r].tp;
-        }
+    const uint32_t *used = het_plan_type_gpus(arena, plan, cluster->type_count);
     bool is_full = workload->max_gpus && het_plan_gpu_count(plan) >= workload->max_gpus;
     for (uint32_t t = 0; t < cluster->type_count; t++) {
         reasons[t] = why_type(problem, t);

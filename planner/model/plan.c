@@ -201,15 +201,10 @@ size_t het_plan_replica_count(const struct het_plan *plan)
 
 uint32_t het_problem_usable_gpus(const struct het_problem *problem, uint32_t type)
 {
-    const struct het_workload *workload = problem->workload;
+    const struct het_type_limit *limit =
+        het_workload_find_limit(problem->workload, problem->cluster->types[type].name);
     uint32_t gpus = het_cluster_type_gpu_count(problem->cluster, type);
-    for (size_t i = 0; i < workload->type_limit_count; i++) {
-        const struct het_type_limit *limit = &workload->type_limits[i];
-        if (limit->max_gpus && limit->max_gpus < gpus &&
-            !strcmp(limit->type, problem->cluster->types[type].name))
-            gpus = limit->max_gpus;
-    }
-    return gpus;
+    return limit && limit->max_gpus && limit->max_gpus < gpus ? limit->max_gpus : gpus;
 }
 
 uint32_t het_plan_gpu_count(const struct het_plan *plan)
@@ -219,6 +214,19 @@ uint32_t het_plan_gpu_count(const struct het_plan *plan)
         for (size_t s = 0; s < plan->pipelines[p].stage_count; s++)
             for (size_t r = 0; r < plan->pipelines[p].stages[s].replica_count; r++)
                 gpus += plan->pipelines[p].stages[s].replicas[r].tp;
+    return gpus;
+}
+
+const uint32_t *het_plan_type_gpus(struct het_arena *arena, const struct het_plan *plan,
+                                   size_t type_count)
+{
+    uint32_t *gpus = HET_ARENA_ARRAY(arena, uint32_t, type_count);
+    for (size_t p = 0; p < plan->pipeline_count; p++)
+        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
+            const struct het_stage *stage = &plan->pipelines[p].stages[s];
+            for (size_t r = 0; r < stage->replica_count; r++)
+                gpus[stage->replicas[r].type] += stage->replicas[r].tp;
+        }
     return gpus;
 }
 

@@ -171,6 +171,9 @@ struct het_plan *het_plan_copy_replicas(struct het_arena *arena,
 
 size_t het_plan_replica_count(const struct het_plan *plan);
 uint32_t het_plan_gpu_count(const struct het_plan *plan); /* that it uses */
+/* The same of a bound plan by type, [type]; in `arena`. */
+const uint32_t *het_plan_type_gpus(struct het_arena *arena, const struct het_plan *plan,
+                                   size_t type_count);
 
 /* GPUs of a type that the cluster has and the limits of the type allow; the limit of the
  * whole plan is not looked at. */

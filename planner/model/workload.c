@@ -122,14 +122,18 @@ int het_workload_allows_microbatch(const struct het_workload *workload, uint32_t
     return is_listed(workload->microbatch_sizes, workload->microbatch_size_count, size);
 }
 
-int het_workload_allows_type(const struct het_workload *workload, const char *type)
+const struct het_type_limit *het_workload_find_limit(const struct het_workload *workload,
+                                                     const char *type)
 {
-    if (!workload->type_limit_count)
-        return 1;
     for (size_t i = 0; i < workload->type_limit_count; i++)
         if (!strcmp(workload->type_limits[i].type, type))
-            return 1;
-    return 0;
+            return &workload->type_limits[i];
+    return NULL;
+}
+
+int het_workload_allows_type(const struct het_workload *workload, const char *type)
+{
+    return !workload->type_limit_count || het_workload_find_limit(workload, type);
 }
 
 /* ---- check ---- */

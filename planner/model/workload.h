@@ -90,6 +90,9 @@ double het_workload_gradient_bytes(const struct het_workload *workload);
 int het_workload_allows_tensor_parallel(const struct het_workload *workload, uint32_t tp);
 int het_workload_allows_microbatch(const struct het_workload *workload, uint32_t size);
 int het_workload_allows_type(const struct het_workload *workload, const char *type);
+/* The limits of a type; NULL: it has none of its own. */
+const struct het_type_limit *het_workload_find_limit(const struct het_workload *workload,
+                                                     const char *type);
 /* Refuses (HET_BAD_INPUT) a batch of 0, zeros in lists, empty ranges, a headroom above
  * 0.9, an overlap outside [0, 1]. */
 int het_workload_check(const struct het_workload *workload, struct het_error *err);

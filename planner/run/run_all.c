@@ -208,16 +208,11 @@ static void fill_choices(struct parts *parts, uint32_t type)
     struct choices *choices = &parts->types[type];
     bool usable = problem->profile_type[type] != HET_NO_TYPE;
     uint32_t have = usable ? het_cluster_type_gpu_count(cluster, type) : 0;
-    choices->most = have;
+    const struct het_type_limit *limit =
+        het_workload_find_limit(problem->workload, cluster->types[type].name);
+    choices->most = usable ? het_problem_usable_gpus(problem, type) : 0;
+    choices->least = limit ? limit->min_gpus : 0;
     choices->speed = usable ? gpu_speed(problem, type) : 0;
-    for (size_t i = 0; i < problem->workload->type_limit_count; i++) {
-        const struct het_type_limit *limit = &problem->workload->type_limits[i];
-        if (strcmp(limit->type, cluster->types[type].name) != 0)
-            continue;
-        choices->least = limit->min_gpus;
-        if (limit->max_gpus && limit->max_gpus < choices->most)
-            choices->most = limit->max_gpus;
-    }
     add_choice(choices, choices->most, 1);
     add_choice(choices, choices->least, 1);
     add_choice(choices, 0, 1);
@@ -821,10 +816,13 @@ static const struct het_plan *finish(struct het_arena *arena,
         .has_run_out = search->has_run_out &&
                        plan->predicted.lower_bound_s < cost.iteration_s,
     };
-    if (plan->search.statistics.walk_best)
-        plan->search.statistics.walk_best =
-            het_arena_strdup(arena, search->statistics.walk_best);
     return plan;
+}
+
+static int fail_cut_short(struct het_error *err)
+{
+    return het_fail(err, HET_CUT_SHORT,
+                    "the search was told to stop before it had found a plan");
 }
 
 /* What came of a search of one group of GPUs (vendor_group.h). */
@@ -840,8 +838,7 @@ static int fail(const struct het_search *search, const struct parts *parts,
                 uint64_t effort, struct outcome *ret, struct het_error *err)
 {
     if (search->is_cut_short)
-        return het_fail(err, HET_CUT_SHORT,
-                        "the search was told to stop before it had found a plan");
+        return fail_cut_short(err);
     int proof = prove_no_plan(search, parts, err);
     ret->is_impossible = proof < 0 || search->is_optimal;
     return proof < 0 ? -1 : fail_no_plan(search, effort, err);
@@ -874,13 +871,14 @@ static int search_group(struct het_arena *arena, const struct het_problem *probl
     };
     find_parts(&parts);
     int result = run_algorithms(&search, &parts, algorithms, effort, err);
+    if (search.statistics.walk_best)
+        search.statistics.walk_best =
+            het_arena_strdup(arena, search.statistics.walk_best);
     if (result == 0 && search.incumbent)
         ret->plan = finish(arena, &search, effort);
     else if (result == 0)
         result = fail(&search, &parts, effort, ret, err);
     ret->statistics = search.statistics;
-    if (ret->statistics.walk_best)
-        ret->statistics.walk_best = het_arena_strdup(arena, search.statistics.walk_best);
     ret->has_run_out = search.has_run_out;
     ret->is_cut_short = search.is_cut_short;
     het_shortlist_clear(&shortlist);
@@ -1050,8 +1048,7 @@ static int run_contest(struct contest *contest, struct het_error *err)
 static int fail_contest(const struct contest *contest, struct het_error *err)
 {
     if (contest->is_cut_short)
-        return het_fail(err, HET_CUT_SHORT,
-                        "the search was told to stop before it had found a plan");
+        return fail_cut_short(err);
     const char *reasons = "";
     for (size_t i = 0; i < contest->count; i++) {
         const struct contender *contender = &contest->contenders[i];

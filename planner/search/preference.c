@@ -8,11 +8,9 @@
 
 static int64_t preference_of_type(const struct het_problem *problem, uint32_t type)
 {
-    const struct het_workload *workload = problem->workload;
-    for (size_t i = 0; i < workload->type_limit_count; i++)
-        if (!strcmp(workload->type_limits[i].type, problem->cluster->types[type].name))
-            return workload->type_limits[i].preference;
-    return 0;
+    const struct het_type_limit *limit =
+        het_workload_find_limit(problem->workload, problem->cluster->types[type].name);
+    return limit ? limit->preference : 0;
 }
 
 static int compare_positions(const void *left, const void *right, void *context)

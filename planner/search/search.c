@@ -39,7 +39,7 @@ double het_search_worth(const struct het_search *search)
 
 /* ---- offers ---- */
 
-static bool is_within(uint64_t used, uint32_t least, uint32_t most)
+static bool is_within(uint32_t used, uint32_t least, uint32_t most)
 {
     return used >= least && (!most || used <= most);
 }
@@ -49,25 +49,15 @@ static bool keeps_gpu_limits(const struct het_search *search, struct het_arena *
 {
     const struct het_workload *workload = search->problem->workload;
     const struct het_cluster *cluster = search->problem->cluster;
-    uint64_t *used = HET_ARENA_ARRAY(arena, uint64_t, cluster->type_count), total = 0;
-    for (size_t p = 0; p < plan->pipeline_count; p++)
-        for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
-            const struct het_stage *stage = &plan->pipelines[p].stages[s];
-            for (size_t r = 0; r < stage->replica_count; r++) {
-                used[stage->replicas[r].type] += stage->replicas[r].tp;
-                total += stage->replicas[r].tp;
-            }
-        }
+    const uint32_t *used = het_plan_type_gpus(arena, plan, cluster->type_count);
     for (size_t i = 0; i < workload->type_limit_count; i++) {
         const struct het_type_limit *limit = &workload->type_limits[i];
-        uint64_t of_type = 0;
-        for (size_t t = 0; t < cluster->type_count; t++)
-            if (!strcmp(cluster->types[t].name, limit->type))
-                of_type = used[t];
-        if (!is_within(of_type, limit->min_gpus, limit->max_gpus))
+        uint32_t type = het_cluster_find_type(cluster, limit->type);
+        if (!is_within(type == HET_NO_TYPE ? 0 : used[type], limit->min_gpus,
+                       limit->max_gpus))
             return false;
     }
-    return is_within(total, workload->min_gpus, workload->max_gpus);
+    return is_within(het_plan_gpu_count(plan), workload->min_gpus, workload->max_gpus);
 }
 
 static bool beats_incumbent(const struct het_search *search, const struct het_plan *plan,

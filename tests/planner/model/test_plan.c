@@ -360,6 +360,18 @@ START_TEST(idle_is_what_is_left_in_cluster_order)
 }
 END_TEST
 
+START_TEST(gpus_of_a_plan_are_counted_by_type)
+{
+    struct toy *toy = toy_new();
+    struct het_plan plan = toy_two_pipelines(toy);
+    const uint32_t *gpus = het_plan_type_gpus(toy->arena, &plan, 2);
+    ck_assert_uint_eq(het_plan_gpu_count(&plan), 4); /* two of f0, two of s0 */
+    ck_assert_uint_eq(gpus[0], 2);
+    ck_assert_uint_eq(gpus[1], 2);
+    toy_free(toy);
+}
+END_TEST
+
 START_TEST(ranks_are_contiguous_on_nodes_in_order_of_appearance)
 {
     struct toy *toy = toy_new();
@@ -409,6 +421,7 @@ Suite *test_plan_suite(void)
     tcase_add_test(cases, job_that_keeps_all_activations_refuses_recomputation);
     tcase_add_test(cases, absurd_numbers_are_violations_and_no_more);
     tcase_add_test(cases, idle_is_what_is_left_in_cluster_order);
+    tcase_add_test(cases, gpus_of_a_plan_are_counted_by_type);
     tcase_add_test(cases, ranks_are_contiguous_on_nodes_in_order_of_appearance);
     tcase_add_test(cases, order_of_plans_is_total_and_by_content);
     suite_add_tcase(suite, cases);

@@ -52,6 +52,8 @@ START_TEST(empty_lists_allow_everything)
     ck_assert(!het_workload_allows_tensor_parallel(&workload, 3));
     ck_assert(het_workload_allows_type(&workload, "A100"));
     ck_assert(!het_workload_allows_type(&workload, "V100"));
+    ck_assert_ptr_eq(het_workload_find_limit(&workload, "A100"), limits);
+    ck_assert_ptr_null(het_workload_find_limit(&workload, "V100"));
 }
 END_TEST
 
