@@ -33,7 +33,8 @@ planner/format/profile  := megatron_log sailor metis config model timers object
 planner/format/document := read_file hardware_json cluster_json profile_json workload_json unused_json \
                            prediction_json plan_json question render_json
 planner                 := system_call_filter hetplan
-planner/cli             := options question_document cmd_profile main
+planner/cli             := options question_document command cmd_plan cmd_judge cmd_simulate cmd_diff cmd_explain \
+                           cmd_compare cmd_render cmd_profile main
 # What knows libc and libm only; then files and formats (jansson, libyaml, OpenSSL).
 PLANNER_CORE_ROOMS := planner/base planner/model planner/cost planner/search planner/algo planner/algo/metis \
                       planner/algo/ditto planner/algo/autohet planner/algo/optimal planner/algo/repair planner/run \

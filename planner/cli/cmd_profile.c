@@ -1,4 +1,4 @@
-#include "planner/cli/cmd_profile.h"
+#include "planner/cli/command.h"
 
 #include "planner/cli/question_document.h"
 #include "planner/format/document/question.h"
@@ -7,6 +7,9 @@
 #include "planner/format/profile/object.h"
 #include "planner/format/profile/timers.h"
 
+#include "planner/format/yaml_write.h"
+
+#include <errno.h>
 #include <string.h>
 
 /* GPUs of a node where only the types are named. */
@@ -170,8 +173,8 @@ static struct het_profile_facts facts_of(const struct het_options *options)
     };
 }
 
-int het_convert(enum het_command_bit command, const struct het_options *options,
-                json_t **ret, struct het_error *err)
+static int convert(enum het_command_bit command, const struct het_options *options,
+                   json_t **ret, struct het_error *err)
 {
     if (!options->operand)
         return het_fail(err, HET_BAD_INPUT, "the file to convert is missing; see --help");
@@ -191,3 +194,113 @@ int het_convert(enum het_command_bit command, const struct het_options *options,
     het_arena_free(arena);
     return result;
 }
+
+static int write_object(const struct het_options *options, const json_t *object,
+                        struct het_error *err)
+{
+    const char *output = het_options_text(options, "output");
+    const char *path = het_options_text(options, "outputFile");
+    bool is_json = output && !strcmp(output, "json");
+    auto_free char *text = is_json ? het_json_canonical(object) : het_yaml_text(object);
+    FILE *file = path ? fopen(path, "we") : stdout;
+    if (!file)
+        return het_fail(err, HET_BAD_INPUT, "%.300s: %s", path, strerror(errno));
+    fprintf(file, is_json ? "%s\n" : "%s", text);
+    bool failed = ferror(file);
+    if (path && (fclose(file) || failed))
+        return het_fail(err, HET_BAD_INPUT, "%.300s: %s", path, strerror(errno));
+    return 0;
+}
+
+static int run_convert(const struct het_command *command,
+                       const struct het_options *options)
+{
+    struct het_error err;
+    json_auto_t *object = NULL;
+    if (convert(command->bit, options, &object, &err) < 0 ||
+        write_object(options, object, &err) < 0)
+        return het_command_fail(command, &err);
+    return het_command_finish(command, HET_EXIT_DONE);
+}
+
+#define CONVERTED                                                                          \
+    "A ModelProfile (docs/api.md) as YAML or JSON. Layers in a row that are equal are "    \
+    "one layer group; times that are no whole microseconds are decimals in quotes, exact " \
+    "to the last bit."
+#define CONVERT_EXIT_STATUS                                                              \
+    "0  done\n2  an option or a file is wrong; standard error names file and field"
+
+const struct het_command het_command_from_config = {
+    .name = "profile from-config",
+    .bit = HET_COMMAND_FROM_CONFIG,
+    .run = run_convert,
+    .summary = "estimate a ModelProfile from a model's config.json",
+    .synopsis = "hetplan profile from-config --name NAME --sequence-length N\n"
+                "    (--cluster FILE | --gpu-types LIST) [OPTION]... CONFIG.json",
+    .description =
+        "Works out what each layer of a model takes on each GPU type, from the model's "
+        "config.json and data sheets, as \"hetplan plan --profile CONFIG.json\" does, "
+        "and writes it as a ModelProfile. It says of itself that it is estimated, and "
+        "so will plans, and the status of jobs. Types whose rate in that precision is "
+        "not known are left out.",
+    .output = CONVERTED,
+    .exit_status = CONVERT_EXIT_STATUS,
+    .examples = "hetplan profile from-config --name llama --sequence-length 4096 \\\n"
+                "    --gpu-types A100-SXM4-80GB,H100-SXM5-80GB config.json | kubectl "
+                "apply -f -",
+};
+
+const struct het_command het_command_from_metis = {
+    .name = "profile from-metis",
+    .bit = HET_COMMAND_FROM_METIS,
+    .run = run_convert,
+    .summary = "turn a folder of Metis-format measurements into a ModelProfile",
+    .synopsis = "hetplan profile from-metis --name NAME [OPTION]... DIR",
+    .description =
+        "Reads a folder of files called DeviceType.<TYPE>_tp<T>_bs<B>.json, and writes "
+        "them as one ModelProfile, with which plans are the same as with the folder. "
+        "GPU types keep their names.",
+    .output = CONVERTED,
+    .exit_status = CONVERT_EXIT_STATUS,
+    .examples = "hetplan profile from-metis --name opt-350 --layer-times times/OPT-350 "
+                "\\\n    --output-file opt-350.yaml profiles/OPT-350",
+};
+
+const struct het_command het_command_from_sailor = {
+    .name = "profile from-sailor",
+    .bit = HET_COMMAND_FROM_SAILOR,
+    .run = run_convert,
+    .summary = "turn measurements in Sailor's form into a ModelProfile",
+    .synopsis = "hetplan profile from-sailor --name NAME [OPTION]... DIR",
+    .description =
+        "Reads a folder of Sailor's <TYPE>.json files, with llm_info.json there or in "
+        "one of the two folders above, and writes them as one ModelProfile, with which "
+        "plans are the same as with the folder. GPU types keep their names.",
+    .output = CONVERTED,
+    .exit_status = CONVERT_EXIT_STATUS,
+    .examples = "hetplan profile from-sailor --name opt-350 --sequence-length 2048 "
+                "profiles/OPT-350",
+};
+
+const struct het_command het_command_from_timers = {
+    .name = "profile from-megatron-timers",
+    .bit = HET_COMMAND_FROM_TIMERS,
+    .run = run_convert,
+    .summary = "turn logs of Megatron-LM's timers into a ModelProfile",
+    .synopsis = "hetplan profile from-megatron-timers --name NAME [OPTION]... "
+                "TYPE=LOG...",
+    .description =
+        "Reads what runs of Megatron-LM with --timing-log-level 2 printed: the list of "
+        "their arguments, and the times of forward-compute, backward-compute and "
+        "optimizer. Each log is of one GPU type, degree and micro-batch size; several "
+        "become one profile. Runs with several stages need --timing-log-option all. "
+        "Two runs with different numbers of layers tell blocks from embedding and "
+        "head; of one run they are told apart by an estimate. Sizes of layers are "
+        "worked out from the arguments. Where ranks write logs of their own, put that "
+        "of rank 0 before that of the last one.",
+    .output = CONVERTED,
+    .exit_status = CONVERT_EXIT_STATUS,
+    .examples =
+        "hetplan profile from-megatron-timers --name gpt \\\n"
+        "    A100-SXM4-80GB=a100-tp1.log A100-SXM4-80GB=a100-tp2.log V100=v100.log",
+};
