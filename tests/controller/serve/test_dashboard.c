@@ -236,7 +236,7 @@ START_TEST(who_asks_gets_what_is_there_now)
     now_ms += DASHBOARD_BUILD_MS;
     auto_free char *second = get("/overview.json");
     check_has(second, "\"name\":\"j\"");
-    check_has(second, "\"state\":\"running\"");
+    check_has(second, "\"state\":\"Running\"");
     check_has(second, "\"us\":["); /* times of stages, in the lanes */
     ck_assert_int_eq(woken, 2);
 }
