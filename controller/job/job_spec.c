@@ -124,8 +124,12 @@ static size_t read_choice(struct reader *reader, const char *path,
     for (size_t i = 0; i < count; i++)
         if (!strcmp(choices[i].name, text))
             return i;
-    refuse(reader, "InvalidSpec", "spec.%s: %s is not one of the values it can take",
-           path, text);
+    auto_free char *names = xstrdup(choices[0].name);
+    for (size_t i = 1; i < count; i++) {
+        auto_free char *shorter = names;
+        names = xasprintf("%s, %s", shorter, choices[i].name);
+    }
+    refuse(reader, "InvalidSpec", "spec.%s: %s is not one of %s", path, text, names);
     return 0;
 }
 #define READ_CHOICE(reader, path, choices)                                               \
@@ -144,6 +148,10 @@ static const struct choice efforts[] = {
     { "Low", .number = EFFORT_LOW },
     { "High", .number = EFFORT_HIGH },
 };
+static const struct choice share_policies[] = { { .name = "Weighted" },
+                                                { .name = "Equal" } };
+static const struct choice degree_policies[] = { { .name = "Mixed" },
+                                                 { .name = "Uniform" } };
 static const struct choice recomputations[] = { { .name = "Auto" }, { .name = "None" } };
 static const struct choice model_types[] = { { .name = "Transformer" } };
 static const struct choice replan_modes[] = {
@@ -526,8 +534,9 @@ static void read_planner(struct reader *reader, struct job_spec *spec)
     spec->constraints = read_object(reader, "planner.constraints");
     read_topology_keys(reader, spec);
     READ_CHOICE(reader, "planner.constraints.recompute", recomputations);
-    check_boolean(reader, "planner.constraints.uniformTensorParallel");
-    check_boolean(reader, "planner.constraints.nonUniformDataParallel");
+    READ_CHOICE(reader, "planner.constraints.dataParallel.sharePolicy", share_policies);
+    READ_CHOICE(reader, "planner.constraints.tensorParallel.degreePolicy",
+                degree_policies);
     spec->memory_headroom_percent =
         read_integer(reader, "planner.constraints.memoryHeadroomPercent", -1, 0, 90);
 }

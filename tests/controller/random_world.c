@@ -169,9 +169,9 @@ static void choose_planner(struct dice *dice, json_t *spec)
 {
     static const char *const algorithms[] = { "megatron", "metis", "oomfirst", "amp" };
     maybe(dice, 700, spec, "planner.algorithm", json_string(dice_pick(dice, algorithms)));
-    maybe(dice, 150, spec, "planner.constraints.tensorParallel.allowed",
+    maybe(dice, 150, spec, "planner.constraints.tensorParallel.allowedDegrees",
           json_pack("[i]", 1));
-    maybe(dice, 100, spec, "planner.constraints.pipelineParallel.max",
+    maybe(dice, 100, spec, "planner.constraints.pipelineParallel.maxStages",
           json_integer(dice_between(dice, 1, 2)));
     maybe(dice, 50, spec, "planner.topologyKeys",
           json_pack("[s]", "topology.kubernetes.io/zone"));

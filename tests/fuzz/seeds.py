@@ -200,8 +200,8 @@ def seeds_plan():
 def seeds_question():
     job = {"globalBatchSize": 32, "microBatchSizes": [1, 2], "memoryHeadroomPercent": 5,
            "maxGPUs": 8, "gpuTypes": [{"name": "A100", "maxGPUs": 4}, {"name": "V100"}],
-           "constraints": {"dataParallel": {"min": 1, "max": 8}, "tensorParallel": {"allowed": [1, 2]},
-                           "pipelineParallel": {"max": 4}}, "seed": 3}
+           "constraints": {"dataParallel": {"minReplicas": 1, "maxReplicas": 8}, "tensorParallel": {"allowedDegrees": [1, 2]},
+                           "pipelineParallel": {"maxStages": 4}}, "seed": 3}
     algorithms = itertools.cycle(["auto", "metis", "megatron"])
     for cluster in clusters():
         yield {"cluster": cluster, "profile": metis_profile(1), "hardware": None,

@@ -38,17 +38,15 @@ static const char *const job_fields[] = { "globalBatchSize",
 static const char *const type_limit_fields[] = { "name", "minGPUs", "maxGPUs",
                                                  "preference", NULL };
 /* The headroom is for the controller, which hands it on beside them. */
-static const char *const constraint_fields[] = { "dataParallel",
-                                                 "tensorParallel",
-                                                 "pipelineParallel",
-                                                 "memoryHeadroomPercent",
-                                                 "uniformTensorParallel",
-                                                 "nonUniformDataParallel",
-                                                 "recompute",
-                                                 NULL };
-static const char *const data_parallel_fields[] = { "min", "max", NULL };
-static const char *const tensor_parallel_fields[] = { "allowed", NULL };
-static const char *const pipeline_parallel_fields[] = { "max", NULL };
+static const char *const constraint_fields[] = {
+    "dataParallel",          "tensorParallel", "pipelineParallel",
+    "memoryHeadroomPercent", "recompute",      NULL
+};
+static const char *const data_parallel_fields[] = { "minReplicas", "maxReplicas",
+                                                    "sharePolicy", NULL };
+static const char *const tensor_parallel_fields[] = { "allowedDegrees", "degreePolicy",
+                                                      NULL };
+static const char *const pipeline_parallel_fields[] = { "maxStages", NULL };
 
 static int read_u32_list(struct het_arena *arena, const struct het_view *list,
                          uint32_t most, const uint32_t **ret, size_t *ret_count,
@@ -103,12 +101,12 @@ static int read_constraints(struct het_arena *arena, const struct het_view *job,
 {
     struct het_view constraints = het_view_get(job, "constraints");
     struct het_view data = het_view_get(&constraints, "dataParallel");
-    struct het_view data_min = het_view_get(&data, "min");
-    struct het_view data_max = het_view_get(&data, "max");
+    struct het_view data_min = het_view_get(&data, "minReplicas");
+    struct het_view data_max = het_view_get(&data, "maxReplicas");
     struct het_view tensor = het_view_get(&constraints, "tensorParallel");
-    struct het_view allowed = het_view_get(&tensor, "allowed");
+    struct het_view allowed = het_view_get(&tensor, "allowedDegrees");
     struct het_view pipeline = het_view_get(&constraints, "pipelineParallel");
-    struct het_view pipeline_max = het_view_get(&pipeline, "max");
+    struct het_view pipeline_max = het_view_get(&pipeline, "maxStages");
     if (het_view_object(&constraints, err) < 0 || het_view_object(&data, err) < 0 ||
         het_view_object(&tensor, err) < 0 || het_view_object(&pipeline, err) < 0 ||
         het_view_members(&constraints, constraint_fields, err) < 0 ||
@@ -128,22 +126,25 @@ static int read_constraints(struct het_arena *arena, const struct het_view *job,
 static int read_freedoms(struct het_arena *arena, const struct het_view *job,
                          struct het_workload *workload, struct het_error *err)
 {
+    static const char *const share_names[] = { "Weighted", "Equal", NULL };
+    static const char *const degree_names[] = { "Mixed", "Uniform", NULL };
     static const char *const recompute_names[] = { "Auto", "None", NULL };
     struct het_view constraints = het_view_get(job, "constraints");
-    struct het_view uniform = het_view_get(&constraints, "uniformTensorParallel");
-    struct het_view uneven = het_view_get(&constraints, "nonUniformDataParallel");
+    struct het_view data = het_view_get(&constraints, "dataParallel");
+    struct het_view tensor = het_view_get(&constraints, "tensorParallel");
+    struct het_view shares = het_view_get(&data, "sharePolicy");
+    struct het_view degrees = het_view_get(&tensor, "degreePolicy");
     struct het_view recompute = het_view_get(&constraints, "recompute");
-    bool is_uniform = false, may_differ = true;
-    int no_recompute = 0;
-    if (het_view_bool(&uniform, &is_uniform, err) < 0 ||
-        het_view_bool(&uneven, &may_differ, err) < 0 ||
+    int is_equal = 0, is_uniform = 0, no_recompute = 0;
+    if (het_view_choice(&shares, share_names, &is_equal, err) < 0 ||
+        het_view_choice(&degrees, degree_names, &is_uniform, err) < 0 ||
         het_view_choice(&recompute, recompute_names, &no_recompute, err) < 0)
         return -1;
     workload->no_recompute = no_recompute;
     workload->runtime =
         het_runtime_without(arena, workload->runtime,
                             (is_uniform ? HET_FREEDOMS_OF_TENSOR_PARALLEL : 0) |
-                                (may_differ ? 0 : HET_FREEDOMS_OF_SHARES));
+                                (is_equal ? HET_FREEDOMS_OF_SHARES : 0));
     return 0;
 }
 

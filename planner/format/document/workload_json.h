@@ -11,11 +11,11 @@
  *   { "globalBatchSize": 256, "precision": "bf16", "optimizer": "adam",
  *     "memoryHeadroomPercent": 8, "microBatchSizes": [1, 2], "minGPUs": 1, "maxGPUs": 32,
  *     "gpuTypes": [ { "name": "A100", "minGPUs": 0, "maxGPUs": 16, "preference": 0 } ],
- *     "constraints": { "dataParallel": { "min": 1, "max": 8 },
- *                      "tensorParallel": { "allowed": [1, 2] },
- *                      "pipelineParallel": { "max": 4 },
- *                      "uniformTensorParallel": false, "nonUniformDataParallel": true,
- *                      "recompute": "Auto" },
+ *     "constraints": { "dataParallel": { "minReplicas": 1, "maxReplicas": 8,
+ *                                        "sharePolicy": "Weighted" },
+ *                      "tensorParallel": { "allowedDegrees": [1, 2],
+ *                                          "degreePolicy": "Mixed" },
+ *                      "pipelineParallel": { "maxStages": 4 }, "recompute": "Auto" },
  *     "extrapolate": 1, "runtime": "torchrun", "algorithm": "auto", "effort": 1000000,
  * "seed": 1, "from": PLAN }
  *
@@ -26,7 +26,8 @@
  * (auto, powers, any), "metisRows" (types, mixed), "memoryModel" (own, metis),
  * "ampSpeeds" (own, mean), "ampSends" (exposed, hidden) and "dittoFolding" (plain,
  * communication, none) are options of those algorithms (search.h); "statistics" asks for
- * search.statistics. "recompute" is Auto or None; "constraints" may
+ * search.statistics. "sharePolicy" is Weighted or Equal, "degreePolicy" Mixed or Uniform,
+ * "recompute" Auto or None; "constraints" may
  * hold "memoryHeadroomPercent", as in the custom resource, which is passed over. Any
  * other unknown member is refused. */
 int het_codec_workload(struct het_arena *arena, const json_t *json,

@@ -137,9 +137,9 @@ END_TEST
 START_TEST(limits_on_plans_are_asked_for)
 {
     json_auto_t *constraints = quoted(
-        "{'dataParallel': {'min': 2, 'max': 8}, 'tensorParallel': {'allowed': [1, 2]}, "
-        "'pipelineParallel': {'max': 3}, 'memoryHeadroomPercent': 20, "
-        "'uniformTensorParallel': true, 'nonUniformDataParallel': false, 'recompute': "
+        "{'dataParallel': {'minReplicas': 2, 'maxReplicas': 8, 'sharePolicy': 'Equal'}, "
+        "'tensorParallel': {'allowedDegrees': [1, 2], 'degreePolicy': 'Uniform'}, "
+        "'pipelineParallel': {'maxStages': 3}, 'memoryHeadroomPercent': 20, 'recompute': "
         "'None'}");
     json_auto_t *resources =
         quoted("{'gpuTypes': [{'name': 'A100-SXM4-40GB', 'minGPUs': 2, 'maxGPUs': 4, "

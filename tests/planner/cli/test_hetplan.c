@@ -360,7 +360,7 @@ static const char small_question[] =
     "\"V100\",\"gpus\":1,\"memory_gb\":16,\"latency_us\":5}]},\"hardware\":{\"gpuTypes\":[{"
     "\"name\":\"V100\",\"aliases\":[\"v\"],\"workspaceGiB\":2}]},\"job\":{"
     "\"globalBatchSize\":8,\"effort\":300,\"constraints\":{\"tensorParallel\":{"
-    "\"allowed\":[1,2]}},\"gpuTypes\":[{\"name\":\"A100\",\"maxGPUs\":3},{\"name\":"
+    "\"allowedDegrees\":[1,2]}},\"gpuTypes\":[{\"name\":\"A100\",\"maxGPUs\":3},{\"name\":"
     "\"v\"}]},\"profile\":{\"files\":{\"DeviceType.A100_tp1_bs1.json\":{\"model\":{"
     "\"num_layers\":2,\"parameters\":{\"parameters_per_layer_bytes\":[4000000,8000000],"
     "\"activation_parameters_bytes\":[1000,2000]}},\"execution_time\":{"

@@ -96,10 +96,11 @@ static uint32_t freedoms_under(const char *constraints)
 START_TEST(constraints_keep_plans_uniform)
 {
     ck_assert_uint_ne(freedoms_under("{}") & HET_FREEDOMS_OF_SHARES, 0);
-    ck_assert_uint_eq(
-        freedoms_under("{'nonUniformDataParallel': false}") & HET_FREEDOMS_OF_SHARES, 0);
+    ck_assert_uint_eq(freedoms_under("{'dataParallel': {'sharePolicy': 'Equal'}}") &
+                          HET_FREEDOMS_OF_SHARES,
+                      0);
     ck_assert_uint_ne(freedoms_under("{}") & HET_FREEDOMS_OF_TENSOR_PARALLEL, 0);
-    ck_assert_uint_eq(freedoms_under("{'uniformTensorParallel': true}") &
+    ck_assert_uint_eq(freedoms_under("{'tensorParallel': {'degreePolicy': 'Uniform'}}") &
                           HET_FREEDOMS_OF_TENSOR_PARALLEL,
                       0);
 }

@@ -31,8 +31,9 @@ START_TEST(job_part_fills_workload_and_options)
         "{\"globalBatchSize\":256,\"optimizer\":\"SGD\",\"memoryHeadroomPercent\":8,"
         "\"microBatchSizes\":[1,2],\"minGPUs\":1,\"maxGPUs\":32,\"gpuTypes\":[{\"name\":"
         "\"fast\",\"minGPUs\":2,\"maxGPUs\":16,\"preference\":-5}],\"constraints\":{"
-        "\"dataParallel\":{\"min\":1,\"max\":8},\"tensorParallel\":{\"allowed\":[1,2]},"
-        "\"pipelineParallel\":{\"max\":4},\"recompute\":\"Auto\"},\"runtime\":"
+        "\"dataParallel\":{\"minReplicas\":1,\"maxReplicas\":8},\"tensorParallel\":{"
+        "\"allowedDegrees\":[1,2]},\"pipelineParallel\":{\"maxStages\":4},"
+        "\"recompute\":\"None\"},\"runtime\":"
         "\"torchrun\",\"algorithm\":\"metis\",\"effort\":1000,\"seed\":7,"
         "\"metisVariance\":0.25,\"metisPermute\":6}",
         &workload, &options, &err);
@@ -47,6 +48,7 @@ START_TEST(job_part_fills_workload_and_options)
     ck_assert_uint_eq(workload.max_gpus, 32);
     ck_assert_uint_eq(workload.max_data_parallel, 8);
     ck_assert_uint_eq(workload.max_pipeline_parallel, 4);
+    ck_assert(workload.no_recompute);
     ck_assert_uint_eq(workload.type_limits[0].min_gpus, 2);
     ck_assert_int_eq(workload.type_limits[0].preference, -5);
     ck_assert_str_eq(options.algorithm, "metis");
@@ -118,7 +120,15 @@ START_TEST(faults_of_a_job_name_the_field)
         { "{\"globalBatchSize\":8,\"constraints\":{\"tensorparallel\":{}}}",
           "constraints.tensorparallel: unknown field; known are dataParallel, " },
         { "{\"globalBatchSize\":8,\"constraints\":{\"pipelineParallel\":{\"most\":2}}}",
-          "constraints.pipelineParallel.most: unknown field; known are max" },
+          "constraints.pipelineParallel.most: unknown field; known are maxStages" },
+        { "{\"globalBatchSize\":8,\"constraints\":{\"tensorParallel\":{\"degreePolicy\":"
+          "true}}}",
+          "constraints.tensorParallel.degreePolicy: must be a" },
+        { "{\"globalBatchSize\":8,\"constraints\":{\"dataParallel\":{\"sharePolicy\":"
+          "\"Even\"}}}",
+          "constraints.dataParallel.sharePolicy: must be Weighted or Equal" },
+        { "{\"globalBatchSize\":8,\"constraints\":{\"recompute\":\"Full\"}}",
+          "constraints.recompute: must be Auto or None" },
     };
     struct toy *toy = toy_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
