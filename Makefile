@@ -52,7 +52,8 @@ controller/reconcile           := replan_rule other_jobs snapshot children statu
                                   resharding candidate drain generation what_if demand claim planning lifecycle \
                                   heartbeat restart kueue_quota gang replan profiling reconcile
 controller/kube                := transport http auth client watch lease
-controller/operator            := apply planner_child checkpoint_hook kueue_watches gauges overview_plan overview loop
+controller/operator            := apply planner_child checkpoint_hook kueue_watches unreadable_jobs gauges overview_plan \
+                                  overview loop
 controller/serve               := published tls server endpoints dashboard certificate certificate_bundle review \
                                   admission check_command
 controller/record              := snapshot_json record_file replay_command

@@ -240,7 +240,7 @@ static void log_trouble(const struct watch *watch, const char *event, const char
 /* ---- objects ---- */
 
 static void log_quarantine(struct watch *watch, const struct kube_identity *identity,
-                           const char *why)
+                           struct json_span text, const char *why)
 {
     watch->statistics.quarantined++;
     log_event(LOG_WARNING, "watch", "quarantined",
@@ -248,7 +248,7 @@ static void log_quarantine(struct watch *watch, const struct kube_identity *iden
               LOG_STR("namespace", identity->ns), LOG_STR("name", identity->name),
               LOG_STR("uid", identity->uid), LOG_STR("reason", why));
     if (watch->config.on_quarantine)
-        watch->config.on_quarantine(watch->context, identity, why);
+        watch->config.on_quarantine(watch->context, identity, text, why);
 }
 
 /* What is wrong with a decoded object; NULL if nothing. */
@@ -292,7 +292,8 @@ static json_t *read_object(struct watch *watch, const char *text, size_t length)
     json_decref(object);
     struct kube_identity identity;
     kube_scan_identity(watch->config.resource, text, length, &identity);
-    log_quarantine(watch, &identity, fault ? fault : err.message);
+    log_quarantine(watch, &identity, (struct json_span){ text, length },
+                   fault ? fault : err.message);
     return NULL;
 }
 
@@ -428,18 +429,20 @@ static int compare_items(const void *a, const void *b)
     return order ? order : strcmp(left->name, right->name);
 }
 
-static int compare_with_item(const void *object, const void *item)
+/* In a listing whose items are in order. */
+static const struct item *find_item(const struct listing *listing, const char *ns,
+                                    const char *name)
 {
-    const struct item *right = item;
-    int order = strcmp(kube_namespace(object), right->ns);
-    return order ? order : strcmp(kube_name(object), right->name);
+    struct item wanted = { .ns = (char *)(uintptr_t)ns, .name = (char *)(uintptr_t)name };
+    return listing->item_count ? bsearch(&wanted, listing->items, listing->item_count,
+                                         sizeof *listing->items, compare_items)
+                               : NULL;
 }
 
-static const struct item *find_item(const struct listing *listing, const json_t *object)
+bool watch_has_listed(const struct watch *watch, const char *ns, const char *name)
 {
-    return listing->item_count ? bsearch(object, listing->items, listing->item_count,
-                                         sizeof *listing->items, compare_with_item)
-                               : NULL;
+    const struct listing *listing = &watch->listing;
+    return listing->has_nameless || find_item(listing, ns, name);
 }
 
 /* Whether the list says that `held` is no more. */
@@ -450,7 +453,7 @@ static bool is_missing(const struct watch *watch, const json_t *held, bool is_tr
     if (!is_truth &&
         kube_compare_versions(kube_resource_version(held), listing->version) > 0)
         return false;
-    const struct item *item = find_item(listing, held);
+    const struct item *item = find_item(listing, kube_namespace(held), kube_name(held));
     if (!item)
         return !listing->has_nameless; /* it could be this one */
     return item->object && strcmp(kube_uid(item->object), kube_uid(held)) != 0;
@@ -539,6 +542,8 @@ static void believe_list(struct watch *watch, json_t **missing, size_t missing_c
     for (size_t i = 0; i < listing->item_count; i++)
         if (listing->items[i].object)
             put_object(watch, listing->items[i].object, goes_back);
+    if (watch->config.on_listed)
+        watch->config.on_listed(watch->context, watch);
     log_event(
         LOG_INFO, "watch", "listed", LOG_STR("resource", watch->config.resource->plural),
         LOG_INT("objects", (int64_t)listing->item_count),
@@ -712,7 +717,8 @@ static void take_deletion(struct watch *watch, const struct kube_identity *gone)
         store_remove_at(watch->store, resource, gone->ns, gone->name, gone->uid,
                         gone->version);
         if (watch->config.on_quarantine)
-            watch->config.on_quarantine(watch->context, gone, NULL);
+            watch->config.on_quarantine(watch->context, gone, (struct json_span){ 0 },
+                                        NULL);
         return;
     }
     /* An old event told again: what we hold was made or seen after it. */

@@ -11,6 +11,7 @@
 #ifndef CONTROLLER_KUBE_WATCH_H
 #define CONTROLLER_KUBE_WATCH_H
 
+#include "controller/base/json_scan.h"
 #include "controller/base/object_store.h"
 #include "controller/kube/client.h"
 
@@ -32,6 +33,8 @@ enum {
     WATCH_MAX_PAGES = 20000, /* of one list: ten million objects */
 };
 
+struct watch;
+
 struct watch_config {
     const struct kube_resource *resource;
     const char *ns;             /* "" : all namespaces */
@@ -45,10 +48,12 @@ struct watch_config {
      * object that is held changes nothing and is not decoded. NULL: all are. */
     uint64_t (*digest)(const char *text, size_t length);
     /* Called each time that an object is quarantined, for the first reason, and with
-     * `why` NULL when one is deleted that was not held; NULL: no one listens. `context`
-     * is that of watch_change. */
+     * `why` NULL when one is deleted that was not held; NULL: no one listens. `text` is
+     * the object's. `context` is that of watch_change. */
     void (*on_quarantine)(void *context, const struct kube_identity *identity,
-                          const char *why);
+                          struct json_span text, const char *why);
+    /* Called when a list has been taken into the store; NULL: no one listens. */
+    void (*on_listed)(void *context, const struct watch *watch);
 };
 
 /* An object that cannot be read, or that `trim` refuses, is quarantined: logged, counted,
@@ -59,8 +64,6 @@ struct watch_config {
  * look is told with the last version seen. */
 typedef void watch_change(void *context, const struct kube_resource *resource,
                           json_t *before, json_t *after);
-
-struct watch;
 
 /* Nothing is requested before the first watch_step. Jitter comes from `seed`. The strings
  * of `config` must outlive the watch. */
@@ -84,6 +87,9 @@ void watch_require_fresh(struct watch *watch);
 /* Whether that has been done; true if it was never required. */
 bool watch_is_fresh(const struct watch *watch);
 
+/* Whether the list that was just taken has that object, be it quarantined. Only inside
+ * on_listed. */
+bool watch_has_listed(const struct watch *watch, const char *ns, const char *name);
 /* The version up to which the store has heard of every change in the collection; ""
  * before the first list. Comparable with the versions of its objects. Valid until the
  * next call of the watch or the transport. */

@@ -82,6 +82,30 @@ static void print_gpus(const struct session *session, const json_t *job)
         print_line(session, "missing", text);
 }
 
+/* GPUs of the cluster that the job does not use, and why. */
+static void print_unused(const struct session *session, const json_t *job)
+{
+    struct het_arena *arena = session->arena;
+    const json_t *list = object_at(job, "status.unusedGPUs");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+        const json_t *names = object_at(entry, "nodes");
+        const char *type = object_text(entry, "gpuType"), *nodes = "";
+        int64_t more = object_integer(entry, "nodeCount", 0) -
+                       (int64_t)json_array_size(names);
+        for (size_t k = 0; k < json_array_size(names); k++)
+            nodes = het_arena_printf(arena, "%s%s%s", nodes, k ? ", " : "",
+                                     object_string(json_array_get(names, k)));
+        if (more > 0)
+            nodes = het_arena_printf(arena, "%s and %" PRId64 " more", nodes, more);
+        print_line(session, i ? "" : "unused",
+                   het_arena_printf(arena, "%" PRId64 "%s%s on %s: %s (%s)",
+                                    object_integer(entry, "gpus", 0), *type ? " " : "",
+                                    type, nodes, object_text(entry, "message"),
+                                    object_text(entry, "reason")));
+    }
+}
+
 static void print_pods(const struct session *session, const json_t *job)
 {
     static const char *const counts[] = { "gated", "pending", "running", "succeeded",
@@ -168,6 +192,7 @@ int htj_status(struct session *session, struct het_error *err)
                                     : status_state(object_at(job, "status"))));
     print_plan(session, job);
     print_gpus(session, job);
+    print_unused(session, job);
     print_pods(session, job);
     print_candidate(session, job);
     if (json_array_size(object_at(job, "status.conditions")))

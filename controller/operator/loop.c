@@ -16,6 +16,7 @@
 #include "controller/operator/gauges.h"
 #include "controller/operator/kueue_watches.h"
 #include "controller/operator/planner_child.h"
+#include "controller/operator/unreadable_jobs.h"
 #include "controller/reconcile/generation.h"
 
 #include <assert.h>
@@ -115,8 +116,7 @@ struct controller {
     struct job **jobs; /* by precedence */
     size_t job_count, job_capacity;
     struct strmap jobs_by_key;
-    struct strmap unreadable; /* jobs, by uid */
-    int64_t retell_ms;        /* when those that are to be told of are due */
+    struct unreadable_jobs *unreadable;
 
     bool capacity_has_changed; /* by the events that are being taken */
     struct event *events;
@@ -604,37 +604,11 @@ static bool on_node(struct controller *controller, const char *name,
            (before != after && !json_equal(before, after));
 }
 
-/* A job that cannot be read: it has no decisions, and so nobody else who tells its user.
- */
-struct unreadable {
-    struct controller *controller;
-    char *ns, *name, *uid, *why;
-    uint64_t request; /* that tells it on its status; 0: none is under way */
-    bool is_told;
-};
-
-static void free_unreadable(struct unreadable *job)
-{
-    free(job->ns);
-    free(job->name);
-    free(job->uid);
-    free(job->why);
-    free(job);
-}
-
-static void forget_unreadable(struct controller *controller, const char *uid)
-{
-    struct unreadable *gone = strmap_remove(&controller->unreadable, uid);
-    if (!gone)
-        return;
-    kube_cancel(controller->kube, gone->request);
-    free_unreadable(gone);
-}
-
 static void on_job(struct controller *controller, const struct event *event)
 {
     const json_t *object = event->after ? event->after : event->before;
-    forget_unreadable(controller, kube_uid(object));
+    unreadable_jobs_forget(controller->unreadable, kube_namespace(object),
+                           kube_name(object));
     auto_free char *key = object_key(object);
     auto_free char *uid_key =
         xasprintf("%s/%s", kube_namespace(object), kube_uid(object));
@@ -1578,107 +1552,17 @@ static void decide_due(struct controller *controller)
 
 /* ---- life ---- */
 
-/* What became of telling is of no consequence. */
-static void on_told(void *context, const struct kube_result *result)
-{
-    (void)context;
-    (void)result;
-}
-
 static void on_unreadable_job(void *context, const struct kube_identity *identity,
-                              const char *why)
+                              struct json_span text, const char *why)
 {
     struct controller *controller = context;
-    struct unreadable *held = strmap_find(&controller->unreadable, identity->uid);
-    if (!*identity->ns || !*identity->name || !*identity->uid ||
-        (held && why && !strcmp(held->why, why)))
-        return;
-    forget_unreadable(controller, identity->uid);
-    if (!why || controller->unreadable.count >= CONTROLLER_UNREADABLE)
-        return;
-    struct unreadable *job = xcalloc(1, sizeof *job);
-    *job = (struct unreadable){ .controller = controller,
-                                .ns = xstrdup(identity->ns),
-                                .name = xstrdup(identity->name),
-                                .uid = xstrdup(identity->uid),
-                                .why = xstrdup(why) };
-    strmap_set(&controller->unreadable, job->uid, job);
-    controller->retell_ms = controller->now_ms;
+    unreadable_jobs_note(controller->unreadable, identity, text, why);
 }
 
-static void tell_by_event(struct controller *controller, const struct unreadable *job,
-                          const char *note)
+static void on_jobs_listed(void *context, const struct watch *watch)
 {
-    uint64_t digest = digest_text(digest_text(0, job->uid), job->why);
-    char time[TIMESTAMP_SIZE];
-    timestamp_format_micro(controller->wall_ms, time);
-    auto_free char *name = xasprintf("%s.%016" PRIx64, job->name, digest);
-    json_auto_t *event = json_pack(
-        "{s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
-        "s:{s:s, s:s, s:s, s:s, s:s}}",
-        "apiVersion", "events.k8s.io/v1", "kind", "Event", "metadata", "name", name,
-        "namespace", job->ns, "eventTime", time, "reportingController",
-        "heterotrain.io/controller", "reportingInstance", "heterotrain-controller",
-        "action", "Read", "reason", "JobUnreadable", "type", "Warning", "note", note,
-        "regarding", "apiVersion", kube_job.group_version, "kind", kube_job.kind,
-        "namespace", job->ns, "name", job->name, "uid", job->uid);
-    if (event)
-        kube_create(controller->kube, &kube_event, job->ns, event, on_told, NULL);
-}
-
-/* The reply to a write that was done cannot be read either: the job is in it. */
-static void on_told_by_status(void *context, const struct kube_result *result)
-{
-    struct unreadable *job = context;
-    struct controller *controller = job->controller;
-    job->request = 0;
-    if (result->status / 100 == 2 || result->outcome == KUBE_INVALID ||
-        result->outcome == KUBE_DENIED)
-        return;
-    if (result->outcome == KUBE_NOT_FOUND || result->outcome == KUBE_CONFLICT) {
-        forget_unreadable(controller, job->uid);
-        return;
-    }
-    job->is_told = false;
-    controller->retell_ms = controller->now_ms + CONTROLLER_RETELL_MS;
-}
-
-/* Of the status only this condition, as a manager of its own: what else it says stays.
- * Once the job can be read, the status that follows takes the condition over. */
-static void tell_by_status(struct controller *controller, struct unreadable *job,
-                           const char *note)
-{
-    char time[TIMESTAMP_SIZE];
-    timestamp_format(controller->wall_ms, time);
-    json_auto_t *object =
-        json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:{s:[{s:s, s:s, s:s, s:s, s:s}]}}",
-                  "apiVersion", kube_job.group_version, "kind", kube_job.kind, "metadata",
-                  "name", job->name, "namespace", job->ns, "uid", job->uid, "status",
-                  "conditions", "type", "Accepted", "status", "False", "reason",
-                  "Unreadable", "message", note, "lastTransitionTime", time);
-    if (object)
-        job->request = kube_apply(controller->kube, &kube_job, job->ns, job->name,
-                                  "status", UNREADABLE_FIELD_MANAGER, object,
-                                  on_told_by_status, job);
-}
-
-/* Once, by whoever leads. */
-static void tell_unreadable(struct controller *controller)
-{
-    if (controller->retell_ms > controller->now_ms)
-        return;
-    controller->retell_ms = INT64_MAX;
-    for (size_t i = 0; i < controller->unreadable.capacity; i++) {
-        struct unreadable *job = controller->unreadable.slots[i].value;
-        if (!controller->unreadable.slots[i].key || job->is_told)
-            continue;
-        auto_free char *note = xasprintf(
-            "the job cannot be read and is left as it is: %.700s; make it smaller",
-            job->why);
-        job->is_told = true;
-        tell_by_event(controller, job, note);
-        tell_by_status(controller, job, note);
-    }
+    struct controller *controller = context;
+    unreadable_jobs_sweep(controller->unreadable, watch);
 }
 
 static void make_watches(struct controller *controller)
@@ -1693,6 +1577,7 @@ static void make_watches(struct controller *controller)
             .trim = watched[i].trim,
             .digest = watched[i].resource == &kube_node ? trim_node_digest : NULL,
             .on_quarantine = watched[i].resource == &kube_job ? on_unreadable_job : NULL,
+            .on_listed = watched[i].resource == &kube_job ? on_jobs_listed : NULL,
         };
         controller->watches[i] = watch_new(controller->kube, controller->store, &config,
                                            controller->seed + i, add_event, controller);
@@ -1741,6 +1626,7 @@ struct controller *controller_new(struct transport *transport,
     controller->planners = config->planners ? config->planners : CONTROLLER_PLANNERS;
     controller->metrics = config->metrics;
     controller->kube = kube_new(transport, "heterotrain-controller");
+    controller->unreadable = unreadable_jobs_new(controller->kube);
     kube_set_metrics(controller->kube, config->metrics);
     if (config->requests_per_s > 0)
         kube_set_rate(controller->kube, config->requests_per_s, config->burst);
@@ -1817,6 +1703,7 @@ void controller_free(struct controller *controller)
     lease_free(controller->lease);
     kube_free(controller->lease_kube);
     hooks_free(controller->hooks);
+    unreadable_jobs_free(controller->unreadable);
     kube_free(controller->kube);
     apply_free(controller->apply);
     drop_events(controller);
@@ -1824,10 +1711,6 @@ void controller_free(struct controller *controller)
         free_job(controller->jobs[i]);
     free(controller->jobs);
     strmap_fini(&controller->jobs_by_key);
-    for (size_t i = 0; i < controller->unreadable.capacity; i++)
-        if (controller->unreadable.slots[i].key)
-            free_unreadable(controller->unreadable.slots[i].value);
-    strmap_fini(&controller->unreadable);
     capacity_free(controller->capacity);
     workqueue_free(controller->wishes);
     workqueue_free(controller->urgent);
@@ -1933,7 +1816,8 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     take_outcomes(controller);
     planner_step(controller->planner, now_ms);
     if (may_decide(controller)) {
-        tell_unreadable(controller);
+        unreadable_jobs_tell(controller->unreadable, controller->now_ms,
+                             controller->wall_ms);
         cut_searches(controller);
         call_waiting(controller);
         call_held_up(controller);
@@ -1962,7 +1846,7 @@ int64_t controller_next_ms(const struct controller *controller)
     if (wants_version(controller))
         next_ms = least(next_ms, controller->version_due_ms);
     if (may_decide(controller)) {
-        next_ms = least(next_ms, controller->retell_ms);
+        next_ms = least(next_ms, unreadable_jobs_next_ms(controller->unreadable));
         if (find_waiting(controller))
             return controller->now_ms;
         const struct job *committing = find_committing(controller, NULL);

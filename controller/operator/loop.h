@@ -37,8 +37,6 @@ enum {
     CONTROLLER_LATER_TURN_MS = 1000, /* of another; both double with each cut, */
     CONTROLLER_TURN_DOUBLINGS = 3,   /* so often; then what it has is the answer */
     CONTROLLER_DOUBT_MS = 10000,     /* a plan whose writing failed may yet appear */
-    CONTROLLER_UNREADABLE = 1024,    /* jobs whose users are told; of more, the log is */
-    CONTROLLER_RETELL_MS = 30000,    /* when it failed */
     CONTROLLER_MEASURE_MS = 5000,    /* metrics of what is there are no older */
     /* A job whose writes failed is not decided on before its pause is over, whatever
      * happens, unless its spec changes; a longer pause is for what nobody disturbs. */

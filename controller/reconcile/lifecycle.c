@@ -120,7 +120,7 @@ void life_clean_finished(struct pass *pass)
         alive += !snapshot->pods[i].is_gone;
     if (alive)
         generation_fence_older(pass, 0);
-    json_t *status = status_recount(pass->arena, snapshot);
+    json_t *status = status_recount(pass->arena, snapshot, &pass->facts);
     if (status_differs(snapshot->job, status))
         pass_status(pass, PHASE_EVENTS, status);
     else

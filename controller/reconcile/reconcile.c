@@ -203,6 +203,9 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
         return;
     }
     if (snapshot_job_is_finished(snapshot->job)) {
+        /* Nothing follows from the spec any more, but that it can be read again. */
+        if (!strcmp(object_text(pass_present(&pass, "Accepted"), "reason"), "Unreadable"))
+            is_spec_accepted(&pass);
         life_clean_finished(&pass);
         profiling_drop_spent(&pass);
         quota_release(&pass, 0);

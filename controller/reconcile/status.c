@@ -603,12 +603,15 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
     return status;
 }
 
-json_t *status_recount(struct het_arena *arena, const struct snapshot *snapshot)
+json_t *status_recount(struct het_arena *arena, const struct snapshot *snapshot,
+                       const struct status_facts *facts)
 {
     json_t *status = json_deep_copy(json_object_get(snapshot->job, "status"));
     json_t *pods = json_object_get(status, "pods");
     /* The spec may still be changed; it is seen, and nothing follows. */
     set_integer(status, "observedGeneration", snapshot->spec.generation);
+    if (facts->condition_count)
+        json_object_set_new(status, "conditions", conditions_json(snapshot, facts));
     /* What has ended stays counted when somebody tidies the pods away. */
     if (json_integer_value(json_object_get(pods, "pending")) ||
         json_integer_value(json_object_get(pods, "running")))

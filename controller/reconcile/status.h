@@ -64,8 +64,9 @@ json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,
 void status_find_succeeded(const struct snapshot *snapshot,
                            const struct snapshot_plan *plan, bool *ret);
 /* The present status of a finished job with its pods counted anew, as they end after it,
- * and the spec's generation. A new reference. */
-json_t *status_recount(struct het_arena *arena, const struct snapshot *snapshot);
+ * the spec's generation, and the conditions of `facts`. A new reference. */
+json_t *status_recount(struct het_arena *arena, const struct snapshot *snapshot,
+                       const struct status_facts *facts);
 /* What the conditions of a status say, in a word (docs/api.md, State): status.state.
  * `status` may be NULL, as of a job that nobody has looked at: "Pending". */
 const char *status_state(const json_t *status);

@@ -524,12 +524,19 @@ START_TEST(status_tells_where_a_job_stands)
             "'AllPodsReady', 'message': 'all 4 pods of a generation that has been going "
             "for a while now run, and are ready', 'lastTransitionTime': "
             "'2026-01-01T00:00:00Z'}], 'pods': {'desired': 4, 'running': 4}, "
-            "'allocation': [{'gpuType': 'A100', 'gpus': 8, 'nodes': 1}], 'candidate': "
+            "'allocation': [{'gpuType': 'A100', 'gpus': 8, 'nodes': 1}], 'unusedGPUs': [{"
+            "'reason': 'NodeNotReady', 'gpuType': 'V100', 'gpus': 24, 'nodeCount': 3, "
+            "'nodes': ['v-0', 'v-1'], 'message': 'the node is not ready'}, {'reason': "
+            "'NoGPULabel', 'gpus': 2, 'nodeCount': 1, 'nodes': ['x-0'], 'message': 'no "
+            "label says what they are'}], 'candidate': "
             "{'hash': '" HASH "', 'summary': 'A100x16:tp1', 'predicted': "
             "{'iterationMilliseconds': 1500}}}");
     ck_assert_msg(run("status", "runs") == 0, "%s", err);
     check_text(out, "job        default/runs: Running\n");
     check_text(out, "GPUs       8 A100 on 1 node\n");
+    check_text(out, "unused     24 V100 on v-0, v-1 and 1 more: the node is not ready "
+                    "(NodeNotReady)\n"
+                    "           2 on x-0: no label says what they are (NoGPULabel)\n");
     check_text(out, "pods       4 running of 4\n");
     check_text(out, "candidate  A100x16:tp1, 1.5 s a step\n"
                     "           sha256:0123456789abcdef\n"

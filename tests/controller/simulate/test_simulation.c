@@ -3,6 +3,7 @@
 #include "controller/simulate/simulation.h"
 
 #include "controller/base/timestamp.h"
+#include "controller/operator/unreadable_jobs.h"
 #include "controller/reconcile/decision.h"
 #include "controller/reconcile/generation.h"
 #include "controller/reconcile/snapshot.h"
@@ -2212,23 +2213,33 @@ static json_t *deep(int levels)
     return value;
 }
 
-/* Job "deep", like "j". */
-static void put_deep_job(void)
+/* As `name` is, or "j", but deeper. */
+static void put_deep_job(const char *name)
 {
-    json_t *nested = json_deep_copy(job("j"));
-    object_set(nested, "metadata.name", json_string("deep"));
-    object_remove(nested, "metadata.uid");
-    object_remove(nested, "metadata.resourceVersion");
-    object_remove(nested, "status");
+    const json_t *held = job(name);
+    json_t *nested = json_deep_copy(held ? held : job("j"));
+    object_set(nested, "metadata.name", json_string(name));
+    if (!held) {
+        object_remove(nested, "metadata.uid");
+        object_remove(nested, "metadata.resourceVersion");
+        object_remove(nested, "status");
+    }
     object_set(nested, "spec.podTemplate.spec.x", deep(600));
     put(nested);
+}
+
+static void make_flat(const char *name)
+{
+    json_t *flat = json_deep_copy(job(name));
+    object_remove(flat, "spec.podTemplate.spec.x");
+    put(flat);
 }
 
 START_TEST(job_that_is_nested_too_deep_is_told_so_and_others_go_on)
 {
     begin(1, false, 1);
     put_job("j", 4);
-    put_deep_job();
+    put_deep_job("deep");
     run_s(60);
     ck_assert(runs("j"));
     check_condition("deep", "Accepted", "False", "Unreadable");
@@ -2250,18 +2261,104 @@ START_TEST(job_that_can_be_read_again_goes_on_and_says_so)
     embedded_set_faults(server, tally_write, &tally);
     put_job("j", 4);
     run_s(60);
-    put_deep_job();
+    put_deep_job("deep");
     uint64_t writes = tally.writes;
     run_s(300);
     check_condition("deep", "Accepted", "False", "Unreadable");
     ck_assert_uint_le(tally.writes, writes + 2); /* its condition, and an event */
-    json_t *flat = json_deep_copy(job("deep"));
-    object_remove(flat, "spec.podTemplate.spec.x");
-    put(flat);
+    make_flat("deep");
     run_s(60);
     check_condition("deep", "Accepted", "True", "Valid");
     ck_assert(runs("deep"));
     check_rest();
+    teardown();
+}
+END_TEST
+
+/* Nothing is decided about it any more, and still it does not call itself unreadable. */
+START_TEST(job_that_is_over_and_can_be_read_again_says_so)
+{
+    begin(1, false, 1);
+    run_job(4);
+    do_event("succeed job/j");
+    run_s(60);
+    put_deep_job("j");
+    run_s(60);
+    check_condition("j", "Accepted", "False", "Unreadable");
+    make_flat("j");
+    run_s(60);
+    check_condition("j", "Accepted", "True", "Valid");
+    check_condition("j", "Complete", "True", "AllPodsSucceeded");
+    check_rest();
+    teardown();
+}
+END_TEST
+
+START_TEST(next_leader_does_not_tell_of_an_unreadable_job_again)
+{
+    begin(1, false, 2);
+    put_job("j", 4);
+    run_s(60);
+    put_deep_job("deep");
+    run_s(60);
+    check_condition("deep", "Accepted", "False", "Unreadable");
+    auto_free char *version = xstrdup(kube_resource_version(job("deep")));
+    simulation_freeze(simulation, simulation_leader(simulation)); /* for ever */
+    run_s(120);
+    ck_assert_str_eq(kube_resource_version(job("deep")), version);
+    teardown();
+}
+END_TEST
+
+static const char *refused_since(void)
+{
+    return object_text(object_find_condition(job("deep"), "Accepted"),
+                       "lastTransitionTime");
+}
+
+START_TEST(refused_job_that_becomes_unreadable_is_refused_as_long)
+{
+    begin(1, false, 1);
+    put_job("j", 4);
+    put_job("deep", 4);
+    json_t *refused = json_deep_copy(job("deep"));
+    object_set(refused, "spec.model.profileRef.name", json_string("none"));
+    put(refused);
+    run_s(60);
+    check_condition("deep", "Accepted", "False", "ProfileNotFound");
+    auto_free char *since = xstrdup(refused_since());
+    put_deep_job("deep");
+    run_s(60);
+    check_condition("deep", "Accepted", "False", "Unreadable");
+    ck_assert_str_eq(refused_since(), since);
+    teardown();
+}
+END_TEST
+
+/* Else they would count for ever, and others not be told. */
+START_TEST(unreadable_jobs_that_went_unseen_are_forgotten)
+{
+    begin(1, false, 1);
+    put_job("j", 4);
+    run_s(60);
+    for (int i = 0; i < UNREADABLE_JOBS; i++) {
+        auto_free char *name = xasprintf("deep-%d", i);
+        put_deep_job(name);
+    }
+    run_s(90);
+    check_condition("deep-0", "Accepted", "False", "Unreadable");
+    embedded_hold_watches(server, "heterotrainingjobs", true);
+    for (int i = 0; i < UNREADABLE_JOBS; i++) {
+        auto_free char *event = xasprintf("delete job/deep-%d", i);
+        do_event(event);
+    }
+    run_s(1);
+    embedded_compact(server);
+    embedded_hold_watches(server, "heterotrainingjobs", false);
+    run_s(60);
+    put_deep_job("deep");
+    run_s(60);
+    check_condition("deep", "Accepted", "False", "Unreadable");
     teardown();
 }
 END_TEST
@@ -2274,7 +2371,7 @@ START_TEST(job_that_no_leader_has_seen_is_told_of_by_the_next)
     embedded_set_faults(server, count_write, &none);
     run_job(4);
     simulation_freeze(simulation, simulation_leader(simulation)); /* for ever */
-    put_deep_job();
+    put_deep_job("deep");
     run_s(120);
     check_condition("deep", "Accepted", "False", "Unreadable");
     teardown();
@@ -2416,6 +2513,10 @@ Suite *test_simulation_suite(void)
     tcase_add_test(deaf, job_that_is_nested_too_deep_is_told_so_and_others_go_on);
     tcase_add_test(deaf, job_that_can_be_read_again_goes_on_and_says_so);
     tcase_add_test(deaf, job_that_no_leader_has_seen_is_told_of_by_the_next);
+    tcase_add_test(deaf, job_that_is_over_and_can_be_read_again_says_so);
+    tcase_add_test(deaf, next_leader_does_not_tell_of_an_unreadable_job_again);
+    tcase_add_test(deaf, refused_job_that_becomes_unreadable_is_refused_as_long);
+    tcase_add_test(deaf, unreadable_jobs_that_went_unseen_are_forgotten);
     suite_add_tcase(suite, deaf);
     TCase *replicas = tcase_create("replicas");
     tcase_add_test(replicas, replica_takes_over_when_the_leader_dies);
