@@ -174,7 +174,7 @@ static const struct choice spot_policies[] = {
     [SPOT_FORBID] = { .name = "Forbid" },
     [SPOT_PREFER_ON_DEMAND] = { .name = "PreferOnDemand" },
 };
-static const struct choice success_policies[] = {
+static const struct choice completions[] = {
     [false] = { .name = "AllPods" },
     [true] = { .name = "RankZero" },
 };
@@ -709,7 +709,9 @@ static void read_failure_policy(struct reader *reader, struct job_spec *spec)
 static void read_life(struct reader *reader, struct job_spec *spec)
 {
     const int64_t ten_years = 315360000;
-    spec->rank_zero_decides = READ_CHOICE(reader, "successPolicy", success_policies);
+    read_object(reader, "successPolicy");
+    spec->rank_zero_decides =
+        READ_CHOICE(reader, "successPolicy.completeWhen", completions);
     spec->deadline_ms = 1000 *
                         read_integer(reader, "activeDeadlineSeconds", 0, 1, ten_years);
     check_boolean(reader, "planOnly");

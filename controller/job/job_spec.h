@@ -159,7 +159,7 @@ struct job_spec {
 
     bool is_suspended;
     bool is_plan_only;      /* its plan is shown, and nothing is created */
-    bool rank_zero_decides; /* successPolicy RankZero; else all pods must succeed */
+    bool rank_zero_decides; /* to have succeeded is enough; else all pods must */
     int64_t deadline_ms;    /* of running, from status.startTime; 0: none */
     int64_t ttl_ms;         /* from status.completionTime; -1: the job is kept */
 

@@ -237,7 +237,7 @@ static void choose_life(struct dice *dice, json_t *spec)
     maybe(dice, 200, spec, "failurePolicy.nonRetryableExitCodes", json_pack("[i]", 2));
     maybe(dice, 200, spec, "failurePolicy.resetAfterSeconds",
           json_integer(dice_between(dice, 10, 600)));
-    maybe(dice, 150, spec, "successPolicy", json_string("RankZero"));
+    maybe(dice, 150, spec, "successPolicy.completeWhen", json_string("RankZero"));
     maybe(dice, 100, spec, "activeDeadlineSeconds",
           json_integer(dice_between(dice, 30, 1200)));
     maybe(dice, 200, spec, "ttlSecondsAfterFinished",

@@ -74,7 +74,7 @@ START_TEST(given_fields_are_read)
         "'}, 'planOnly': true, 'checkpoint': {'storageURI': 'pvc://x', 'onDisruption': {'method': 'HTTP', "
         "'timeoutSeconds': 7, 'http': {'port': 8476, 'path': '/save'}}}, 'runtime': "
         "{'type': 'custom'}, 'podTemplate': {'spec': {'terminationGracePeriodSeconds': "
-        "9}}, 'suspend': true, 'successPolicy': 'RankZero', "
+        "9}}, 'suspend': true, 'successPolicy': {'completeWhen': 'RankZero'}, "
         "'activeDeadlineSeconds': 90, 'ttlSecondsAfterFinished': 0, 'failurePolicy': "
         "{'nonRetryableExitCodes': [3, 4], 'resetAfterSeconds': 60}}");
     struct job_spec spec;
@@ -335,7 +335,10 @@ static const struct {
       "InvalidSpec", "tensorParallel.degreePolicy" },
     { "{'planner': {'constraints': {'dataParallel': {'sharePolicy': 'Even'}}}}",
       "InvalidSpec", "dataParallel.sharePolicy: Even is not one of Weighted, Equal" },
-    { "{'successPolicy': 'RankOne'}", "InvalidSpec", "spec.successPolicy" },
+    { "{'successPolicy': {'completeWhen': 'RankOne'}}", "InvalidSpec",
+      "spec.successPolicy.completeWhen: RankOne is not one of" },
+    { "{'successPolicy': 'RankZero'}", "InvalidSpec",
+      "spec.successPolicy: must be an object" },
     { "{'ttlSecondsAfterFinished': -1}", "InvalidSpec", "ttlSecondsAfterFinished" },
     { "{'failurePolicy': {'nonRetryableExitCodes': [3, 0]}}", "InvalidSpec",
       "nonRetryableExitCodes" },

@@ -394,7 +394,7 @@ END_TEST
 
 START_TEST(another_rank_than_zero_decides_nothing)
 {
-    world_run_job(world, "{'successPolicy': 'RankZero'}");
+    world_run_job(world, "{'successPolicy': {'completeWhen': 'RankZero'}}");
     world_pod_phase(world, "job-1-1", "Succeeded", 0);
     world_settle(world);
     ck_assert_str_eq(condition("Complete"), "False");
@@ -404,7 +404,7 @@ END_TEST
 
 START_TEST(others_are_stopped_when_rank_zero_has_succeeded)
 {
-    world_run_job(world, "{'successPolicy': 'RankZero'}");
+    world_run_job(world, "{'successPolicy': {'completeWhen': 'RankZero'}}");
     world_pod_phase(world, "job-1-0", "Succeeded", 0);
     world_settle(world);
     ck_assert_str_eq(world_reason(world, "Complete"), "RankZeroSucceeded");

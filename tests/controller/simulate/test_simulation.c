@@ -1590,7 +1590,8 @@ END_TEST
 START_TEST(rank_zero_ends_the_job_where_its_policy_says_so)
 {
     put_job("j", 8);
-    do_event("patch job/j {\"spec\": {\"successPolicy\": \"RankZero\"}}");
+    do_event(
+        "patch job/j {\"spec\": {\"successPolicy\": {\"completeWhen\": \"RankZero\"}}}");
     run_s(30);
     do_event("fail pod/j-1-0 0");
     run_s(60);
