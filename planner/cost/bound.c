@@ -1,5 +1,6 @@
 #include "planner/cost/bound.h"
 
+#include "planner/base/simplex.h"
 #include "planner/cost/bound_program.h"
 #include "planner/cost/memory.h"
 #include "planner/model/vendor_group.h"
@@ -18,10 +19,7 @@ struct program {
     size_t class_count;   /* layers that cost alike are one class */
     double *class_layers; /* [class_count]: how many they are */
     double *class_cost;   /* [class_count][types]: c_lt */
-    double *inverse;      /* [n+1][n+1] of the basis */
-    size_t time_row;      /* basis position of T */
-    double *direction;    /* [n+1]: entering column in the basis */
-    double *column;       /* [n+1] */
+    struct het_simplex simplex;
 };
 
 /* Whether a replica of `tp` GPUs can hold the layer and `samples` samples of it. */
@@ -128,28 +126,23 @@ static void program_init(struct program *program, const struct het_problem *prob
         program->class_layers[same]++;
         program->class_count += same == program->class_count;
     }
-    size_t rows = program->types + 1;
-    program->inverse = xcalloc(rows * rows, sizeof(double));
-    program->direction = xcalloc(rows, sizeof(double));
-    program->column = xcalloc(rows, sizeof(double));
+    het_simplex_init(&program->simplex, program->types + 1, 1e-12);
 }
 
 static void program_fini(struct program *program)
 {
     het_free_pointer(&program->class_layers);
     het_free_pointer(&program->class_cost);
-    het_free_pointer(&program->inverse);
-    het_free_pointer(&program->direction);
-    het_free_pointer(&program->column);
+    het_simplex_fini(&program->simplex);
 }
 
-/* sum_l min_t w_t c_lt; fills program->column with the seconds that the minimising
+/* sum_l min_t w_t c_lt; fills the simplex's column with the seconds that the minimising
  * assignment puts on each type. */
 static double price_layers(struct program *program, const double *weights)
 {
-    double total = 0;
-    memset(program->column, 0, program->types * sizeof *program->column);
-    program->column[program->types] = 1;
+    double total = 0, *column = program->simplex.column;
+    memset(column, 0, program->types * sizeof *column);
+    column[program->types] = 1;
     for (size_t i = 0; i < program->class_count; i++) {
         const double *cost = program->class_cost + i * program->types;
         size_t best = 0;
@@ -157,7 +150,7 @@ static double price_layers(struct program *program, const double *weights)
             if (weights[t] * cost[t] < weights[best] * cost[best])
                 best = t;
         double seconds = program->class_layers[i] * cost[best];
-        program->column[best] += seconds;
+        column[best] += seconds;
         total += weights[best] * seconds;
     }
     return total;
@@ -178,39 +171,12 @@ static double evaluate(struct program *program, const double *weights)
     return price_layers(program, scaled);
 }
 
-/* direction = inverse * column. */
-static void transform_column(struct program *program)
-{
-    size_t rows = program->types + 1;
-    for (size_t i = 0; i < rows; i++) {
-        double sum = 0;
-        for (size_t j = 0; j < rows; j++)
-            sum += program->inverse[i * rows + j] * program->column[j];
-        program->direction[i] = sum;
-    }
-}
-
-/* The column of `direction` takes the basis position `row`. */
-static void pivot(struct program *program, size_t row)
-{
-    size_t rows = program->types + 1;
-    double *pivot_row = program->inverse + row * rows;
-    for (size_t j = 0; j < rows; j++)
-        pivot_row[j] /= program->direction[row];
-    for (size_t i = 0; i < rows; i++) {
-        if (i == row)
-            continue;
-        double factor = program->direction[i];
-        for (size_t j = 0; j < rows; j++)
-            program->inverse[i * rows + j] -= factor * pivot_row[j];
-    }
-}
-
 /* Begins with all layers on the type that is then done first: a basis of that
  * assignment, T, and the slacks of the other types. */
 static void start_basis(struct program *program)
 {
-    size_t rows = program->types + 1, best = 0;
+    double *column = program->simplex.column;
+    size_t best = 0;
     double best_s = HUGE_VAL, best_seconds = 0;
     for (size_t t = 0; t < program->types; t++) {
         double seconds = 0;
@@ -223,67 +189,37 @@ static void start_basis(struct program *program)
             best = t;
         }
     }
-    for (size_t i = 0; i < rows; i++)
-        program->inverse[i * rows + i] = 1;
-    memset(program->column, 0, rows * sizeof *program->column);
-    program->column[best] = best_seconds;
-    program->column[program->types] = 1;
-    transform_column(program);
-    pivot(program, program->types);
+    program->simplex.amounts[program->types] = 1;
+    column[best] = best_seconds;
+    column[program->types] = 1;
+    het_simplex_replace(&program->simplex, program->types, 0);
     for (size_t t = 0; t < program->types; t++)
-        program->column[t] = -program->gpus[t];
-    program->column[program->types] = 0;
-    transform_column(program);
-    pivot(program, best);
-    program->time_row = best;
+        column[t] = -program->gpus[t];
+    column[program->types] = 0;
+    het_simplex_replace(&program->simplex, best, 1);
 }
 
-/* The position that limits how far program->direction can be followed. The right hand
- * side is the last unit vector, so the basis' values are the inverse's last column. */
-static size_t ratio_test(const struct program *program)
-{
-    size_t rows = program->types + 1, leaving = rows;
-    double least = HUGE_VAL;
-    for (size_t i = 0; i < rows; i++) {
-        if (program->direction[i] <= 1e-12)
-            continue;
-        double ratio = fmax(program->inverse[i * rows + rows - 1], 0) /
-                       program->direction[i];
-        if (ratio < least) {
-            least = ratio;
-            leaving = i;
-        }
-    }
-    return leaving;
-}
-
-/* One step of the revised simplex method; false at the optimum, or when rounding stops
- * it. */
+/* One step; false at the optimum, or when rounding stops it. */
 static bool improve(struct program *program, double *best_bound)
 {
-    size_t n = program->types, rows = n + 1;
-    const double *duals = program->inverse + program->time_row * rows;
+    size_t n = program->types;
+    const double *prices = het_simplex_price(&program->simplex);
     double weights[HET_MAX_TYPES];
     size_t most_negative = n;
     for (size_t t = 0; t < n; t++) {
-        weights[t] = -duals[t];
+        weights[t] = -prices[t];
         if (weights[t] < -1e-12 &&
             (most_negative == n || weights[t] < weights[most_negative]))
             most_negative = t;
     }
     *best_bound = fmax(*best_bound, evaluate(program, weights));
     if (most_negative < n) {
-        memset(program->column, 0, rows * sizeof *program->column);
-        program->column[most_negative] = 1;
-    } else if (price_layers(program, weights) >= duals[n] * (1 - 1e-12)) {
+        memset(program->simplex.column, 0, (n + 1) * sizeof(double));
+        program->simplex.column[most_negative] = 1;
+    } else if (price_layers(program, weights) >= prices[n] * (1 - 1e-12)) {
         return false;
     }
-    transform_column(program);
-    size_t leaving = ratio_test(program);
-    if (leaving == rows || leaving == program->time_row)
-        return false;
-    pivot(program, leaving);
-    return true;
+    return het_simplex_enter(&program->simplex, 0) <= n;
 }
 
 /* Steps are few (tens for some types); the limit only guards against cycling. */

@@ -1,6 +1,7 @@
 #include "planner/cost/bound_program.h"
 
 #include "planner/base/arena.h"
+#include "planner/base/simplex.h"
 
 #include <math.h>
 #include <string.h>
@@ -91,13 +92,7 @@ static size_t run_index(const struct het_covering *covering, const struct run *r
 struct program {
     const struct het_covering *covering;
     double budget_s, penalty;
-    size_t rows;
-    double *inverse; /* [rows][rows] of the basis */
-    double *values;  /* [rows] of the basis' columns */
-    double *cost;    /* [rows] likewise */
-    double *duals;   /* [rows] */
-    double *column;  /* [rows]: entering */
-    double *direction;
+    struct het_simplex simplex;
     double *worth; /* [layer_count + 1]: prefix sums of the layers' prices */
 };
 
@@ -113,60 +108,45 @@ static void program_init(struct program *program, const struct het_covering *cov
         .covering = covering,
         .budget_s = budget_s,
         .penalty = 20 * all_bytes / covering->samples,
-        .rows = rows,
-        .inverse = xcalloc(rows * rows, sizeof(double)),
-        .values = xcalloc(rows, sizeof(double)),
-        .cost = xcalloc(rows, sizeof(double)),
-        .duals = xcalloc(rows, sizeof(double)),
-        .column = xcalloc(rows, sizeof(double)),
-        .direction = xcalloc(rows, sizeof(double)),
         .worth = xcalloc(layers + 1, sizeof(double)),
     };
+    het_simplex_init(&program->simplex, rows, 1e-9);
     for (size_t i = 0; i < rows; i++) {
-        program->inverse[i * rows + i] = 1;
-        program->values[i] = i < layers ? covering->samples
-                                        : covering->types[i - layers].gpus;
-        program->cost[i] = i < layers ? program->penalty : 0;
+        program->simplex.amounts[i] = i < layers ? covering->samples
+                                                 : covering->types[i - layers].gpus;
+        program->simplex.costs[i] = i < layers ? program->penalty : 0;
     }
 }
 
 static void program_fini(struct program *program)
 {
-    het_free_pointer(&program->inverse);
-    het_free_pointer(&program->values);
-    het_free_pointer(&program->cost);
-    het_free_pointer(&program->duals);
-    het_free_pointer(&program->column);
-    het_free_pointer(&program->direction);
+    het_simplex_fini(&program->simplex);
     het_free_pointer(&program->worth);
 }
 
-/* duals = cost * inverse; and the layers' prices, none negative, summed up. */
-static void find_duals(struct program *program)
+/* The layers' prices, none negative, summed up. */
+static void find_worth(struct program *program)
 {
-    memset(program->duals, 0, program->rows * sizeof *program->duals);
-    for (size_t i = 0; i < program->rows; i++)
-        for (size_t j = 0; program->cost[i] != 0 && j < program->rows; j++)
-            program->duals[j] += program->cost[i] *
-                                 program->inverse[i * program->rows + j];
+    const double *prices = het_simplex_price(&program->simplex);
     for (uint32_t l = 0; l < program->covering->layer_count; l++)
-        program->worth[l + 1] = program->worth[l] + fmax(program->duals[l], 0);
+        program->worth[l + 1] = program->worth[l] + fmax(prices[l], 0);
 }
 
-/* Fills program->column with what enters the basis, and returns true; false at the
+/* Fills the simplex's column with what enters the basis, and returns true; false at the
  * optimum. `ret_cost` is the column's, `ret_proof` what the prices prove. */
 static bool choose_column(struct program *program, double *ret_cost, double *ret_proof)
 {
     const struct het_covering *covering = program->covering;
     uint32_t layers = covering->layer_count;
+    struct het_simplex *simplex = &program->simplex;
     double tolerance = 1e-9 * program->penalty;
     *ret_proof = covering->samples * program->worth[layers];
-    memset(program->column, 0, program->rows * sizeof *program->column);
+    memset(simplex->column, 0, simplex->rows * sizeof *simplex->column);
 
     struct run best = { 0 };
     double best_gain = 0;
     for (size_t t = 0; t < covering->type_count; t++) {
-        double gain, type_price = -program->duals[layers + t];
+        double gain, type_price = -simplex->prices[layers + t];
         struct run run =
             find_best_run(covering, t, program->budget_s, program->worth, &gain);
         *ret_proof -= covering->types[t].gpus * fmax(gain, 0);
@@ -178,11 +158,11 @@ static bool choose_column(struct program *program, double *ret_cost, double *ret
             best = run;
         }
     }
-    for (size_t i = 0; i < program->rows; i++)
-        if ((i < layers && program->duals[i] < -tolerance) ||
+    for (size_t i = 0; i < simplex->rows; i++)
+        if ((i < layers && simplex->prices[i] < -tolerance) ||
             (i >= layers &&
-             program->duals[i] > 1e-12 * held_bytes(covering, 0, layers))) {
-            program->column[i] = i < layers ? -1 : 1; /* surplus, or idle GPUs */
+             simplex->prices[i] > 1e-12 * held_bytes(covering, 0, layers))) {
+            simplex->column[i] = i < layers ? -1 : 1; /* surplus, or idle GPUs */
             *ret_cost = 0;
             return true;
         }
@@ -193,59 +173,10 @@ static bool choose_column(struct program *program, double *ret_cost, double *ret
     double time_s = fmax(program->budget_s - covering->wait_s[best.first], 0);
     double samples = time_s * type->a_second[index];
     for (uint32_t l = best.first; l < best.end; l++)
-        program->column[l] = samples;
-    program->column[layers + best.type] = 1;
+        simplex->column[l] = samples;
+    simplex->column[layers + best.type] = 1;
     *ret_cost = type->counted[index];
     return true;
-}
-
-static void find_direction(struct program *program)
-{
-    size_t rows = program->rows;
-    for (size_t i = 0; i < rows; i++) {
-        double sum = 0;
-        for (size_t j = 0; j < rows; j++)
-            sum += program->inverse[i * rows + j] * program->column[j];
-        program->direction[i] = sum;
-    }
-}
-
-/* The basis position that is the first to become zero; `rows` if none does. Of equal ones
- * the one with the largest pivot. */
-static size_t find_leaving(const struct program *program)
-{
-    size_t leaving = program->rows;
-    double least = HUGE_VAL;
-    for (size_t i = 0; i < program->rows; i++) {
-        if (program->direction[i] <= 1e-9)
-            continue;
-        double ratio = fmax(program->values[i], 0) / program->direction[i];
-        if (ratio < least * (1 - 1e-12) ||
-            (ratio <= least && program->direction[i] > program->direction[leaving])) {
-            least = ratio;
-            leaving = i;
-        }
-    }
-    return leaving;
-}
-
-static void pivot(struct program *program, size_t row, double cost)
-{
-    size_t rows = program->rows;
-    double *pivot_row = program->inverse + row * rows;
-    double step = program->values[row] / program->direction[row];
-    for (size_t j = 0; j < rows; j++)
-        pivot_row[j] /= program->direction[row];
-    for (size_t i = 0; i < rows; i++) {
-        double factor = program->direction[i];
-        if (i == row || factor == 0)
-            continue;
-        program->values[i] -= factor * step;
-        for (size_t j = 0; j < rows; j++)
-            program->inverse[i * rows + j] -= factor * pivot_row[j];
-    }
-    program->values[row] = step;
-    program->cost[row] = cost;
 }
 
 /* Steps a row; few are needed (two or three), the limit guards against cycling. */
@@ -257,22 +188,18 @@ double het_covering_solve(const struct het_covering *covering, double budget_s,
     struct program program;
     program_init(&program, covering, budget_s);
     double best = -HUGE_VAL;
-    for (size_t step = 0; step < MAX_STEPS_A_ROW * program.rows; step++) {
+    for (size_t step = 0; step < MAX_STEPS_A_ROW * program.simplex.rows; step++) {
         double cost, proof;
-        find_duals(&program);
+        find_worth(&program);
         bool has_column = choose_column(&program, &cost, &proof);
         if (proof > best) {
             best = proof;
             for (uint32_t l = 0; l < covering->layer_count; l++)
                 ret_prices[l] = program.worth[l + 1] - program.worth[l];
         }
-        if (!has_column)
+        if (!has_column ||
+            het_simplex_enter(&program.simplex, cost) == program.simplex.rows)
             break;
-        find_direction(&program);
-        size_t leaving = find_leaving(&program);
-        if (leaving == program.rows)
-            break;
-        pivot(&program, leaving, cost);
     }
     program_fini(&program);
     return best;

@@ -1,5 +1,7 @@
 #include "planner/algo/optimal/shape_count.h"
 
+#include "planner/base/simplex.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -196,97 +198,86 @@ static void set_columns(struct program *program)
 
 /* ---- the linear program ---- */
 
-#define MAX_PIVOTS 400
+#define MAX_STEPS 400
 
-/* Maximises the samples with a dense tableau: the rows, then the objective; columns, then
- * slacks, then the right hand side. Starts from nothing, which is always feasible. */
-struct tableau {
-    double *cells;
-    size_t width;
-    uint32_t rows;
-    uint32_t *basis; /* [row] */
-};
-
-static void tableau_init(struct tableau *tableau, const struct program *program)
+/* What a column costs, which is less by its samples, less what its uses are worth. */
+static double reduced_cost(const struct column *column, const struct het_simplex *simplex)
 {
-    tableau->rows = program->row_count;
-    tableau->width = program->column_count + program->row_count + 1;
-    tableau->cells = HET_ARENA_ARRAY(program->arena, double,
-                                     tableau->width *(tableau->rows + (size_t)1));
-    tableau->basis = HET_ARENA_ARRAY(program->arena, uint32_t, tableau->rows);
-    double *objective = tableau->cells + tableau->rows * tableau->width;
-    for (size_t j = 0; j < program->column_count; j++)
-        objective[j] = -(double)program->columns[j].samples;
-    for (uint32_t r = 0; r < tableau->rows; r++) {
-        double *row = tableau->cells + r * tableau->width;
-        for (size_t j = 0; j < program->column_count; j++)
-            row[j] = program->columns[j].uses[r];
-        row[program->column_count + r] = 1;
-        row[tableau->width - 1] = program->limits[r];
-        tableau->basis[r] = (uint32_t)program->column_count + r;
-    }
+    double cost = -(double)column->samples;
+    for (size_t r = 0; r < simplex->rows; r++)
+        cost -= column->uses[r] * simplex->prices[r];
+    return cost;
 }
 
-static void pivot(struct tableau *tableau, uint32_t at, size_t entering)
+/* What is to enter: a column, or behind them the slack of a row; the least cost first.
+ * One behind those: nothing is worth it. */
+static size_t choose_entering(const struct program *program,
+                              const struct het_simplex *simplex)
 {
-    double *pivot_row = tableau->cells + at * tableau->width;
-    double factor = 1 / pivot_row[entering];
-    for (size_t j = 0; j < tableau->width; j++)
-        pivot_row[j] *= factor;
-    for (uint32_t r = 0; r <= tableau->rows; r++) {
-        double *row = tableau->cells + r * tableau->width;
-        double share = row[entering];
-        if (r == at || share == 0)
-            continue;
-        for (size_t j = 0; j < tableau->width; j++)
-            row[j] -= share * pivot_row[j];
-    }
-    tableau->basis[at] = (uint32_t)entering;
-}
-
-static bool improve(struct tableau *tableau)
-{
-    const double *objective = tableau->cells + tableau->rows * tableau->width;
-    size_t entering = 0;
-    for (size_t j = 1; j + 1 < tableau->width; j++)
-        if (objective[j] < objective[entering])
+    size_t slacks = program->column_count, nothing = slacks + simplex->rows;
+    size_t entering = nothing;
+    double least = -1e-7;
+    for (size_t j = 0; j < nothing; j++) {
+        double cost = j < slacks ? reduced_cost(&program->columns[j], simplex)
+                                 : -simplex->prices[j - slacks];
+        if (cost < least) {
+            least = cost;
             entering = j;
-    if (objective[entering] > -1e-7)
-        return false;
-    uint32_t leaving = tableau->rows;
-    double least = HUGE_VAL;
-    for (uint32_t r = 0; r < tableau->rows; r++) {
-        const double *row = tableau->cells + r * tableau->width;
-        if (row[entering] > 1e-9 && row[tableau->width - 1] / row[entering] < least) {
-            least = row[tableau->width - 1] / row[entering];
-            leaving = r;
         }
     }
-    if (leaving == tableau->rows)
+    return entering;
+}
+
+/* One step; `basis` has what stands in each place. false: no step makes it better. */
+static bool improve(const struct program *program, struct het_simplex *simplex,
+                    size_t *basis)
+{
+    size_t slacks = program->column_count;
+    size_t entering = choose_entering(program, simplex);
+    double cost = 0;
+    if (entering == slacks + simplex->rows)
         return false;
-    pivot(tableau, leaving, entering);
+    if (entering < slacks) {
+        cost = -(double)program->columns[entering].samples;
+        memcpy(simplex->column, program->columns[entering].uses,
+               simplex->rows * sizeof(double));
+    } else {
+        memset(simplex->column, 0, simplex->rows * sizeof(double));
+        simplex->column[entering - slacks] = 1;
+    }
+    size_t at = het_simplex_enter(simplex, cost);
+    if (at == simplex->rows)
+        return false;
+    basis[at] = entering;
+    het_simplex_price(simplex);
     return true;
 }
 
 /* The optimum; whole numbers of cells and the prices of the rows into `program`. */
 static double solve(struct program *program)
 {
-    struct tableau tableau;
+    struct het_simplex simplex;
+    size_t rows = program->row_count;
+    double samples = 0;
     if (!program->column_count)
         return 0;
-    tableau_init(&tableau, program);
-    for (int i = 0; i < MAX_PIVOTS && improve(&tableau); i++)
-        ;
-    const double *objective = tableau.cells + tableau.rows * tableau.width;
-    program->prices = HET_ARENA_ARRAY(program->arena, double, program->row_count);
-    for (uint32_t r = 0; r < tableau.rows; r++) {
-        const double *row = tableau.cells + r * tableau.width;
-        program->prices[r] = fmax(objective[program->column_count + r], 0);
-        if (tableau.basis[r] < program->column_count)
-            program->columns[tableau.basis[r]].count =
-                (uint32_t)(row[tableau.width - 1] + 1e-6);
+    size_t *basis = HET_ARENA_ARRAY(program->arena, size_t, rows);
+    het_simplex_init(&simplex, rows, 1e-9);
+    for (size_t r = 0; r < rows; r++) {
+        simplex.amounts[r] = program->limits[r];
+        basis[r] = program->column_count + r;
     }
-    return objective[tableau.width - 1];
+    for (int i = 0; i < MAX_STEPS && improve(program, &simplex, basis); i++)
+        ;
+    program->prices = HET_ARENA_ARRAY(program->arena, double, rows);
+    for (size_t r = 0; r < rows; r++) {
+        program->prices[r] = fmax(-simplex.prices[r], 0);
+        samples -= simplex.costs[r] * simplex.amounts[r];
+        if (basis[r] < program->column_count)
+            program->columns[basis[r]].count = (uint32_t)(simplex.amounts[r] + 1e-6);
+    }
+    het_simplex_fini(&simplex);
+    return samples;
 }
 
 /* ---- whole numbers ---- */
