@@ -1435,6 +1435,14 @@ static bool wants_other_resource(const struct viewer *viewer,
     return is_named;
 }
 
+/* Why nobody can plan with what the node says of its GPUs; NULL: somebody can. */
+static const char *why_unplannable(const struct node_offer *offer)
+{
+    return !offer->type      ? het_unused_name(HET_UNUSED_NO_GPU_LABEL)
+           : offer->is_mixed ? het_unused_name(HET_UNUSED_MIXED_GPUS)
+                             : NULL;
+}
+
 /* Why the job may put nothing on the node; NULL if it may. */
 static const char *find_reason(const struct viewer *viewer, const struct node *node,
                                const struct node_offer *offer)
@@ -1452,10 +1460,9 @@ static const char *find_reason(const struct viewer *viewer, const struct node *n
         return het_unused_name(HET_UNUSED_NOT_SELECTED);
     if (node->state.is_spot && viewer->spec->spot_policy == SPOT_FORBID)
         return het_unused_name(HET_UNUSED_SPOT_FORBIDDEN);
-    if (!offer->type)
-        return het_unused_name(HET_UNUSED_NO_GPU_LABEL);
-    if (offer->is_mixed)
-        return het_unused_name(HET_UNUSED_MIXED_GPUS);
+    const char *unplannable = why_unplannable(offer);
+    if (unplannable)
+        return unplannable;
     if (wants_other_resource(viewer, offer))
         return het_unused_name(HET_UNUSED_OTHER_RESOURCE);
     if (offer->is_shared && !viewer->spec->allows_shared_gpus)
@@ -1677,8 +1684,7 @@ static const struct node_offer *largest_offer(const struct node *node)
     const struct node_offer *largest = NULL;
     for (size_t i = 0; node->object && i < node->state.offer_count; i++) {
         const struct node_offer *offer = &node->state.offers[i];
-        bool is_gpu = offer->type || !strcmp(offer->resource, JOB_SPEC_GPU_RESOURCE) ||
-                      !strcmp(offer->resource, JOB_SPEC_AMD_RESOURCE);
+        bool is_gpu = offer->type || job_spec_is_default_resource(offer->resource);
         bool is_better = !largest || (!largest->type && offer->type) ||
                          offer->allocatable > largest->allocatable;
         if (is_gpu && offer->allocatable > 0 && is_better)
@@ -1690,11 +1696,7 @@ static const struct node_offer *largest_offer(const struct node *node)
 /* By its own state, and by what it says of its GPUs. */
 static const char *why_unusable(const struct node *node, const struct node_offer *offer)
 {
-    if (node->state.unusable || !offer)
-        return node->state.unusable;
-    return !offer->type      ? het_unused_name(HET_UNUSED_NO_GPU_LABEL)
-           : offer->is_mixed ? het_unused_name(HET_UNUSED_MIXED_GPUS)
-                             : NULL;
+    return node->state.unusable || !offer ? node->state.unusable : why_unplannable(offer);
 }
 
 size_t capacity_places(const struct capacity *capacity, struct het_arena *arena,

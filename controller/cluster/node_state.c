@@ -131,8 +131,7 @@ static void follow_offer(struct node_offer *offer, const struct node_offer *befo
                     strcmp(offer->seen_type, before->seen_type) != 0;
     bool has_changed = is_other && !is_believed(offer) && !is_believed(before);
     offer->has_changed = has_changed || before->has_changed;
-    offer->has_flipped = has_changed && before->has_changed;
-    offer->has_flipped |= before->has_flipped;
+    offer->has_flipped = before->has_flipped || (has_changed && before->has_changed);
     offer->is_mixed |= offer->has_flipped && !is_believed(offer);
     if (!offer->seen_label && before->seen_label) {
         offer->seen_label = xstrdup(before->seen_label);

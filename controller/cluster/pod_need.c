@@ -10,14 +10,6 @@ bool pod_need_is_milli(const char *resource)
     return !strcmp(resource, "cpu");
 }
 
-static bool is_gpu_resource(const struct job_spec *spec, const char *name)
-{
-    for (size_t i = 0; i < spec->gpu_type_count; i++)
-        if (spec->gpu_types[i].resource && !strcmp(spec->gpu_types[i].resource, name))
-            return true;
-    return !strcmp(name, JOB_SPEC_GPU_RESOURCE) || !strcmp(name, JOB_SPEC_AMD_RESOURCE);
-}
-
 static int compare_needs(const void *a, const void *b)
 {
     const struct pod_need *left = a, *right = b;
@@ -55,7 +47,7 @@ size_t pod_need_read(struct het_arena *arena, const struct job_spec *spec,
         HET_ARENA_ARRAY(arena, struct pod_need, json_object_size(names));
     size_t count = 0;
     json_object_foreach (names, name, value) {
-        if (is_gpu_resource(spec, name))
+        if (job_spec_is_gpu_resource(spec, name))
             continue;
         struct het_pod_request request =
             het_pod_request_parts(spec->pod_template, name, pod_need_is_milli(name));

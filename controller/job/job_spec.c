@@ -314,6 +314,20 @@ bool job_spec_allows_type(const struct job_spec *spec, const char *type)
     return !spec->gpu_type_count || job_spec_find_gpu_type(spec, type);
 }
 
+bool job_spec_is_default_resource(const char *resource)
+{
+    return !strcmp(resource, JOB_SPEC_GPU_RESOURCE) ||
+           !strcmp(resource, JOB_SPEC_AMD_RESOURCE);
+}
+
+bool job_spec_is_gpu_resource(const struct job_spec *spec, const char *resource)
+{
+    for (size_t i = 0; i < spec->gpu_type_count; i++)
+        if (spec->gpu_types[i].resource && !strcmp(spec->gpu_types[i].resource, resource))
+            return true;
+    return job_spec_is_default_resource(resource);
+}
+
 bool job_spec_is_ours(const json_t *job)
 {
     const char *manager = json_string_value(find(job, "spec.managedBy"));

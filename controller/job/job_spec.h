@@ -187,6 +187,9 @@ void job_spec_limit(struct job_spec *spec, const struct settings_limits *limits)
 void job_spec_name_types(struct job_spec *spec, const struct het_hardware *hardware);
 /* Whether the job may use GPUs of `type`, a name that nodes and plans have. */
 bool job_spec_allows_type(const struct job_spec *spec, const char *type);
+/* Whether GPUs are asked for by the resource, where a job does not say; in this job. */
+bool job_spec_is_default_resource(const char *resource);
+bool job_spec_is_gpu_resource(const struct job_spec *spec, const char *resource);
 /* The entry of spec.resources.gpuTypes for `type`; NULL if there is none. */
 const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
                                                   const char *type);

@@ -452,17 +452,15 @@ static int trainer_index(const struct job_spec *spec)
  * NULL: none. */
 static const char *find_gpu_resource(const struct job_spec *spec, const json_t *container)
 {
-    const json_t *limits = object_at(container, "resources.limits");
-    const json_t *requests = object_at(container, "resources.requests");
-    const char *names[JOB_SPEC_MAX_GPU_TYPES + 2] = { JOB_SPEC_GPU_RESOURCE,
-                                                      JOB_SPEC_AMD_RESOURCE };
-    size_t count = 2;
-    for (size_t i = 0; i < spec->gpu_type_count; i++)
-        if (spec->gpu_types[i].resource)
-            names[count++] = spec->gpu_types[i].resource;
-    for (size_t i = 0; i < count; i++)
-        if (json_object_get(limits, names[i]) || json_object_get(requests, names[i]))
-            return names[i];
+    static const char *const paths[] = { "resources.limits", "resources.requests" };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        const char *name;
+        const json_t *amount;
+        json_object_foreach ((json_t *)(uintptr_t)object_at(container, paths[i]), name,
+                             amount)
+            if (job_spec_is_gpu_resource(spec, name))
+                return name;
+    }
     return NULL;
 }
 

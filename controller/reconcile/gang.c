@@ -372,6 +372,12 @@ static bool wait_for(struct pass *pass, const char *reason, const char *message)
     return false;
 }
 
+static bool wait_for_fit(struct pass *pass)
+{
+    return wait_for(pass, "CheckingFit",
+                    "what is bound to the nodes of the plan is made sure of");
+}
+
 /* The pods are there and gated, and nothing older is. */
 static bool release(struct pass *pass, size_t gated, size_t others)
 {
@@ -386,8 +392,7 @@ static bool release(struct pass *pass, size_t gated, size_t others)
     if (pass->is_suspect)
         return wait_for(pass, "WaitingForNode", "a node of the plan is not ready");
     if (!is_fit_fresh(pass))
-        return wait_for(pass, "CheckingFit",
-                        "what is bound to the nodes of the plan is made sure of");
+        return wait_for_fit(pass);
     keep_service(pass);
     lift_gates(pass);
     return wait_for(pass, "PodsPending",
@@ -419,8 +424,7 @@ bool gang_form(struct pass *pass)
         return wait_for(pass, "PodsPending",
                         pass_text(pass, "%zu pods are created", missing));
     if (missing && !is_fit_fresh(pass))
-        return wait_for(pass, "CheckingFit",
-                        "what is bound to the nodes of the plan is made sure of");
+        return wait_for_fit(pass);
     size_t others, gated = count_gated(pass, &others);
     if (gated)
         return release(pass, gated, others);
