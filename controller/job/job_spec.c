@@ -598,6 +598,8 @@ static void read_replan_policy(struct reader *reader, struct job_spec *spec)
                             NODE_FAILURE_GRACE_MS / 1000, 0, 3600);
     spec->min_improvement_percent =
         read_integer(reader, "replanPolicy.minImprovementPercent", 15, 0, 1000);
+    spec->max_slowdown_percent =
+        read_integer(reader, "replanPolicy.maxSlowdownPercent", 15, 0, 1000);
     spec->amortization_ms =
         1000 * read_integer(reader, "replanPolicy.amortizationSeconds", 3600, 1, 2592000);
     spec->max_replans_per_hour =

@@ -134,7 +134,9 @@ struct job_spec {
 
     enum replan_mode replan_mode;
     int64_t debounce_ms, cooldown_ms, node_failure_grace_ms;
-    int64_t min_improvement_percent, amortization_ms, max_replans_per_hour;
+    int64_t min_improvement_percent; /* below it a voluntary re-plan is not made */
+    int64_t max_slowdown_percent;    /* of a plan that moves less than the best one */
+    int64_t amortization_ms, max_replans_per_hour;
     unsigned replan_triggers;  /* bits of enum change (input_change.h) */
     const char *approved_hash; /* of a candidate; "": none */
 

@@ -141,9 +141,9 @@ static json_t *last_plan(const struct snapshot *snapshot)
  * can be loaded by few plans. */
 static json_t *migration_part(const struct job_spec *spec)
 {
-    return object_pack("{s:I}", "stablePercent",
+    return object_pack("{s:I}", "maxSlowdownPercent",
                        spec->resharding == RESHARDING_ANY
-                           ? (json_int_t)spec->min_improvement_percent
+                           ? (json_int_t)spec->max_slowdown_percent
                            : (json_int_t)1000000);
 }
 

@@ -446,9 +446,9 @@ static const struct option {
       .preset = "no limit",
       .help = "With --from: besides the best plan also the best one among those that are "
               "reached within this time (predicted.stable)." },
-    { .name = "stable-percent",
+    { .name = "max-slowdown-percent",
       .value = "P",
-      .path = "job.migration.stablePercent",
+      .path = "job.migration.maxSlowdownPercent",
       .commands = PLAN,
       .kind = KIND_NUMBER,
       .low = 0,

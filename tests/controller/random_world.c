@@ -186,6 +186,8 @@ static void choose_replanning(struct dice *dice, json_t *spec)
                json_integer(debounce_s + dice_between(dice, 0, 120)));
     object_set(spec, "replanPolicy.minImprovementPercent",
                json_integer(dice_between(dice, 0, 30)));
+    maybe(dice, 500, spec, "replanPolicy.maxSlowdownPercent",
+          json_integer(dice_between(dice, 0, 60)));
     maybe(dice, 200, spec, "replanPolicy.mode", json_string(dice_pick(dice, modes)));
     maybe(dice, 300, spec, "replanPolicy.nodeFailureGraceSeconds",
           json_integer(dice_between(dice, 0, 60)));

@@ -134,17 +134,17 @@ static int decode_plan(struct het_arena *arena, const struct het_workload *workl
     return 0;
 }
 
-/* "migration": { "diskGBs", "cloudGBs", "maxSeconds", "stablePercent" }. */
+/* "migration": { "diskGBs", "cloudGBs", "maxSeconds", "maxSlowdownPercent" }. */
 static int read_migration(const json_t *job, struct het_question *question,
                           struct het_error *err)
 {
     static const char *const fields[] = { "diskGBs", "cloudGBs", "maxSeconds",
-                                          "stablePercent", NULL };
+                                          "maxSlowdownPercent", NULL };
     struct het_view root = het_view_root(job);
     struct het_view view = het_view_get(&root, "migration");
     struct het_view disk = het_view_get(&view, "diskGBs");
     struct het_view most = het_view_get(&view, "maxSeconds");
-    struct het_view percent = het_view_get(&view, "stablePercent");
+    struct het_view percent = het_view_get(&view, "maxSlowdownPercent");
     double stated = question->hardware->storage_bytes_per_s;
     struct het_migrate_rates rates = {
         .disk_bytes_per_s = HET_MIGRATE_DISK_BYTES_PER_S,
@@ -152,12 +152,12 @@ static int read_migration(const json_t *job, struct het_question *question,
         .is_shared = !disk.json,
     };
     question->max_migration_s = HUGE_VAL;
-    question->stable_percent = -1;
+    question->max_slowdown_percent = -1;
     if (het_view_object(&view, err) < 0 || het_view_members(&view, fields, err) < 0 ||
         het_view_bandwidth(&view, "diskGBs", &rates.disk_bytes_per_s, err) < 0 ||
         het_view_bandwidth(&view, "cloudGBs", &rates.cloud_bytes_per_s, err) < 0 ||
         het_view_number(&most, 0, 1e9, &question->max_migration_s, err) < 0 ||
-        het_view_number(&percent, 0, 1e9, &question->stable_percent, err) < 0)
+        het_view_number(&percent, 0, 1e9, &question->max_slowdown_percent, err) < 0)
         return -1;
     question->rates = rates;
     return 0;
@@ -400,9 +400,9 @@ static bool is_stabler(const struct het_question *question, const struct het_pla
     if (best->predicted.migration->seconds > most_s &&
         plan->predicted.migration->seconds <= most_s)
         return true;
-    return question->stable_percent >= 0 && moved_bytes(plan) < moved_bytes(best) &&
+    return question->max_slowdown_percent >= 0 && moved_bytes(plan) < moved_bytes(best) &&
            plan->predicted.iteration_s <=
-               best->predicted.iteration_s * (1 + question->stable_percent / 100);
+               best->predicted.iteration_s * (1 + question->max_slowdown_percent / 100);
 }
 
 /* The running plan or its repair, if it is worth telling of beside `best`. */
@@ -413,7 +413,7 @@ static const struct het_plan *find_stable(struct het_arena *arena,
     struct het_search_options options = question->options;
     const struct het_plan *found;
     if (best->predicted.migration->seconds <= question->max_migration_s &&
-        (question->stable_percent < 0 || moved_bytes(best) <= 0))
+        (question->max_slowdown_percent < 0 || moved_bytes(best) <= 0))
         return NULL;
     options.algorithm = "repair";
     options.from = question->from;

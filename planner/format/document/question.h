@@ -34,8 +34,8 @@ struct het_question {
     struct het_unused_list left_out;
     const struct het_plan *from; /* running plan, or NULL */
     struct het_migrate_rates rates;
-    double max_migration_s; /* HUGE_VAL: no limit */
-    double stable_percent;  /* < 0: not asked for */
+    double max_migration_s;      /* HUGE_VAL: no limit */
+    double max_slowdown_percent; /* < 0: not asked for */
 };
 
 /* The question's problem as plans are searched for: with the default reserve of memory

@@ -36,6 +36,7 @@ START_TEST(absent_fields_take_the_defaults)
     ck_assert_int_eq(spec.debounce_ms, 30000);
     ck_assert_int_eq(spec.cooldown_ms, 600000);
     ck_assert_int_eq(spec.min_improvement_percent, 15);
+    ck_assert_int_eq(spec.max_slowdown_percent, 15);
     ck_assert_int_eq(spec.node_failure_grace_ms, 30000);
     ck_assert_int_eq(spec.master_port, 29500);
     ck_assert_str_eq(spec.plan_mount_path, "/etc/hetero-plan");
@@ -244,6 +245,7 @@ START_TEST(defaults_are_those_of_the_schema)
     ck_assert_int_eq(theirs.cooldown_ms, ours.cooldown_ms);
     ck_assert_int_eq(theirs.node_failure_grace_ms, ours.node_failure_grace_ms);
     ck_assert_int_eq(theirs.min_improvement_percent, ours.min_improvement_percent);
+    ck_assert_int_eq(theirs.max_slowdown_percent, ours.max_slowdown_percent);
     ck_assert_str_eq(theirs.runtime, ours.runtime);
     ck_assert_int_eq(theirs.master_port, ours.master_port);
     ck_assert_str_eq(theirs.plan_mount_path, ours.plan_mount_path);

@@ -452,7 +452,7 @@ END_TEST
 
 START_TEST(question_says_how_much_slower_a_plan_may_be_that_moves_less)
 {
-    run_job("{'replanPolicy': {'minImprovementPercent': 12}}");
+    run_job("{'replanPolicy': {'minImprovementPercent': 40, 'maxSlowdownPercent': 12}}");
     struct snapshot_sources sources = { .store = world->store,
                                         .capacity = world->capacity,
                                         .now_ms = world->now_ms };
@@ -462,7 +462,7 @@ START_TEST(question_says_how_much_slower_a_plan_may_be_that_moves_less)
     json_auto_t *question = desired_question(&snapshot);
     const json_t *job = json_object_get(question, "job");
     ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(job, "migration"),
-                                                        "stablePercent")),
+                                                        "maxSlowdownPercent")),
                      12);
     ck_assert_ptr_nonnull(json_object_get(job, "from"));
 }

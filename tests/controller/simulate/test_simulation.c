@@ -397,12 +397,12 @@ END_TEST
 
 /* Node a-1 of a job on a-0 and a-1 is lost. A mix of a-0 and v-0 is best then; a-0 alone,
  * as it was, is slower by 49 %. */
-static char *nodes_after_a_loss(int min_improvement_percent)
+static char *nodes_after_a_loss(int max_slowdown_percent)
 {
     put_job("j", 8);
     json_t *changed = json_deep_copy(job("j"));
-    object_set(object_at(changed, "spec.replanPolicy"), "minImprovementPercent",
-               json_integer(min_improvement_percent));
+    object_set(object_at(changed, "spec.replanPolicy"), "maxSlowdownPercent",
+               json_integer(max_slowdown_percent));
     put(changed);
     run_s(30);
     do_event("delete node/a-1");

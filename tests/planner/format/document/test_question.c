@@ -380,8 +380,8 @@ END_TEST
 START_TEST(stable_plan_is_one_that_moves_less_and_is_nearly_as_good)
 {
     ck_assert(!offers_running_plan("{}"));
-    ck_assert(!offers_running_plan("{\"stablePercent\": 15}"));
-    ck_assert(offers_running_plan("{\"stablePercent\": 100000}"));
+    ck_assert(!offers_running_plan("{\"maxSlowdownPercent\": 15}"));
+    ck_assert(offers_running_plan("{\"maxSlowdownPercent\": 100000}"));
     /* Nodes that keep checkpoints on their disks are asked to read them, which takes a
      * while; else nothing is read if nothing changes. */
     ck_assert(!offers_running_plan("{\"maxSeconds\": 0, \"diskGBs\": 3.5}"));
