@@ -372,10 +372,12 @@ static int64_t earlier(int64_t a_ms, int64_t b_ms)
 }
 
 /* When it has something to do next. */
-static int64_t webhook_step(const struct webhook_service *webhook, int64_t now_ms)
+static int64_t webhook_step(const struct webhook_service *webhook,
+                            const struct controller *controller, int64_t now_ms)
 {
     if (!webhook->kube)
         return INT64_MAX;
+    admission_set_server_minor(webhook->admission, controller_server_minor(controller));
     trust_step(webhook->trust, now_ms, process_clock_ms(CLOCK_REALTIME));
     admission_step(webhook->admission, now_ms);
     kube_step(webhook->kube, now_ms);
@@ -402,7 +404,7 @@ static void turn(struct program *program, int64_t longest_ms)
     double from_s = metrics_now(program->metrics);
     feed_beat(program->feed, now_ms);
     auth_step(program->auth, now_ms);
-    int64_t webhook_ms = webhook_step(&program->webhook, now_ms);
+    int64_t webhook_ms = webhook_step(&program->webhook, controller, now_ms);
     controller_step(controller, now_ms, process_clock_ms(CLOCK_REALTIME));
     int64_t shown_ms = step_dashboard(program, now_ms);
     metrics_observe(program->metrics, METRIC_LOOP_SECONDS,

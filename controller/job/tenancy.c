@@ -1,5 +1,7 @@
 #include "controller/job/tenancy.h"
 
+#include "controller/job/pod_schema.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -244,10 +246,10 @@ static int check_times(const struct tenant *tenant, const struct het_view *spec)
                        "terminationGracePeriodSeconds");
 }
 
-int tenancy_check_job(const struct settings *settings, const char *ns, const json_t *job,
+int tenancy_check_job(const struct tenancy *tenancy, const char *ns, const json_t *job,
                       const char **ret_reason, struct het_error *err)
 {
-    struct tenant tenant = { .settings = settings, .ns = ns, .err = err };
+    struct tenant tenant = { .settings = tenancy->settings, .ns = ns, .err = err };
     struct het_view root = het_view_root(job);
     struct het_view spec = het_view_get(&root, "spec");
     struct het_view scheduling = het_view_get(&spec, "scheduling");
@@ -264,10 +266,37 @@ int tenancy_check_job(const struct settings *settings, const char *ns, const jso
     return check_pod(&tenant, &template, ret_reason);
 }
 
-int tenancy_check_pod(const struct settings *settings, const char *ns, const json_t *pod,
+int tenancy_check_pod(const struct tenancy *tenancy, const char *ns, const json_t *pod,
                       const char **ret_reason, struct het_error *err)
 {
-    struct tenant tenant = { .settings = settings, .ns = ns, .err = err };
+    struct tenant tenant = { .settings = tenancy->settings, .ns = ns, .err = err };
     struct het_view root = het_view_root(pod);
     return check_pod(&tenant, &root, ret_reason);
+}
+
+/* ---- fields ---- */
+
+static int check_schema(const json_t *job, struct het_error *err)
+{
+    struct het_view root = het_view_root(job);
+    struct het_view spec = het_view_get(&root, "spec");
+    struct het_view template = het_view_get(&spec, "podTemplate");
+    return pod_schema_check(&template, err);
+}
+
+static bool knows_all_fields(const struct tenancy *tenancy)
+{
+    return tenancy->server_minor && tenancy->server_minor <= POD_SCHEMA_MINOR;
+}
+
+int tenancy_check_fields(const struct tenancy *tenancy, const json_t *job,
+                         struct het_error *err)
+{
+    return knows_all_fields(tenancy) ? check_schema(job, err) : 0;
+}
+
+bool tenancy_doubts_fields(const struct tenancy *tenancy, const json_t *job,
+                           struct het_error *ret)
+{
+    return !knows_all_fields(tenancy) && check_schema(job, ret) < 0;
 }

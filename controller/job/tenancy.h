@@ -13,14 +13,29 @@
 
 #include "controller/job/settings.h"
 
+/* What holds where a job is. */
+struct tenancy {
+    const struct settings *settings;
+    int64_t server_minor; /* of the API server: Kubernetes 1.server_minor; 0: not known */
+};
+
 /* Checks `job` in namespace `ns`: its pod template, class of priority and times. On
- * failure
- * `*ret_reason` is the condition reason (docs/api.md), and `err` names the field and what
- * to change. */
-int tenancy_check_job(const struct settings *settings, const char *ns, const json_t *job,
+ * failure `*ret_reason` is the condition reason (docs/api.md), and `err` names the field
+ * and what to change. */
+int tenancy_check_job(const struct tenancy *tenancy, const char *ns, const json_t *job,
                       const char **ret_reason, struct het_error *err);
 /* The same of a pod that was built. */
-int tenancy_check_pod(const struct settings *settings, const char *ns, const json_t *pod,
+int tenancy_check_pod(const struct tenancy *tenancy, const char *ns, const json_t *pod,
                       const char **ret_reason, struct het_error *err);
+
+/* Whether the pod template of `job` has only fields that pods have (pod_schema.h). A field
+ * that is not known is refused where the API server has none that we do not know. Errors:
+ * HET_BAD_INPUT. */
+int tenancy_check_fields(const struct tenancy *tenancy, const json_t *job,
+                         struct het_error *err);
+/* Whether it has a field that only a newer API server may know; `*ret` names it. Whether
+ * the server does, it says when the pods are created: it is asked to be strict then. */
+bool tenancy_doubts_fields(const struct tenancy *tenancy, const json_t *job,
+                           struct het_error *ret);
 
 #endif

@@ -1012,7 +1012,9 @@ uint64_t kube_create(struct kube *kube, const struct kube_resource *resource,
                      const char *ns, json_t *object, kube_callback *callback,
                      void *context)
 {
-    struct call *call = call_new(kube, resource, "POST", kube_path(resource, ns, NULL),
+    auto_free char *path = kube_path(resource, ns, NULL);
+    const char *query = resource == &kube_pod ? "?fieldValidation=Strict" : "";
+    struct call *call = call_new(kube, resource, "POST", xasprintf("%s%s", path, query),
                                  callback, context);
     const char *name = kube_name(object);
     expect(call, ns, *name ? name : NULL);

@@ -110,6 +110,8 @@ uint64_t kube_get(struct kube *kube, const struct kube_resource *resource, const
 uint64_t kube_list(struct kube *kube, const struct kube_resource *resource,
                    const char *ns, const char *query, kube_callback *callback,
                    void *context);
+/* A field of a pod that the server does not know is an error (KUBE_INVALID): its author is
+ * somebody else, and it would be dropped. */
 uint64_t kube_create(struct kube *kube, const struct kube_resource *resource,
                      const char *ns, json_t *object, kube_callback *callback,
                      void *context);

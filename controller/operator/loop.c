@@ -136,7 +136,8 @@ struct controller {
 
     /* What the server can do; asked for at the start, and again when watches were begun
      * anew: an upgrade ends them. */
-    bool is_version_known, is_version_asked, server_has_gates;
+    bool is_version_known, is_version_asked;
+    int64_t server_minor;
     int64_t version_due_ms;
     uint64_t version_watches; /* started when it was asked last */
 
@@ -379,8 +380,6 @@ static int64_t find_rivals(const struct controller *controller, const struct job
 
 /* ---- the server's version ---- */
 
-/* Pods may have scheduling gates since Kubernetes 1.27. */
-#define GATES_MINOR      27
 #define VERSION_RETRY_MS 5000
 #define VERSION_AGAIN_MS 60000
 
@@ -402,18 +401,15 @@ static void on_version(void *context, const struct kube_result *result)
         return;
     }
     /* "27", or "27+" of some vendors. */
-    bool has_gates = strtol(major, NULL, 10) > 1 ||
-                     strtol(minor, NULL, 10) >= GATES_MINOR;
-    bool is_news = !controller->is_version_known ||
-                   has_gates != controller->server_has_gates;
+    int64_t found = strtol(major, NULL, 10) > 1 ? INT32_MAX : strtol(minor, NULL, 10);
+    bool is_news = !controller->is_version_known || found != controller->server_minor;
     controller->is_version_known = true;
-    controller->server_has_gates = has_gates;
+    controller->server_minor = found;
     if (!is_news)
         return;
     enqueue_unfinished(controller);
     log_event(LOG_INFO, "controller", "server", LOG_STR("major", major),
-              LOG_STR("minor", minor),
-              LOG_BOOL("scheduling_gates", controller->server_has_gates));
+              LOG_STR("minor", minor));
 }
 
 static uint64_t count_watches(const struct controller *controller)
@@ -1473,7 +1469,7 @@ static struct snapshot_sources sources_of(const struct controller *controller)
         .settings = controller->settings,
         .leader = controller->lease ? lease_holder(controller->lease) : NULL,
         .kueue = controller->kueue,
-        .server_has_gates = controller->server_has_gates,
+        .server_minor = controller->server_minor,
         .pods_version = watch_version(controller->watches[POD_WATCH]),
         .now_ms = controller->now_ms,
         .wall_ms = controller->wall_ms,
@@ -1723,6 +1719,11 @@ void controller_free(struct controller *controller)
     json_decref(controller->hardware);
     het_arena_free(controller->hardware_arena);
     free(controller);
+}
+
+int64_t controller_server_minor(const struct controller *controller)
+{
+    return controller->server_minor;
 }
 
 bool controller_is_synced(const struct controller *controller)

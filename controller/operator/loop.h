@@ -106,6 +106,8 @@ bool controller_has_stopped(const struct controller *controller);
 
 /* Whether all that is watched has been listed; nothing is decided before. */
 bool controller_is_synced(const struct controller *controller);
+/* The API server is of Kubernetes 1.minor; 0: it has not said yet. */
+int64_t controller_server_minor(const struct controller *controller);
 /* Whether requests (other than watches), planners or checkpoint hooks are under way. */
 bool controller_is_busy(const struct controller *controller);
 /* Planners under way. */

@@ -577,21 +577,21 @@ static int check_template(const struct job_spec *spec, struct het_error *err)
     return check_per_gpu_resources(spec, err);
 }
 
-int desired_check_job(const struct settings *settings, const struct job_spec *spec,
+int desired_check_job(const struct tenancy *tenancy, const struct job_spec *spec,
                       const json_t *job, const char **ret_reason, struct het_error *err)
 {
-    if (check_template(spec, err) < 0) {
+    if (tenancy_check_fields(tenancy, job, err) < 0 || check_template(spec, err) < 0) {
         *ret_reason = "InvalidSpec";
         return -1;
     }
-    if (spec->profile_grows && !settings->profiler.image) {
+    if (spec->profile_grows && !tenancy->settings->profiler.image) {
         *ret_reason = "ProfilerNotConfigured";
         return het_fail(err, HET_BAD_INPUT,
                         "spec.model.profilePolicy: OnDemand needs profiler.image in the "
                         "controller's settings; have the administrator set it, or use "
                         "Existing");
     }
-    return tenancy_check_job(settings, spec->ns, job, ret_reason, err);
+    return tenancy_check_job(tenancy, spec->ns, job, ret_reason, err);
 }
 
 /* Required node affinity on metadata.name, in every term together with the job's and the
@@ -734,9 +734,12 @@ static const json_t *find_node_object(const struct snapshot *snapshot, const cha
                                          : NULL;
 }
 
+/* Pods may have scheduling gates since Kubernetes 1.27. */
+#define GATES_MINOR 27
+
 bool desired_has_gates(const struct snapshot *snapshot)
 {
-    return snapshot->server_has_gates && snapshot->spec.gang_has_gates;
+    return snapshot->server_minor >= GATES_MINOR && snapshot->spec.gang_has_gates;
 }
 
 int desired_rendering(const struct snapshot *snapshot, const struct snapshot_plan *plan,
@@ -805,8 +808,9 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
                        kueue_group(arena, spec->name, plan->generation),
                        plan->rank_node_count, place->type_name, place->gpu_count, pod);
     /* What is asked for, by whatever way it came in, is what counts. */
+    struct tenancy tenancy = snapshot_tenancy(snapshot);
     if (result == 0)
-        result = tenancy_check_pod(snapshot->settings, spec->ns, pod, ret_reason, err);
+        result = tenancy_check_pod(&tenancy, spec->ns, pod, ret_reason, err);
     if (result < 0)
         json_decref(pod);
     else

@@ -62,7 +62,7 @@ int desired_pod(const struct snapshot *snapshot, const struct snapshot_plan *pla
 /* Checks what can be known of a job's pods without a plan: its template the way
  * desired_pod will use it, what its tenant may ask for, and whether a growing profile can
  * be measured ("ProfilerNotConfigured"). Other reasons as of desired_pod. */
-int desired_check_job(const struct settings *settings, const struct job_spec *spec,
+int desired_check_job(const struct tenancy *tenancy, const struct job_spec *spec,
                       const json_t *job, const char **ret_reason, struct het_error *err);
 
 #endif

@@ -104,11 +104,16 @@ static bool is_spec_accepted(struct pass *pass)
                  pass_text(pass, "%s", snapshot->refused));
         return false;
     }
-    if (desired_check_job(snapshot->settings, spec, snapshot->job, &reason, &err) < 0) {
+    struct tenancy tenancy = snapshot_tenancy(snapshot);
+    if (desired_check_job(&tenancy, spec, snapshot->job, &reason, &err) < 0) {
         pass_set(pass, "Accepted", "False", reason, pass_text(pass, "%s", err.message));
         return false;
     }
-    pass_set(pass, "Accepted", "True", "Valid", "");
+    if (tenancy_doubts_fields(&tenancy, snapshot->job, &err))
+        pass_set(pass, "Accepted", "True", "UnknownPodField",
+                 pass_text(pass, "%s", err.message));
+    else
+        pass_set(pass, "Accepted", "True", "Valid", "");
     return true;
 }
 

@@ -756,6 +756,12 @@ bool snapshot_is_same(const struct snapshot *a, const struct snapshot *b)
     return true;
 }
 
+struct tenancy snapshot_tenancy(const struct snapshot *snapshot)
+{
+    return (struct tenancy){ .settings = snapshot->settings,
+                             .server_minor = snapshot->server_minor };
+}
+
 bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sources,
                    const char *ns, const char *name, const struct job_memory *memory,
                    struct snapshot *ret)
@@ -768,7 +774,7 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
         .wall_ms = sources->wall_ms,
         .job = job,
         .hardware = sources->hardware,
-        .server_has_gates = sources->server_has_gates,
+        .server_minor = sources->server_minor,
         .pods_version = sources->pods_version,
         .settings = sources->settings ? sources->settings : settings_default(),
         .leader = sources->leader,

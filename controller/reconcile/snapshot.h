@@ -10,6 +10,7 @@
 #include "controller/cluster/measurement.h"
 #include "controller/job/job_spec.h"
 #include "controller/job/settings.h"
+#include "controller/job/tenancy.h"
 #include "controller/reconcile/other_jobs.h"
 
 /* The planner's answer to one question. */
@@ -181,7 +182,7 @@ struct snapshot {
     size_t node_count;
     struct kueue_quota quota;
     int64_t avoided_until_wall_ms; /* some nodes are left out until then; 0: none is */
-    bool server_has_gates;         /* pods may have scheduling gates (Kubernetes 1.27) */
+    int64_t server_minor;          /* of the API server: Kubernetes 1.server_minor */
     /* The version of the API server up to which every change of any pod is known, as
      * watch_version; NULL: not known. */
     const char *pods_version;
@@ -239,7 +240,7 @@ struct snapshot_sources {
     const struct settings *settings; /* NULL: the default */
     const char *leader; /* "identity/transitions"; NULL: there are no other replicas */
     enum kueue_presence kueue;
-    bool server_has_gates;
+    int64_t server_minor;
     const char *pods_version; /* of watch_version; NULL: there is no watch */
     int64_t now_ms, wall_ms;
     /* Of this job, and of `hardware` and `settings` of capacity; NULL: all is read.
@@ -250,6 +251,9 @@ struct snapshot_sources {
 /* Whether two snapshots of one job tell the same to the planner, and show the same
  * nodes. For tests: a memo changes nothing. */
 bool snapshot_is_same(const struct snapshot *a, const struct snapshot *b);
+
+/* What holds for the job's pods. */
+struct tenancy snapshot_tenancy(const struct snapshot *snapshot);
 
 /* Builds the snapshot of the job with `ns` and `name`; false if the store has no such
  * job. `memory` may be NULL (nothing remembered yet). Everything is in `arena` or

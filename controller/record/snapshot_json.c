@@ -438,7 +438,7 @@ static const struct field snapshot_fields[] = {
     FIELD(LENGTH, node_count),
     FIELD(MEMBER, quota, .table = &quota_table),
     FIELD(WHOLE, avoided_until_wall_ms),
-    FIELD(FLAG, server_has_gates),
+    FIELD(WHOLE, server_minor),
     FIELD(TEXT, pods_version),
     FIELD(FEW_TEXTS, levels, COUNTED(level_count)),
     FIELD(LENGTH, level_count),

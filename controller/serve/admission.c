@@ -5,6 +5,7 @@
 #include "controller/serve/review.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -28,6 +29,7 @@ TAILQ_HEAD(waitings, waiting);
 struct admission {
     struct admission_config config;
     struct server_route route;
+    atomic_int_least64_t server_minor; /* of the API server; 0: not known */
 
     pthread_mutex_t lock;
     struct waitings queue; /* for the loop to ask */
@@ -104,7 +106,9 @@ static bool judge(struct admission *admission, const json_t *review, uint64_t id
         .end_ms = config->clock_ms(config->context) + ADMISSION_MS,
         .from_s = metrics_now(config->metrics),
     };
-    if (webhook_review(waiting->arena, config->settings, review, verdict, &err) < 0) {
+    struct tenancy tenancy = { .settings = config->settings,
+                               .server_minor = atomic_load(&admission->server_minor) };
+    if (webhook_review(waiting->arena, &tenancy, review, verdict, &err) < 0) {
         set_body(ret_reply, 400, NULL, xasprintf("%s\n", err.message));
         waiting_free(waiting);
         return true;
@@ -249,4 +253,9 @@ const struct server_route *admission_routes(const struct admission *admission)
 void admission_set_server(struct admission *admission, struct server *server)
 {
     admission->server = server;
+}
+
+void admission_set_server_minor(struct admission *admission, int64_t minor)
+{
+    atomic_store(&admission->server_minor, minor);
 }

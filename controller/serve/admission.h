@@ -37,6 +37,8 @@ void admission_free(struct admission *admission);
 const struct server_route *admission_routes(const struct admission *admission);
 /* Who answers; before the first step. */
 void admission_set_server(struct admission *admission, struct server *server);
+/* The API server is of Kubernetes 1.minor; 0, at the start: nobody knows. */
+void admission_set_server_minor(struct admission *admission, int64_t minor);
 
 void admission_step(struct admission *admission, int64_t now_ms);
 /* When a request has waited long enough; INT64_MAX: none waits. */

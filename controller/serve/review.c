@@ -73,13 +73,13 @@ static void deny(struct webhook_verdict *verdict, const char *reason, const char
 }
 
 /* As reconcile will see the job. */
-static int check_job(const struct settings *settings, const json_t *job,
+static int check_job(const struct tenancy *tenancy, const json_t *job,
                      const char **ret_reason, struct het_error *err)
 {
     struct job_spec spec;
     if (job_spec_parse(job, &spec, ret_reason, err) < 0)
         return -1;
-    return desired_check_job(settings, &spec, job, ret_reason, err);
+    return desired_check_job(tenancy, &spec, job, ret_reason, err);
 }
 
 /* May who asked create pods in the namespace? Groups and extra are what authorizers go
@@ -141,7 +141,7 @@ static int read_change(const json_t *request, struct edit *ret, struct het_error
     return 0;
 }
 
-int webhook_review(struct het_arena *arena, const struct settings *settings,
+int webhook_review(struct het_arena *arena, const struct tenancy *tenancy,
                    const json_t *review, struct webhook_verdict *ret,
                    struct het_error *err)
 {
@@ -162,12 +162,13 @@ int webhook_review(struct het_arena *arena, const struct settings *settings,
             return -1;
         if (starts_nothing(&edit))
             verdict.decision = WEBHOOK_ALLOW;
-        else if (!has_same_spec(&edit) &&
-                 check_job(settings, edit.job, &reason, &why) < 0)
+        else if (!has_same_spec(&edit) && check_job(tenancy, edit.job, &reason, &why) < 0)
             deny(&verdict, reason, het_arena_strdup(arena, why.message));
         else {
             verdict.decision = WEBHOOK_ASK;
             verdict.question = make_question(request);
+            if (!has_same_spec(&edit) && tenancy_doubts_fields(tenancy, edit.job, &why))
+                verdict.warning = het_arena_strdup(arena, why.message);
         }
     }
     *ret = verdict;
@@ -246,6 +247,8 @@ json_t *webhook_answer(const struct webhook_verdict *verdict)
     bool is_allowed = verdict->decision == WEBHOOK_ALLOW;
     json_t *response =
         json_pack("{s:s, s:b}", "uid", verdict->uid, "allowed", is_allowed);
+    if (is_allowed && verdict->warning)
+        json_object_set_new(response, "warnings", json_pack("[s]", verdict->warning));
     if (!is_allowed) {
         json_object_set_new(response, "status", make_status(verdict));
         /* In the audit log: heterotrain.io's reason beside the API server's. */

@@ -16,6 +16,9 @@
  *     that is being deleted, or another
  *     controller's (spec.managedBy)               no       no
  *
+ * A pod template with a field that only a newer API server may know is allowed, with a
+ * warning.
+ *
  * So a job that is refused by what was settled after its creation can still be stopped,
  * labelled, and let go by its finalizers. */
 #ifndef CONTROLLER_SERVE_REVIEW_H
@@ -37,11 +40,12 @@ struct webhook_verdict {
     const char *reason;  /* WEBHOOK_DENY: as that of condition Accepted (docs/api.md) */
     const char *message; /* WEBHOOK_DENY: the field, and what to change */
     json_t *question;    /* WEBHOOK_ASK: a SubjectAccessReview, a new reference */
+    const char *warning; /* that the author is shown, if the job is allowed; NULL: none */
 };
 
 /* Everything but `ret->question` lives in `arena`. Errors: HET_BAD_INPUT for what is no
  * AdmissionReview that could be answered. */
-int webhook_review(struct het_arena *arena, const struct settings *settings,
+int webhook_review(struct het_arena *arena, const struct tenancy *tenancy,
                    const json_t *review, struct webhook_verdict *ret,
                    struct het_error *err);
 

@@ -21,6 +21,7 @@ struct world *world_new(void)
     world->arena = het_arena_new();
     world->now_ms = 1000000;
     world->next_uid = world->next_version = 1;
+    world->server_minor = 34;
     world->event_reasons = json_object();
     world_put(world, &kube_model_profile,
               quoted("{'kind': 'ModelProfile', 'metadata': {'name': 'p', 'namespace': "
@@ -350,7 +351,7 @@ void world_decide(struct world *world, struct het_arena *arena, struct decision 
                                         .capacity = world->capacity,
                                         .kueue = world->kueue,
                                         .settings = world->settings,
-                                        .server_has_gates = !world->server_is_old,
+                                        .server_minor = world->server_minor,
                                         .pods_version = world->pods_version
                                                             ? world->pods_version
                                                             : version,

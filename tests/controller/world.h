@@ -20,8 +20,8 @@ struct world {
     struct job_memory memory;        /* of the one job under test */
     char *answer, *what_if;          /* texts that memory.answer and .what_if point at */
     uint64_t next_uid, next_version;
-    bool is_contested;  /* others take what is planned: overcommitment is not ours */
-    bool server_is_old; /* no scheduling gates */
+    bool is_contested;    /* others take what is planned: overcommitment is not ours */
+    int64_t server_minor; /* 34 */
     const char
         *pods_version; /* what the watch of pods has come to; NULL: to the present */
     int plans_asked, hooks, writes, events, refreshes;

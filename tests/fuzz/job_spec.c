@@ -23,7 +23,8 @@ void fuzz_one(const char *bytes, size_t length)
         assert((spec.profile_name || spec.architecture.layers) && spec.global_batch > 0);
         assert(spec.gpu_type_count <= JOB_SPEC_MAX_GPU_TYPES);
         assert(spec.debounce_ms >= 0 && spec.cooldown_ms >= 0);
-        if (desired_check_job(settings_default(), &spec, job, &reason, &err) < 0)
+        struct tenancy tenancy = { .settings = settings_default(), .server_minor = 34 };
+        if (desired_check_job(&tenancy, &spec, job, &reason, &err) < 0)
             fuzz_assert_error(&err);
     }
 }

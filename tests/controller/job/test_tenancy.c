@@ -123,7 +123,8 @@ START_TEST(what_is_refused_has_a_reason_and_names_its_field)
     json_auto_t *job = job_with(cases[_i].spec);
     const char *reason = "";
     struct het_error err = { 0 };
-    int result = tenancy_check_job(settings_default(), "ns", job, &reason, &err);
+    int result = tenancy_check_job(&(struct tenancy){ .settings = settings_default() },
+                                   "ns", job, &reason, &err);
     if (!cases[_i].reason) {
         ck_assert_msg(!result, "%s", err.message);
         return;
@@ -134,8 +135,9 @@ START_TEST(what_is_refused_has_a_reason_and_names_its_field)
     if (!cases[_i].settings)
         return;
     struct settings settings = settings_of(cases[_i].settings);
-    ck_assert_msg(!tenancy_check_job(&settings, "ns", job, &reason, &err), "%s",
-                  err.message);
+    ck_assert_msg(!tenancy_check_job(&(struct tenancy){ .settings = &settings }, "ns",
+                                     job, &reason, &err),
+                  "%s", err.message);
 }
 END_TEST
 
@@ -150,8 +152,12 @@ START_TEST(what_is_settled_for_one_namespace_is_not_for_another)
         json_auto_t *job = job_with(specs[i]);
         const char *reason;
         struct het_error err;
-        ck_assert_int_eq(tenancy_check_job(&settings, "ns", job, &reason, &err), -1);
-        ck_assert_int_eq(tenancy_check_job(&settings, "other", job, &reason, &err), 0);
+        ck_assert_int_eq(tenancy_check_job(&(struct tenancy){ .settings = &settings },
+                                           "ns", job, &reason, &err),
+                         -1);
+        ck_assert_int_eq(tenancy_check_job(&(struct tenancy){ .settings = &settings },
+                                           "other", job, &reason, &err),
+                         0);
     }
 }
 END_TEST

@@ -218,7 +218,7 @@ END_TEST
 
 START_TEST(an_old_server_gets_no_gates)
 {
-    world->server_is_old = true;
+    world->server_minor = 26; /* no scheduling gates */
     commit_job("{}");
     world_settle(world);
     ck_assert_int_eq(world->refreshes, 2);

@@ -50,12 +50,15 @@ static json_t *review_of(const char *before, const char *after)
     return review;
 }
 
+static int64_t server_minor = 34;
+
 static struct webhook_verdict judge_by(const struct settings *settings,
                                        const json_t *review)
 {
     struct webhook_verdict verdict;
     struct het_error err = { 0 };
-    ck_assert_msg(!webhook_review(arena, settings, review, &verdict, &err), "%s",
+    struct tenancy tenancy = { .settings = settings, .server_minor = server_minor };
+    ck_assert_msg(!webhook_review(arena, &tenancy, review, &verdict, &err), "%s",
                   err.message);
     ck_assert_str_eq(verdict.uid, "705ab4f5");
     ck_assert_int_eq(verdict.question != NULL, verdict.decision == WEBHOOK_ASK);
@@ -87,6 +90,9 @@ static const struct {
       "spec.perGPUResources.cpu: " },
     { "{'spec': {'perGPUResources': {'memory': -1}}}", "InvalidSpec",
       "spec.perGPUResources.memory: " },
+    { TEMPLATE("{'tolerationz': []}"), "InvalidSpec",
+      "spec.podTemplate.spec.tolerationz: is no field of PodSpec in Kubernetes 1.30 to "
+      "1.34; did you mean tolerations?" },
     { TEMPLATE("{'hostNetwork': true}"), "PodSecurity",
       "spec.podTemplate.spec.hostNetwork: " },
     { TEMPLATE("{'serviceAccountName': 'admin'}"), "ServiceAccountNotAllowed",
@@ -130,6 +136,36 @@ START_TEST(the_reconciler_says_the_same)
     ck_assert_str_eq(object_text(accepted, "reason"), invalid[_i].reason);
     const char *message = object_text(accepted, "message");
     ck_assert_msg(strstr(message, invalid[_i].message) == message, "%s", message);
+    world_free(world);
+}
+END_TEST
+
+/* Which one says whether it has the field, the API server tells when pods are created. */
+START_TEST(a_field_that_a_newer_server_may_have_is_warned_about)
+{
+    const char *job = TEMPLATE("{'tolerationz': []}");
+    const char *warning = "spec.podTemplate.spec.tolerationz: is no field of PodSpec";
+    static const int64_t newer[] = { 0, 35 };
+    struct world *world = world_new();
+    server_minor = newer[_i];
+    struct webhook_verdict verdict = judge(NULL, job);
+    server_minor = 34;
+    ck_assert_int_eq(verdict.decision, WEBHOOK_ASK);
+    json_auto_t *yes = quoted("{'status': {'allowed': true}}");
+    webhook_hear(arena, yes, &verdict);
+    json_auto_t *answer = webhook_answer(&verdict);
+    ck_assert_int_eq(json_array_size(object_at(answer, "response.warnings")), 1);
+    ck_assert_ptr_nonnull(strstr(
+        json_string_value(json_array_get(object_at(answer, "response.warnings"), 0)),
+        warning));
+
+    world->server_minor = newer[_i];
+    world_put(world, &kube_job, job_with(job));
+    world_settle(world);
+    const json_t *accepted = object_find_condition(world_get_job(world), "Accepted");
+    ck_assert_str_eq(object_text(accepted, "status"), "True");
+    ck_assert_str_eq(object_text(accepted, "reason"), "UnknownPodField");
+    ck_assert_ptr_nonnull(strstr(object_text(accepted, "message"), warning));
     world_free(world);
 }
 END_TEST
@@ -312,7 +348,9 @@ START_TEST(a_review_that_cannot_be_answered_is_refused)
         object_remove(review, broken[_i].path);
     struct webhook_verdict verdict;
     struct het_error err = { 0 };
-    ck_assert_int_eq(webhook_review(arena, settings_default(), review, &verdict, &err),
+    ck_assert_int_eq(webhook_review(arena,
+                                    &(struct tenancy){ .settings = settings_default() },
+                                    review, &verdict, &err),
                      -1);
     ck_assert_int_eq(err.code, HET_BAD_INPUT);
     ck_assert_msg(strstr(err.message, broken[_i].message) == err.message, "%s",
@@ -363,6 +401,8 @@ Suite *test_review_suite(void)
     LOOP(an_invalid_new_job_is_denied_by_the_name_of_its_field, invalid);
     LOOP(a_job_is_not_changed_into_an_invalid_one, invalid);
     LOOP(the_reconciler_says_the_same, invalid);
+    tcase_add_loop_test(tests, a_field_that_a_newer_server_may_have_is_warned_about, 0,
+                        2);
     tcase_add_test(tests, a_name_that_pods_cannot_have_is_denied);
     tcase_add_test(tests, what_is_settled_for_a_namespace_holds_here);
     tcase_add_test(tests, the_question_is_whether_the_user_may_create_pods_there);
