@@ -20,6 +20,11 @@ const char *plan_object_name(struct het_arena *arena, const char *job, int64_t g
     return het_arena_printf(arena, "%s-plan-%" PRId64, job, generation);
 }
 
+const char *plan_object_candidate_name(struct het_arena *arena, const char *job)
+{
+    return het_arena_printf(arena, "%s-candidate", job);
+}
+
 const char *plan_object_pod_name(struct het_arena *arena, const char *job,
                                  int64_t generation, int64_t index)
 {
@@ -66,6 +71,13 @@ int64_t plan_object_generation(const json_t *config_map)
     bool is_labelled = !strcmp(label, at) &&
                        !strcmp(kube_label(config_map, LABEL_JOB_NAME), job);
     return is_labelled && read_number(&at, &generation) && !*at ? generation : 0;
+}
+
+bool plan_object_is_candidate(const json_t *config_map)
+{
+    const char *part = own_part(config_map);
+    return part && !strcmp(part, "candidate") &&
+           json_is_true(json_object_get(config_map, "immutable"));
 }
 
 bool plan_object_place(const json_t *pod, int64_t *ret_generation, int64_t *ret_index)

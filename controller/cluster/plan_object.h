@@ -33,6 +33,10 @@ const char *plan_object_pod_name(struct het_arena *arena, const char *job,
 /* The generation of the plan, 1 to PLAN_OBJECT_LAST; 0 if `config_map` is no plan:
  * mutable, not named as a plan of its controller is, or labelled otherwise. */
 int64_t plan_object_generation(const json_t *config_map);
+/* <job>-candidate, the ConfigMap of a plan that is shown only; in `arena`. */
+const char *plan_object_candidate_name(struct het_arena *arena, const char *job);
+/* Whether `config_map` is one of its controller. */
+bool plan_object_is_candidate(const json_t *config_map);
 /* Whether `pod` is named as a pod of a plan of its controller is: of which generation (1
  * to PLAN_OBJECT_LAST), at which place. */
 bool plan_object_place(const json_t *pod, int64_t *ret_generation, int64_t *ret_index);

@@ -88,39 +88,21 @@ static int fail_without_plan(const json_t *job, struct het_error *err)
                     ns, name);
 }
 
-static int get_candidate(struct session *session, const json_t *job,
-                         struct shown_plan *ret, struct het_error *err)
+/* ConfigMap `name` of `generation`, 0: of the candidate; `missing` says that there is
+ * none. */
+static int read_plan(struct session *session, const json_t *job, const char *name,
+                     int64_t generation, const char *missing, struct shown_plan *ret,
+                     struct het_error *err)
 {
-    const char *text = object_text(job, "status.candidate.plan");
-    const char *ns = kube_namespace(job), *name = kube_name(job);
-    if (!object_at(job, "status.candidate"))
-        return het_fail(err, HET_NO_PLAN, "job %s/%s shows no candidate", ns, name);
-    if (!*text)
-        return het_fail(err, HET_NO_PLAN,
-                        "the candidate of job %s/%s is too long: its status has no more "
-                        "than its hash and its summary",
-                        ns, name);
-    if (het_json_decode(text, strlen(text), "status.candidate.plan", &ret->json, err) < 0)
-        return -1;
-    return het_codec_plan(session->arena, ret->json, &ret->plan, err);
-}
-
-static int get_generation(struct session *session, const json_t *job, int64_t generation,
-                          struct shown_plan *ret, struct het_error *err)
-{
-    const char *name = plan_object_name(session->arena, kube_name(job), generation);
     json_auto_t *map = NULL;
     if (client_get(session->client, &kube_config_map, kube_namespace(job), name, &map,
                    err) != KUBE_OK)
-        return err->code == HET_NOT_FOUND
-                   ? het_fail(err, HET_NOT_FOUND,
-                              "job %s/%s has no plan of generation %" PRId64
-                              ": history lists those that are kept",
-                              kube_namespace(job), kube_name(job), generation)
-                   : -1;
+        return err->code == HET_NOT_FOUND ? het_fail(err, HET_NOT_FOUND, "%s", missing)
+                                          : -1;
+    bool is_it = generation ? plan_object_generation(map) == generation
+                            : plan_object_is_candidate(map);
     ret->plan = plan_object_read(session->arena, map);
-    if (!ret->plan || plan_object_generation(map) != generation ||
-        !plan_object_is_of(map, job))
+    if (!ret->plan || !is_it || !plan_object_is_of(map, job))
         return het_fail(err, HET_BAD_INPUT,
                         "ConfigMap %s/%s is no plan as the controller writes them",
                         kube_namespace(job), name);
@@ -128,6 +110,30 @@ static int get_generation(struct session *session, const json_t *job, int64_t ge
         json_string_value(json_object_get(json_object_get(map, "data"), "plan.json"));
     ret->generation = generation;
     return het_json_decode(text, strlen(text), "plan.json", &ret->json, err);
+}
+
+static int get_candidate(struct session *session, const json_t *job,
+                         struct shown_plan *ret, struct het_error *err)
+{
+    const char *name = object_text(job, "status.candidate.configMapRef.name");
+    const char *missing = het_arena_printf(session->arena, "job %s/%s shows no candidate",
+                                           kube_namespace(job), kube_name(job));
+    if (!*name)
+        return het_fail(err, HET_NO_PLAN, "%s", missing);
+    return read_plan(session, job, name, 0, missing, ret, err);
+}
+
+static int get_generation(struct session *session, const json_t *job, int64_t generation,
+                          struct shown_plan *ret, struct het_error *err)
+{
+    return read_plan(session, job,
+                     plan_object_name(session->arena, kube_name(job), generation),
+                     generation,
+                     het_arena_printf(session->arena,
+                                      "job %s/%s has no plan of generation %" PRId64
+                                      ": history lists those that are kept",
+                                      kube_namespace(job), kube_name(job), generation),
+                     ret, err);
 }
 
 int session_get_plan(struct session *session, const json_t *job, struct shown_plan *ret,

@@ -15,6 +15,7 @@ struct step {
     const struct kube_resource *resource;
     char *ns, *name, *uid, *query;
     int64_t grace_s;
+    bool may_fail;
     json_t *object;
     uint64_t reading; /* of on_reading */
 };
@@ -82,7 +83,7 @@ static void fail(struct run *run, const struct step *step, enum het_error_code c
     log_event(LOG_WARNING, "apply", "write failed", LOG_STR("kind", step->resource->kind),
               LOG_STR("namespace", step->ns), LOG_STR("name", step->name),
               LOG_STR("error", message));
-    if (run->has_failed)
+    if (run->has_failed || step->may_fail)
         return;
     run->has_failed = true;
     run->failed = step->resource;
@@ -134,7 +135,7 @@ static const char *owner_of(const json_t *object)
 
 static void fail_taken(const struct step *step)
 {
-    if (!step->run->has_failed)
+    if (!step->run->has_failed && !step->may_fail)
         step->run->taken = step->object;
     fail(step->run, step, HET_DENIED,
          "exists and belongs to somebody else; delete it, or give the job another name",
@@ -420,6 +421,7 @@ void apply_start(struct apply *apply, const char *key, const struct decision *de
             .uid = copy_text(action->uid),
             .query = copy_text(action->query),
             .grace_s = action->grace_s,
+            .may_fail = action->may_fail,
             .object = action->object ? json_incref(action->object) : NULL,
         };
     }

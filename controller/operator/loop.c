@@ -1366,6 +1366,16 @@ static bool creates(const struct decision *decision, const struct kube_resource 
     return false;
 }
 
+/* Whether it decides on a plan, which takes GPUs. */
+static bool commits(const struct decision *decision)
+{
+    for (size_t i = 0; i < decision->action_count; i++)
+        if (decision->actions[i].kind == ACTION_CREATE &&
+            plan_object_generation(decision->actions[i].object))
+            return true;
+    return false;
+}
+
 static bool profiles(const struct decision *decision)
 {
     for (size_t i = 0; i < decision->action_count; i++)
@@ -1439,7 +1449,7 @@ static void carry_out(struct controller *controller, struct job *job,
         spend_run(controller, job);
     job->run_creates_pods = creates(decision, &kube_pod);
     job->run_profiles = profiles(decision);
-    if (creates(decision, &kube_config_map)) /* it takes GPUs */
+    if (commits(decision))
         job->commits_until_ms = INT64_MAX;
     set_unanswered(controller, job, decision->is_unanswered);
     set_bid(controller, job, &decision->bid);

@@ -1,6 +1,7 @@
 #include "controller/reconcile/candidate.h"
 
 #include "controller/base/object.h"
+#include "controller/cluster/plan_object.h"
 #include "controller/reconcile/fit.h"
 #include "controller/reconcile/resharding.h"
 
@@ -18,16 +19,24 @@ void candidate_drop(struct pass *pass)
     pass->facts.candidate_is_dropped = true;
 }
 
-/* The plan in status.candidate; NULL if there is none, or it was too long to be kept. */
-static const struct het_plan *shown_plan(struct pass *pass)
+void candidate_keep(struct pass *pass)
 {
-    const char *text =
-        json_string_value(object_at(pass->snapshot->job, "status.candidate.plan"));
-    const struct het_plan *plan;
-    if (!text ||
-        het_codec_plan_text(pass->arena, text, "status.candidate", &plan, NULL) < 0)
-        return NULL;
-    return plan;
+    const struct snapshot *snapshot = pass->snapshot;
+    const json_t *held = snapshot->candidate;
+    const char *hash = status_candidate(pass->arena, snapshot, &pass->facts);
+    if (*hash && held && !strcmp(kube_annotation(held, ANNOTATION_PLAN_HASH), hash))
+        return;
+    if (held)
+        pass_delete(pass, PHASE_DELETE, &kube_config_map, kube_name(held), kube_uid(held),
+                    -1)
+            ->may_fail = true;
+    if (!pass->facts.candidate || !*hash) {
+        candidate_drop(pass); /* somebody deleted it: it is looked for again */
+        return;
+    }
+    json_t *wanted = desired_candidate(snapshot, pass->facts.candidate, hash);
+    if (wanted)
+        pass_create(pass, PHASE_PLAN_OBJECT, &kube_config_map, wanted)->may_fail = true;
 }
 
 const struct het_plan *candidate_find_approved(struct pass *pass)
@@ -35,11 +44,12 @@ const struct het_plan *candidate_find_approved(struct pass *pass)
     const struct job_spec *spec = &pass->snapshot->spec;
     if (!*spec->approved_hash || spec->is_plan_only)
         return NULL;
-    const struct het_plan *plan = shown_plan(pass);
-    return plan && !strcmp(het_codec_plan_hash(pass->arena, plan), spec->approved_hash) &&
-                   places_fit(pass, plan) && resharding_allows(pass, plan)
-               ? plan
-               : NULL;
+    const json_t *held = pass->snapshot->candidate;
+    const struct het_plan *plan =
+        !strcmp(kube_annotation(held, ANNOTATION_PLAN_HASH), spec->approved_hash)
+            ? plan_object_read(pass->arena, held)
+            : NULL;
+    return plan && places_fit(pass, plan) && resharding_allows(pass, plan) ? plan : NULL;
 }
 
 const char *candidate_stale_approval(struct pass *pass, const char *hash)

@@ -1,6 +1,6 @@
 /* candidate.h - a plan that is shown and not carried out: one that waits for its owner's
  * approval (replanPolicy.mode Manual), or that of a job with planOnly. It is kept whole
- * in status.candidate, so that what was approved is what is carried out. Pure. */
+ * in a ConfigMap, so that what was approved is what is carried out. Pure. */
 #ifndef CONTROLLER_RECONCILE_CANDIDATE_H
 #define CONTROLLER_RECONCILE_CANDIDATE_H
 
@@ -10,6 +10,9 @@
 void candidate_show(struct pass *pass, const struct het_plan *plan);
 /* There is none any more. */
 void candidate_drop(struct pass *pass);
+/* Makes the ConfigMap of what is shown after this pass, and removes that of another plan.
+ * Where it cannot be written, the job goes on without. Before pass_write_status. */
+void candidate_keep(struct pass *pass);
 /* The candidate that replanPolicy.approvedPlanHash names, if it can be carried out now;
  * NULL otherwise. */
 const struct het_plan *candidate_find_approved(struct pass *pass);

@@ -413,6 +413,28 @@ int desired_config_map(const struct snapshot *snapshot,
     return result;
 }
 
+json_t *desired_candidate(const struct snapshot *snapshot, const struct het_plan *plan,
+                          const char *hash)
+{
+    json_auto_t *body = het_codec_plan_json(plan);
+    auto_free char *text = het_json_canonical(body);
+    if (strlen(text) > PLAN_MAX_BYTES)
+        return NULL;
+    char computed_at[TIMESTAMP_SIZE];
+    timestamp_format(snapshot->wall_ms, computed_at);
+    struct het_arena *arena = het_arena_new();
+    json_t *metadata = child_metadata(
+        &snapshot->spec, plan_object_candidate_name(arena, snapshot->spec.name), 0);
+    json_object_set_new(metadata, "annotations",
+                        object_pack("{s:s, s:s, s:s*}", ANNOTATION_PLAN_HASH, hash,
+                                    ANNOTATION_COMPUTED_AT, computed_at,
+                                    ANNOTATION_LEADER, snapshot->leader));
+    het_arena_free(arena);
+    return object_pack("{s:s, s:s, s:o, s:b, s:{s:s}}", "apiVersion", "v1", "kind",
+                       "ConfigMap", "metadata", metadata, "immutable", 1, "data",
+                       "plan.json", text);
+}
+
 /* ---- Service ---- */
 
 json_t *desired_service(const struct snapshot *snapshot, int64_t generation)

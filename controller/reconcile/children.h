@@ -42,6 +42,10 @@ bool desired_runs(struct het_arena *arena, const struct job_spec *spec,
 int desired_config_map(const struct snapshot *snapshot,
                        const struct desired_generation *generation, json_t **ret,
                        const char **ret_reason, struct het_error *err);
+/* Immutable ConfigMap with the plan.json of a plan that is shown only. A new reference;
+ * NULL: it would pass PLAN_MAX_BYTES. */
+json_t *desired_candidate(const struct snapshot *snapshot, const struct het_plan *plan,
+                          const char *hash);
 /* Headless Service of the job, selecting the pods of `generation`. */
 json_t *desired_service(const struct snapshot *snapshot, int64_t generation);
 /* Whether pods are created with our scheduling gate: the job wants it, the server can. */

@@ -36,6 +36,7 @@ struct action {
     const char *uid;   /* ACTION_DELETE: precondition; ACTION_PATCH: whose it is */
     const char *query; /* ACTION_REFRESH: "fieldSelector=..." */
     int64_t grace_s;   /* ACTION_DELETE: -1 the object's own */
+    bool may_fail;     /* what comes after it is done all the same */
     json_t *object;    /* owned by the decision; not of DELETE and REFRESH */
     uint64_t digest, spec_digest; /* ACTION_PLAN: of the question */
     struct change_input parts;    /* ACTION_PLAN: of what it asks about */

@@ -49,23 +49,26 @@ struct action *pass_add(struct pass *pass, enum action_kind kind, int phase)
     return action;
 }
 
-void pass_create(struct pass *pass, int phase, const struct kube_resource *resource,
-                 json_t *object)
+struct action *pass_create(struct pass *pass, int phase,
+                           const struct kube_resource *resource, json_t *object)
 {
     struct action *action = pass_add(pass, ACTION_CREATE, phase);
     action->resource = resource;
     action->name = kube_name(object);
     action->object = object;
+    return action;
 }
 
-void pass_delete(struct pass *pass, int phase, const struct kube_resource *resource,
-                 const char *name, const char *uid, int64_t grace_s)
+struct action *pass_delete(struct pass *pass, int phase,
+                           const struct kube_resource *resource, const char *name,
+                           const char *uid, int64_t grace_s)
 {
     struct action *action = pass_add(pass, ACTION_DELETE, phase);
     action->resource = resource;
     action->name = name;
     action->uid = uid;
     action->grace_s = grace_s;
+    return action;
 }
 
 /* The patch of this pass for the object with that uid; NULL: none yet. */

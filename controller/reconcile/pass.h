@@ -52,10 +52,11 @@ __attribute__((format(printf, 2, 3))) const char *pass_text(struct pass *pass,
 
 struct action *pass_add(struct pass *pass, enum action_kind kind, int phase);
 /* `object` is taken. */
-void pass_create(struct pass *pass, int phase, const struct kube_resource *resource,
-                 json_t *object);
-void pass_delete(struct pass *pass, int phase, const struct kube_resource *resource,
-                 const char *name, const char *uid, int64_t grace_s);
+struct action *pass_create(struct pass *pass, int phase,
+                           const struct kube_resource *resource, json_t *object);
+struct action *pass_delete(struct pass *pass, int phase,
+                           const struct kube_resource *resource, const char *name,
+                           const char *uid, int64_t grace_s);
 /* Writes an annotation of `object`, or removes it (`value` NULL), if it is still as we
  * see it. All annotations of one object in a pass are one write, in the phase of the
  * first. */

@@ -1,6 +1,7 @@
 #include "controller/reconcile/reconcile.h"
 
 #include "controller/base/object.h"
+#include "controller/reconcile/candidate.h"
 #include "controller/reconcile/claim.h"
 #include "controller/reconcile/demand.h"
 #include "controller/reconcile/drain.h"
@@ -250,6 +251,7 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
     quota_release(&pass,
                   pass.current && !*pass.current->retired ? pass.current->generation : 0);
     quota_report(&pass);
+    candidate_keep(&pass);
     pass_write_status(&pass, PHASE_EVENTS);
     decision_sort(ret);
 }

@@ -257,6 +257,8 @@ static void take_plans(struct het_arena *arena, const struct snapshot_sources *s
         if (plan->generation > 0 && plan->generation <= horizon &&
             !kube_is_deleting(objects[i]))
             kept++;
+        if (plan_object_is_candidate(objects[i]) && !kube_is_deleting(objects[i]))
+            snapshot->candidate = objects[i];
     }
     qsort(plans, kept, sizeof *plans, compare_plans);
     if (kept)

@@ -173,6 +173,7 @@ struct snapshot {
 
     const struct snapshot_plan *plans; /* newest first */
     size_t plan_count;
+    const json_t *candidate; /* ConfigMap of a plan that is shown only; NULL: none */
     const struct snapshot_pod *pods; /* all our pods, by (generation, index) */
     size_t pod_count;
     const json_t *const *leases; /* of the nodes of the newest plan, as far as known */

@@ -2,6 +2,7 @@
 
 #include "controller/base/object.h"
 #include "controller/base/timestamp.h"
+#include "controller/cluster/plan_object.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -10,12 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_MEMORY_PERCENT  1000    /* of status.plan.predicted.peakMemoryPercent */
-#define MAX_GAIN_PERCENT    1000000 /* of status.lastReplanDecision.gainPercent */
-#define MAX_GPUS            1048576 /* of status.unmetDemand[].gpus */
-#define MAX_CANDIDATE_BYTES ((size_t)64 << 10) /* of status.candidate.plan */
-#define MAX_STAGES          64    /* the schema's bound of status.plan.stages */
-#define MAX_MESSAGE         32768 /* the schema's bound of a condition's message */
+#define MAX_MEMORY_PERCENT 1000    /* of status.plan.predicted.peakMemoryPercent */
+#define MAX_GAIN_PERCENT   1000000 /* of status.lastReplanDecision.gainPercent */
+#define MAX_GPUS           1048576 /* of status.unmetDemand[].gpus */
+#define MAX_STAGES         64      /* the schema's bound of status.plan.stages */
+#define MAX_MESSAGE        32768   /* the schema's bound of a condition's message */
 
 /* Where the condition is, or belongs. */
 static size_t position_of(const struct status_facts *facts, const char *type)
@@ -414,38 +414,43 @@ static void set_decision(json_t *status, const json_t *present,
 
 /* ---- a plan that is shown only ---- */
 
+const char *status_candidate(struct het_arena *arena, const struct snapshot *snapshot,
+                             const struct status_facts *facts)
+{
+    const struct job_spec *spec = &snapshot->spec;
+    if (facts->candidate_is_dropped ||
+        (!spec->is_plan_only && spec->replan_mode != REPLAN_MANUAL))
+        return "";
+    const char *hash = facts->candidate
+                           ? het_codec_plan_hash(arena, facts->candidate)
+                           : object_text(snapshot->job, "status.candidate.hash");
+    return facts->plan && !strcmp(hash, facts->plan->hash) ? "" : hash;
+}
+
 static json_t *candidate_json(struct het_arena *arena, const struct snapshot *snapshot,
                               const struct het_plan *plan, const char *hash)
 {
-    json_auto_t *body = het_codec_plan_json(plan);
-    auto_free char *text = het_json_canonical(body);
-    json_t *json = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "hash", hash, "algorithm",
-                             plan->algorithm, "summary", het_render_summary(arena, plan),
-                             "parallelism", parallelism_json(plan), "predicted",
-                             predicted_json(&plan->predicted), "computedAt",
-                             time_json(snapshot->wall_ms));
-    if (strlen(text) <= MAX_CANDIDATE_BYTES)
-        json_object_set_new(json, "plan", json_string(text));
-    return json;
+    return json_pack(
+        "{s:s, s:{s:s}, s:s, s:s, s:o, s:o, s:o}", "hash", hash, "configMapRef", "name",
+        plan_object_candidate_name(arena, snapshot->spec.name), "algorithm",
+        plan->algorithm, "summary", het_render_summary(arena, plan), "parallelism",
+        parallelism_json(plan), "predicted", predicted_json(&plan->predicted),
+        "computedAt", time_json(snapshot->wall_ms));
 }
 
 static void set_candidate(struct het_arena *arena, json_t *status, const json_t *present,
                           const struct snapshot *snapshot,
                           const struct status_facts *facts)
 {
-    const struct job_spec *spec = &snapshot->spec;
     json_t *before = json_object_get(present, "candidate");
-    if (facts->candidate_is_dropped ||
-        (!spec->is_plan_only && spec->replan_mode != REPLAN_MANUAL))
+    const char *hash = status_candidate(arena, snapshot, facts);
+    if (!*hash)
         return;
-    const char *hash = facts->candidate ? het_codec_plan_hash(arena, facts->candidate)
-                                        : NULL;
-    if (hash && strcmp(object_text(before, "hash"), hash))
+    if (!strcmp(object_text(before, "hash"), hash))
+        json_object_set(status, "candidate", before);
+    else
         json_object_set_new(status, "candidate",
                             candidate_json(arena, snapshot, facts->candidate, hash));
-    else if (before &&
-             (!facts->plan || strcmp(object_text(before, "hash"), facts->plan->hash)))
-        json_object_set(status, "candidate", before);
 }
 
 /* How long the last generation took from its decision until all its pods were ready. */

@@ -54,6 +54,9 @@ void status_set(struct status_facts *facts, const char *type, const char *status
 bool status_has(const struct status_facts *facts, const char *type);
 const struct status_condition *status_find(const struct status_facts *facts,
                                            const char *type);
+/* The hash of the plan that the status is going to show only; "": of none. */
+const char *status_candidate(struct het_arena *arena, const struct snapshot *snapshot,
+                             const struct status_facts *facts);
 /* The whole status object; times of conditions that did not change are kept from the
  * job's present status, others are snapshot->wall_ms. A new reference. */
 json_t *status_build(struct het_arena *arena, const struct snapshot *snapshot,

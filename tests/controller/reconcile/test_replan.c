@@ -1,5 +1,6 @@
 /* Whether a job moves to a better plan, by every field of spec.replanPolicy. */
 #include "controller/base/object.h"
+#include "controller/cluster/plan_object.h"
 #include "controller/reconcile/children.h"
 #include "tests/controller/world.h"
 
@@ -535,7 +536,25 @@ END_TEST
 
 /* ---- previews ---- */
 
-START_TEST(plan_only_shows_the_plan_and_creates_nothing)
+static json_t *candidate_map(void)
+{
+    return store_find(world->store, &kube_config_map, "ns", "job-candidate");
+}
+
+/* The plan that is shown is the one ConfigMap. */
+static void check_candidate(void)
+{
+    const struct het_plan *plan = plan_object_read(world->arena, candidate_map());
+    ck_assert_ptr_nonnull(plan);
+    ck_assert_str_eq(het_codec_plan_hash(world->arena, plan),
+                     text_at("candidate", "hash"));
+    ck_assert_str_eq(
+        object_text(world_get_job(world), "status.candidate.configMapRef.name"),
+        "job-candidate");
+    ck_assert_uint_eq(store_count(world->store, &kube_config_map), 1);
+}
+
+START_TEST(plan_only_shows_the_plan_and_creates_nothing_else)
 {
     world_job(world, "{}");
     plan_only(true);
@@ -543,12 +562,7 @@ START_TEST(plan_only_shows_the_plan_and_creates_nothing)
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "PlanOnly");
     ck_assert_str_eq(object_condition(world_get_job(world), "PlanFeasible"), "True");
     ck_assert_str_eq(world_reason(world, "Running"), "PlanOnly");
-    json_auto_t *plan = json_loads(text_at("candidate", "plan"), 0, NULL);
-    const struct het_plan *read;
-    ck_assert_int_eq(het_codec_plan(world->arena, plan, &read, NULL), 0);
-    ck_assert_str_eq(het_codec_plan_hash(world->arena, read),
-                     text_at("candidate", "hash"));
-    ck_assert_uint_eq(store_count(world->store, &kube_config_map), 0);
+    check_candidate();
     ck_assert_uint_eq(store_count(world->store, &kube_service), 0);
     ck_assert_uint_eq(store_count(world->store, &kube_pod), 0);
     ck_assert_ptr_null(world_status(world, "plan"));
@@ -564,10 +578,30 @@ START_TEST(plan_only_shows_the_plan_and_creates_nothing)
                          json_object_get(world_status(world, "candidate"), "predicted"),
                          "iterationMilliseconds")),
                      1000);
+    check_candidate();
 
     plan_only(false);
     ck_assert_int_eq(world_generation(world), 1);
     ck_assert_ptr_null(world_status(world, "candidate"));
+    ck_assert_ptr_null(candidate_map());
+}
+END_TEST
+
+START_TEST(candidate_whose_config_map_was_deleted_is_looked_for_again)
+{
+    world_job(world, "{}");
+    plan_only(true);
+    answer("a:4 b:4", 2.0);
+    world_remove(world, &kube_config_map, "ns", "job-candidate");
+    world_settle(world);
+    check_candidate();
+    /* Also where nobody remembers the plan. */
+    world_remove(world, &kube_config_map, "ns", "job-candidate");
+    world->memory = (struct job_memory){ 0 };
+    world_settle(world);
+    ck_assert_ptr_null(world_status(world, "candidate"));
+    answer("a:4 b:4", 2.0);
+    check_candidate();
 }
 END_TEST
 
@@ -663,7 +697,8 @@ Suite *test_replan_suite(void)
     tcase_add_test(tests, same_plan_moves_to_equal_nodes_and_to_no_others);
     tcase_add_test(tests, other_cut_cannot_follow_a_checkpoint_of_the_same_pipeline);
     tcase_add_test(tests, any_plan_may_follow_before_there_is_a_checkpoint);
-    tcase_add_test(tests, plan_only_shows_the_plan_and_creates_nothing);
+    tcase_add_test(tests, plan_only_shows_the_plan_and_creates_nothing_else);
+    tcase_add_test(tests, candidate_whose_config_map_was_deleted_is_looked_for_again);
     tcase_add_test(tests, plan_only_says_which_links_its_plan_takes_for_granted);
     tcase_add_test(tests, plan_only_of_a_running_job_shows_the_better_plan);
     tcase_add_test(tests,

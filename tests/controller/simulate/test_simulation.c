@@ -2364,6 +2364,30 @@ START_TEST(unreadable_jobs_that_went_unseen_are_forgotten)
 }
 END_TEST
 
+/* A name that somebody else has keeps a plan from being kept whole, and nothing more. */
+START_TEST(job_whose_candidate_cannot_be_written_goes_on)
+{
+    begin(1, false, 1);
+    put(quoted("{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': "
+               "'j-candidate', 'namespace': 'default'}}"));
+    put_job("j", 4);
+    json_t *changed = json_deep_copy(job("j"));
+    object_set(changed, "spec.planOnly", json_true());
+    put(changed);
+    run_s(60);
+    check_condition("j", "PlanFeasible", "True", "PlanOnly");
+    ck_assert_ptr_nonnull(object_at(job("j"), "status.candidate"));
+    changed = json_deep_copy(job("j"));
+    object_set(changed, "spec.planOnly", json_false());
+    put(changed);
+    run_s(60);
+    ck_assert(runs("j"));
+    ck_assert_ptr_null(object_at(job("j"), "status.candidate"));
+    check_rest();
+    teardown();
+}
+END_TEST
+
 /* What a replica was shown before it led is told of all the same. */
 START_TEST(job_that_no_leader_has_seen_is_told_of_by_the_next)
 {
@@ -2513,6 +2537,7 @@ Suite *test_simulation_suite(void)
     tcase_add_test(deaf, server_that_is_upgraded_is_asked_again_what_it_can_do);
     tcase_add_test(deaf, job_that_is_nested_too_deep_is_told_so_and_others_go_on);
     tcase_add_test(deaf, job_that_can_be_read_again_goes_on_and_says_so);
+    tcase_add_test(deaf, job_whose_candidate_cannot_be_written_goes_on);
     tcase_add_test(deaf, job_that_no_leader_has_seen_is_told_of_by_the_next);
     tcase_add_test(deaf, job_that_is_over_and_can_be_read_again_says_so);
     tcase_add_test(deaf, next_leader_does_not_tell_of_an_unreadable_job_again);
