@@ -12,7 +12,7 @@ SHELL := /bin/bash
 # Rooms and modules stand in order: each may include only headers of those before it, and no
 # algorithm may include another (make rooms).
 modules = $(foreach room,$(1),$(addprefix $(room)/,$($(room))))
-planner/base            := vendor error arena random logarithm simplex text_writer
+planner/base            := vendor error arena random logarithm memo simplex text_writer
 planner/model           := hardware instance_type network cluster workload profile estimate unused_gpus plan \
                            vendor_group runtime
 planner/cost            := memory transfer link_sharing cost timeline schedule bound_program bound infeasible \

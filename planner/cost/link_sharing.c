@@ -1,5 +1,7 @@
 #include "planner/cost/link_sharing.h"
 
+#include "planner/base/memo.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -42,13 +44,13 @@ struct usage {
 };
 
 struct pipeline {
-    uint64_t hash; /* of what makes its kind */
     uint32_t next; /* of the same kind, in plan order; NONE */
     struct send *sends;
     struct het_stage_times *stages;
 };
 
 struct sharing {
+    struct het_arena *arena;
     const struct het_plan *plan;
     struct pipeline *pipelines;
     uint32_t *kinds, *last; /* [kind]: its first and last pipeline */
@@ -83,64 +85,32 @@ static void read_sends(struct sharing *sharing, const struct het_problem *proble
 
 /* ---- kinds of pipelines ---- */
 
-static uint64_t mix(uint64_t hash, double value)
-{
-    uint64_t word;
-    memcpy(&word, &value, sizeof word);
-    hash = (hash ^ word) * 0x100000001b3u; /* FNV-1a over words */
-    return hash ^ (hash >> 29);
-}
-
-static uint64_t hash_pipeline(const struct sharing *sharing, size_t p)
-{
-    const struct pipeline *pipeline = &sharing->pipelines[p];
-    size_t count = sharing->plan->pipelines[p].stage_count;
-    uint64_t hash =
-        mix(0xcbf29ce484222325u, sharing->plan->pipelines[p].microbatch_count);
-    for (size_t s = 0; s < count; s++) {
-        hash = mix(hash, pipeline->stages[s].compute_s);
-        hash = mix(hash, pipeline->sends[s].alone_s);
-        hash = mix(hash, pipeline->sends[s].latency_s);
-    }
-    return hash;
-}
-
-static bool is_alike(const struct sharing *sharing, size_t p, size_t q)
-{
-    const struct het_pipeline *a = &sharing->plan->pipelines[p];
-    const struct het_pipeline *b = &sharing->plan->pipelines[q];
-    const struct pipeline *x = &sharing->pipelines[p], *y = &sharing->pipelines[q];
-    if (x->hash != y->hash || a->stage_count != b->stage_count ||
-        a->microbatch_count != b->microbatch_count)
-        return false;
-    for (size_t s = 0; s < a->stage_count; s++)
-        if (x->stages[s].compute_s != y->stages[s].compute_s ||
-            x->sends[s].alone_s != y->sends[s].alone_s ||
-            x->sends[s].latency_s != y->sends[s].latency_s)
-            return false;
-    return true;
-}
-
 /* Pipelines of one stage have nothing to share. */
 static void find_kinds(struct sharing *sharing)
 {
-    size_t count = sharing->plan->pipeline_count, slot_count = 2 * count + 1;
-    auto_free uint32_t *slots = xcalloc(slot_count, sizeof *slots); /* kind + 1 */
+    size_t count = sharing->plan->pipeline_count;
+    struct het_memo kinds = het_memo_make(sharing->arena, count);
+    struct het_memo_key key = { 0 };
     for (uint32_t p = 0; p < count; p++) {
-        if (sharing->plan->pipelines[p].stage_count == 1)
+        const struct het_pipeline *pipeline = &sharing->plan->pipelines[p];
+        if (pipeline->stage_count == 1)
             continue;
-        sharing->pipelines[p].hash = hash_pipeline(sharing, p);
-        size_t slot = sharing->pipelines[p].hash % slot_count;
-        while (slots[slot] && !is_alike(sharing, sharing->kinds[slots[slot] - 1], p))
-            slot = (slot + 1) % slot_count;
-        if (!slots[slot]) {
-            sharing->kinds[sharing->kind_count] = p;
-            slots[slot] = (uint32_t)++sharing->kind_count;
-        } else {
-            sharing->pipelines[sharing->last[slots[slot] - 1]].next = p;
+        het_memo_key_add(&key, pipeline->microbatch_count);
+        for (size_t s = 0; s < pipeline->stage_count; s++) {
+            het_memo_key_add_real(&key, sharing->pipelines[p].stages[s].compute_s);
+            het_memo_key_add_real(&key, sharing->pipelines[p].sends[s].alone_s);
+            het_memo_key_add_real(&key, sharing->pipelines[p].sends[s].latency_s);
         }
-        sharing->last[slots[slot] - 1] = p;
+        size_t *kind = &het_memo_at_key(&kinds, &key)->number; /* plus 1 */
+        if (!*kind) {
+            sharing->kinds[sharing->kind_count] = p;
+            *kind = ++sharing->kind_count;
+        } else {
+            sharing->pipelines[sharing->last[*kind - 1]].next = p;
+        }
+        sharing->last[*kind - 1] = p;
     }
+    het_free_pointer(&key.words);
 }
 
 /* ---- loads on links ---- */
@@ -237,27 +207,25 @@ static void price_all(struct sharing *sharing)
 void het_sharing_plan(const struct het_problem *problem, const struct het_plan *plan,
                       struct het_stage_times *stages)
 {
+    struct het_arena *arena = het_arena_new();
     size_t count = plan->pipeline_count, stage_count = 0;
     for (size_t p = 0; p < count; p++)
         stage_count += plan->pipelines[p].stage_count;
     struct sharing sharing = {
+        .arena = arena,
         .plan = plan,
-        .pipelines = xcalloc(count, sizeof *sharing.pipelines),
-        .sends = xcalloc(stage_count, sizeof *sharing.sends),
+        .pipelines = HET_ARENA_ARRAY(arena, struct pipeline, count),
+        .sends = HET_ARENA_ARRAY(arena, struct send, stage_count),
     };
     read_sends(&sharing, problem, stages);
     if (count > 1 && sharing.loads.count) {
-        sharing.kinds = xcalloc(count, sizeof *sharing.kinds);
-        sharing.last = xcalloc(count, sizeof *sharing.last);
-        sharing.links =
-            xcalloc(het_cluster_link_count(problem->cluster), sizeof *sharing.links);
+        sharing.kinds = HET_ARENA_ARRAY(arena, uint32_t, count);
+        sharing.last = HET_ARENA_ARRAY(arena, uint32_t, count);
+        sharing.links = HET_ARENA_ARRAY(arena, struct usage,
+                                        het_cluster_link_count(problem->cluster));
         find_kinds(&sharing);
         price_all(&sharing);
     }
-    free(sharing.links);
-    free(sharing.last);
-    free(sharing.kinds);
-    free(sharing.sends);
-    free(sharing.pipelines);
     het_link_loads_fini(&sharing.loads);
+    het_arena_free(arena);
 }

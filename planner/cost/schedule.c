@@ -1,5 +1,7 @@
 #include "planner/cost/schedule.h"
 
+#include "planner/base/memo.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
@@ -86,75 +88,14 @@ static int read_pipeline(struct simulation *simulation, uint32_t p, struct het_e
 
 /* ---- what is alike ---- */
 
-/* Keys are runs of words; a table finds the first that equals another. */
-struct key {
-    size_t first, count;
-    uint64_t hash;
-    uint32_t value;
-};
-struct key_table {
-    uint64_t *words;
-    size_t word_count, capacity;
-    struct key *keys; /* [slot_count]; count 0: empty */
-    size_t slot_count;
-    size_t begun; /* first word of the key at hand */
-};
-
-static void key_table_init(struct key_table *table, struct het_arena *arena,
-                           size_t key_count)
+/* The number that was given for the same key first. */
+static uint32_t find_same(struct het_memo *memo, struct het_memo_key *key,
+                          uint32_t number)
 {
-    *table = (struct key_table){ .slot_count = 2 * key_count + 1 };
-    table->keys = HET_ARENA_ARRAY(arena, struct key, table->slot_count);
-}
-
-static void key_table_fini(struct key_table *table)
-{
-    het_free_pointer(&table->words);
-}
-
-static void add_word(struct key_table *table, uint64_t word)
-{
-    ARRAY_RESERVE(table->words, &table->capacity, table->word_count + 1);
-    table->words[table->word_count++] = word;
-}
-
-static void add_real(struct key_table *table, double real)
-{
-    uint64_t word;
-    memcpy(&word, &real, sizeof word);
-    add_word(table, word);
-}
-
-/* FNV-1a over words, with the high bits folded in. */
-static uint64_t hash_words(const uint64_t *words, size_t count)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < count; i++) {
-        hash = (hash ^ words[i]) * 0x100000001b3u;
-        hash ^= hash >> 29;
-    }
-    return hash;
-}
-
-/* The value of the first key that equals the words added since the last call; `value`, if
- * there was none. */
-static uint32_t find_same(struct key_table *table, uint32_t value)
-{
-    size_t first = table->begun, count = table->word_count - first;
-    uint64_t hash = hash_words(table->words + first, count);
-    size_t slot = hash % table->slot_count;
-    for (; table->keys[slot].count; slot = (slot + 1) % table->slot_count) {
-        const struct key *key = &table->keys[slot];
-        if (key->hash != hash || key->count != count ||
-            memcmp(table->words + key->first, table->words + first,
-                   count * sizeof *table->words))
-            continue;
-        table->word_count = first;
-        return key->value;
-    }
-    table->keys[slot] = (struct key){ first, count, hash, value };
-    table->begun = table->word_count;
-    return value;
+    size_t *first = &het_memo_at_key(memo, key)->number;
+    if (!*first)
+        *first = (size_t)number + 1;
+    return (uint32_t)*first - 1;
 }
 
 /* A link's name in a key: its own, or by order of appearance in the group. */
@@ -168,41 +109,41 @@ static uint32_t name_link(struct simulation *simulation, uint32_t link, uint32_t
     return 2 * *number + link % 2;
 }
 
-static void add_pipeline(struct simulation *simulation, struct key_table *table,
+static void add_pipeline(struct simulation *simulation, struct het_memo_key *key,
                          const struct pipeline *pipeline, uint32_t *link_count)
 {
-    add_word(table, pipeline->microbatch_count);
-    add_word(table, pipeline->stage_count);
+    het_memo_key_add(key, pipeline->microbatch_count);
+    het_memo_key_add(key, pipeline->stage_count);
     for (uint32_t s = 0; s < pipeline->stage_count; s++) {
         const struct stage *stage = &pipeline->stages[s];
-        add_real(table, stage->forward_s);
-        add_real(table, stage->backward_s);
-        add_real(table, stage->send.alone_s);
-        add_real(table, stage->send.latency_s);
-        add_word(table, stage->send.load_count);
+        het_memo_key_add_real(key, stage->forward_s);
+        het_memo_key_add_real(key, stage->backward_s);
+        het_memo_key_add_real(key, stage->send.alone_s);
+        het_memo_key_add_real(key, stage->send.latency_s);
+        het_memo_key_add(key, stage->send.load_count);
         for (size_t i = 0; i < stage->send.load_count; i++) {
             const struct het_link_load *load =
                 &simulation->loads.items[stage->send.first_load + i];
-            add_word(table, name_link(simulation, load->link, link_count));
-            add_word(table, load->flow_count);
-            add_real(table, load->seconds);
+            het_memo_key_add(key, name_link(simulation, load->link, link_count));
+            het_memo_key_add(key, load->flow_count);
+            het_memo_key_add_real(key, load->seconds);
         }
     }
 }
 
 static void find_same_pipelines(struct simulation *simulation)
 {
-    struct key_table table;
+    struct het_memo_key key = { 0 };
     size_t count = simulation->plan->pipeline_count;
-    key_table_init(&table, simulation->arena, count);
+    struct het_memo memo = het_memo_make(simulation->arena, count);
     for (uint32_t p = 0; p < count; p++) {
         struct pipeline *pipeline = &simulation->pipelines[p];
-        add_pipeline(simulation, &table, pipeline, NULL);
-        pipeline->same_as = find_same(&table, p);
+        add_pipeline(simulation, &key, pipeline, NULL);
+        pipeline->same_as = find_same(&memo, &key, p);
         if (pipeline->same_as != p)
             simulation->pipelines[pipeline->same_as].copies++;
     }
-    key_table_fini(&table);
+    het_free_pointer(&key.words);
 }
 
 static uint32_t find_root(uint32_t *parents, uint32_t p)
@@ -262,20 +203,20 @@ static void make_groups(struct simulation *simulation)
 
 static void find_same_groups(struct simulation *simulation)
 {
-    struct key_table table;
-    key_table_init(&table, simulation->arena, simulation->group_count);
+    struct het_memo_key key = { 0 };
+    struct het_memo memo = het_memo_make(simulation->arena, simulation->group_count);
     simulation->number = HET_ARENA_ARRAY(simulation->arena, uint32_t,
                                          (size_t)simulation->link_end / 2 + 1);
     for (uint32_t g = 0; g < simulation->group_count; g++) {
         struct group *group = &simulation->groups[g];
         uint32_t link_count = 0; /* a link is of one group */
         for (uint32_t p = group->first; p != NONE; p = simulation->pipelines[p].next) {
-            add_word(&table, simulation->pipelines[p].copies);
-            add_pipeline(simulation, &table, &simulation->pipelines[p], &link_count);
+            het_memo_key_add(&key, simulation->pipelines[p].copies);
+            add_pipeline(simulation, &key, &simulation->pipelines[p], &link_count);
         }
-        group->same_as = find_same(&table, g);
+        group->same_as = find_same(&memo, &key, g);
     }
-    key_table_fini(&table);
+    het_free_pointer(&key.words);
 }
 
 /* ---- a group's run ---- */

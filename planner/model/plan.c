@@ -1,5 +1,6 @@
 #include "planner/model/plan.h"
 
+#include "planner/base/memo.h"
 #include "planner/base/vendor.h"
 
 #include <assert.h>
@@ -726,62 +727,34 @@ void het_plan_fill_idle(struct het_arena *arena, const struct het_cluster *clust
     plan->idle_count = count;
 }
 
-/* Nodes by name in order of appearance; `slots` is an open-addressing table of positions
- * plus one, so that large plans need no quadratic search. */
-struct rank_table {
-    struct het_rank_node *nodes;
-    size_t count;
-    uint32_t *slots;
-    size_t slot_mask;
-};
-
-static uint64_t hash_text(const char *text)
-{
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return hash;
-}
-
-static struct het_rank_node *rank_table_get(struct rank_table *table,
-                                            const struct het_replica *replica)
-{
-    size_t slot = hash_text(replica->node_name) & table->slot_mask;
-    for (; table->slots[slot]; slot = (slot + 1) & table->slot_mask) {
-        struct het_rank_node *node = &table->nodes[table->slots[slot] - 1];
-        if (!strcmp(node->node_name, replica->node_name))
-            return node;
-    }
-    struct het_rank_node *node = &table->nodes[table->count++];
-    table->slots[slot] = (uint32_t)table->count;
-    *node = (struct het_rank_node){ .node_name = replica->node_name,
-                                    .type_name = replica->type_name };
-    return node;
-}
-
 size_t het_plan_rank_nodes(struct het_arena *arena, const struct het_plan *plan,
                            struct het_rank_node **ret_nodes)
 {
-    size_t replica_count = het_plan_replica_count(plan), slots = 2;
-    while (slots < 2 * replica_count)
-        slots *= 2;
-    struct rank_table table = {
-        .nodes = HET_ARENA_ARRAY(arena, struct het_rank_node, replica_count),
-        .slots = HET_ARENA_ARRAY(arena, uint32_t, slots),
-        .slot_mask = slots - 1,
-    };
+    struct het_rank_node *nodes =
+        HET_ARENA_ARRAY(arena, struct het_rank_node, het_plan_replica_count(plan));
+    struct het_memo known = het_memo_make(arena, 0); /* by name: position, plus 1 */
+    size_t count = 0;
     for (size_t p = 0; p < plan->pipeline_count; p++)
         for (size_t s = 0; s < plan->pipelines[p].stage_count; s++) {
             const struct het_stage *stage = &plan->pipelines[p].stages[s];
-            for (size_t r = 0; r < stage->replica_count; r++)
-                rank_table_get(&table, &stage->replicas[r])->gpu_count +=
-                    stage->replicas[r].tp;
+            for (size_t r = 0; r < stage->replica_count; r++) {
+                const struct het_replica *replica = &stage->replicas[r];
+                size_t *position =
+                    &het_memo_at(&known, replica->node_name, strlen(replica->node_name))
+                         ->number;
+                if (!*position) {
+                    nodes[count] =
+                        (struct het_rank_node){ .node_name = replica->node_name,
+                                                .type_name = replica->type_name };
+                    *position = ++count;
+                }
+                nodes[*position - 1].gpu_count += replica->tp;
+            }
         }
-    for (size_t i = 1; i < table.count; i++)
-        table.nodes[i].rank_offset = table.nodes[i - 1].rank_offset +
-                                     table.nodes[i - 1].gpu_count;
-    *ret_nodes = table.nodes;
-    return table.count;
+    for (size_t i = 1; i < count; i++)
+        nodes[i].rank_offset = nodes[i - 1].rank_offset + nodes[i - 1].gpu_count;
+    *ret_nodes = nodes;
+    return count;
 }
 
 uint32_t het_plan_gpus_on(const struct het_rank_node *nodes, size_t count,

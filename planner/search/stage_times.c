@@ -1,27 +1,20 @@
 #include "planner/search/stage_times.h"
 
+#include "planner/base/memo.h"
+
 #include <stdlib.h>
 
-/* Layers that fit, for one number of micro-batches in flight and holders. */
+/* Of what it is asked how many layers fit. */
 struct room {
-    uint32_t in_flight, holders;
-    const uint32_t *ends;
-    struct room *next;
-};
-
-struct entry {
     struct het_stage_kind kind;
-    struct het_balance_times times; /* forward_s NULL: cannot be had */
-    struct room *rooms;
-    struct entry *next;
+    uint32_t in_flight, holders;
 };
-
-#define BUCKETS 1024u
 
 struct het_stage_table {
     const struct het_problem *problem;
     struct het_arena *arena;
-    struct entry *buckets[BUCKETS];
+    struct het_memo times; /* by kind: struct het_balance_times */
+    struct het_memo ends;  /* by room: const uint32_t [layer] */
 };
 
 struct het_stage_table *het_stage_table_new(const struct het_problem *problem)
@@ -29,6 +22,8 @@ struct het_stage_table *het_stage_table_new(const struct het_problem *problem)
     struct het_stage_table *table = xcalloc(1, sizeof *table);
     table->problem = problem;
     table->arena = het_arena_new();
+    table->times = het_memo_make(table->arena, 0);
+    table->ends = het_memo_make(table->arena, 0);
     return table;
 }
 
@@ -50,13 +45,14 @@ static bool is_allowed(const struct het_problem *problem, struct het_stage_kind 
                               kind.samples);
 }
 
-static void fill_times(struct het_stage_table *table, struct entry *entry)
+static struct het_balance_times *make_times(struct het_stage_table *table,
+                                            struct het_stage_kind kind)
 {
     const struct het_problem *problem = table->problem;
-    const struct het_stage_kind kind = entry->kind;
     uint32_t layers = problem->profile->layer_count;
+    struct het_balance_times *times = het_arena_alloc(table->arena, sizeof *times);
     if (!is_allowed(problem, kind))
-        return;
+        return times;
     double *forward_s = HET_ARENA_ARRAY(table->arena, double, (size_t)layers + 1);
     double *backward_s = HET_ARENA_ARRAY(table->arena, double, (size_t)layers + 1);
     for (uint32_t l = 1; l <= layers; l++) {
@@ -65,39 +61,24 @@ static void fill_times(struct het_stage_table *table, struct entry *entry)
         if (kind.recompute == HET_RECOMPUTE_FULL)
             backward_s[l] += forward_s[l];
     }
-    entry->times = (struct het_balance_times){ forward_s, backward_s };
-}
-
-static bool is_same(struct het_stage_kind a, struct het_stage_kind b)
-{
-    return a.type == b.type && a.tp == b.tp && a.samples == b.samples &&
-           a.recompute == b.recompute;
-}
-
-static struct entry *find_entry(struct het_stage_table *table, struct het_stage_kind kind)
-{
-    uint32_t hash = ((kind.type * 31 + kind.tp) * 31 + (uint32_t)kind.recompute) * 131 +
-                    kind.samples;
-    struct entry **at = &table->buckets[hash % BUCKETS];
-    for (; *at; at = &(*at)->next)
-        if (is_same((*at)->kind, kind))
-            return *at;
-    *at = het_arena_alloc(table->arena, sizeof **at);
-    (*at)->kind = kind;
-    fill_times(table, *at);
-    return *at;
+    *times = (struct het_balance_times){ forward_s, backward_s };
+    return times;
 }
 
 const struct het_balance_times *het_stage_table_times(struct het_stage_table *table,
                                                       struct het_stage_kind kind)
 {
-    const struct entry *entry = find_entry(table, kind);
-    return entry->times.forward_s ? &entry->times : NULL;
+    union het_memo_value *known = het_memo_at(&table->times, &kind, sizeof kind);
+    if (!known->pointer)
+        known->pointer = make_times(table, kind);
+    const struct het_balance_times *times = known->pointer;
+    return times->forward_s ? times : NULL;
 }
 
-static bool fits(const struct het_problem *problem, struct het_stage_kind kind,
-                 const struct room *room, uint32_t first, uint32_t count)
+static bool fits(const struct het_problem *problem, const struct room *room,
+                 uint32_t first, uint32_t count)
 {
+    const struct het_stage_kind kind = room->kind;
     const struct het_memory_question question = {
         .type = kind.type,
         .tp = kind.tp,
@@ -113,15 +94,14 @@ static bool fits(const struct het_problem *problem, struct het_stage_kind kind,
 }
 
 /* Bytes only rise with more layers, so that the ends never fall. */
-static const uint32_t *find_ends(struct het_stage_table *table,
-                                 struct het_stage_kind kind, const struct room *room)
+static uint32_t *find_ends(struct het_stage_table *table, const struct room *room)
 {
     uint32_t layers = table->problem->profile->layer_count, end = 0;
     uint32_t *ends = HET_ARENA_ARRAY(table->arena, uint32_t, layers);
     for (uint32_t first = 0; first < layers; first++) {
         if (end < first)
             end = first;
-        while (end < layers && fits(table->problem, kind, room, first, end + 1 - first))
+        while (end < layers && fits(table->problem, room, first, end + 1 - first))
             end++;
         ends[first] = end;
     }
@@ -132,17 +112,11 @@ const uint32_t *het_stage_table_ends(struct het_stage_table *table,
                                      struct het_stage_kind kind, uint32_t in_flight,
                                      uint32_t holders)
 {
-    struct entry *entry = find_entry(table, kind);
-    if (!entry->times.forward_s)
-        return NULL;
     if (table->problem->workload->optimizer != HET_ADAM_DISTRIBUTED)
         holders = 1; /* no matter */
-    struct room **at = &entry->rooms;
-    for (; *at; at = &(*at)->next)
-        if ((*at)->in_flight == in_flight && (*at)->holders == holders)
-            return (*at)->ends;
-    *at = het_arena_alloc(table->arena, sizeof **at);
-    **at = (struct room){ .in_flight = in_flight, .holders = holders };
-    (*at)->ends = find_ends(table, kind, *at);
-    return (*at)->ends;
+    const struct room room = { kind, in_flight, holders };
+    union het_memo_value *known = het_memo_at(&table->ends, &room, sizeof room);
+    if (!known->pointer && het_stage_table_times(table, kind))
+        known->pointer = find_ends(table, &room);
+    return known->pointer;
 }

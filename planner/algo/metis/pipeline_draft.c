@@ -1,5 +1,6 @@
 #include "planner/algo/metis/pipeline_draft.h"
 
+#include "planner/base/memo.h"
 #include "planner/cost/cost.h"
 #include "planner/cost/memory.h"
 
@@ -8,78 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is remembered ---- */
-
-/* Values by a key of numbers. Grows; never forgets. */
-struct memo {
-    struct memo_entry {
-        const uint32_t *key; /* NULL: free */
-        uint32_t length;
-        void *value;
-    } * entries;
-    size_t count, capacity;
-};
-
-static bool is_key(const struct memo_entry *entry, const uint32_t *key, uint32_t length)
-{
-    if (entry->length != length)
-        return false;
-    for (uint32_t i = 0; i < length; i++)
-        if (entry->key[i] != key[i])
-            return false;
-    return true;
-}
-
-static size_t memo_slot(const struct memo *memo, const uint32_t *key, uint32_t length)
-{
-    uint64_t hash = 14695981039346656037u;
-    for (uint32_t i = 0; i < length; i++)
-        hash = (hash ^ key[i]) * 1099511628211u;
-    hash ^= hash >> 32;
-    size_t slot = hash & (memo->capacity - 1);
-    while (memo->entries[slot].key && !is_key(&memo->entries[slot], key, length))
-        slot = (slot + 1) & (memo->capacity - 1);
-    return slot;
-}
-
-static void memo_grow(struct memo *memo)
-{
-    struct memo larger = { .capacity = memo->capacity ? 2 * memo->capacity : 256 };
-    larger.entries = xcalloc(larger.capacity, sizeof *larger.entries);
-    for (size_t i = 0; i < memo->capacity; i++) {
-        const struct memo_entry *entry = &memo->entries[i];
-        if (entry->key)
-            larger.entries[memo_slot(&larger, entry->key, entry->length)] = *entry;
-    }
-    free(memo->entries);
-    larger.count = memo->count;
-    *memo = larger;
-}
-
-/* The place of the value of `key`: NULL in it when it is new. */
-static void **memo_at(struct memo *memo, struct het_arena *arena, const uint32_t *key,
-                      uint32_t length)
-{
-    if (2 * (memo->count + 1) > memo->capacity)
-        memo_grow(memo);
-    struct memo_entry *entry = &memo->entries[memo_slot(memo, key, length)];
-    if (!entry->key) {
-        uint32_t *kept = HET_ARENA_ARRAY(arena, uint32_t, length);
-        memcpy(kept, key, length * sizeof *key);
-        *entry = (struct memo_entry){ .key = kept, .length = length };
-        memo->count++;
-    }
-    return &entry->value;
-}
-
 /* Clusters up to this many GPUs have tables of uniform stages. */
 #define MAX_UNIFORM_GPUS 1024u
-
-static void memo_clear(struct memo *memo)
-{
-    free(memo->entries);
-    *memo = (struct memo){ 0 };
-}
 
 /* One degree of one type. */
 struct degree {
@@ -152,12 +83,12 @@ struct het_draft {
 
     struct het_arena *arena; /* as long as the draft */
     struct het_arena *cache; /* what the memos hold */
-    struct memo sharings, sends;
+    struct het_memo sharings, sends;
     /* Sharings of replicas of one kind, at [type][degree][replicas], for the samples at
      * hand; NULL on clusters that are too large for it. One table for each number of
      * samples, in a memo of their own. */
     struct sharing **uniform;
-    struct memo uniform_tables;
+    struct het_memo uniform_tables;
     uint32_t next_sharing;
     uint64_t work; /* het_draft_take_work */
 
@@ -325,6 +256,14 @@ static void fill_classes(struct het_draft *draft)
     }
 }
 
+static void empty_cache(struct het_draft *draft)
+{
+    draft->cache = het_arena_new();
+    draft->sharings = het_memo_make(draft->cache, 0);
+    draft->sends = het_memo_make(draft->cache, 0);
+    draft->uniform_tables = het_memo_make(draft->cache, 0);
+}
+
 struct het_draft *het_draft_new(const struct het_problem *problem,
                                 const struct het_cluster *cluster, uint32_t stage_limit)
 {
@@ -336,7 +275,7 @@ struct het_draft *het_draft_new(const struct het_problem *problem,
     draft->type_count = (uint32_t)cluster->type_count;
     draft->stage_limit = stage_limit;
     draft->arena = het_arena_new();
-    draft->cache = het_arena_new();
+    empty_cache(draft);
     fill_tables(draft);
     fill_gradients(draft);
     fill_classes(draft);
@@ -377,9 +316,6 @@ void het_draft_free(struct het_draft *draft)
 {
     if (!draft)
         return;
-    memo_clear(&draft->sharings);
-    memo_clear(&draft->sends);
-    memo_clear(&draft->uniform_tables);
     het_balance_space_free(draft->space);
     het_arena_free(draft->cache);
     het_arena_free(draft->arena);
@@ -423,11 +359,8 @@ void het_draft_groups(struct het_draft *draft, const struct het_group_row *row,
 {
     assert(stage_count <= draft->stage_limit);
     if (het_arena_bytes(draft->cache) > CACHE_BYTES) {
-        memo_clear(&draft->sharings);
-        memo_clear(&draft->sends);
-        memo_clear(&draft->uniform_tables);
         het_arena_free(draft->cache);
-        draft->cache = het_arena_new();
+        empty_cache(draft);
     }
     draft->row = row;
     draft->row_id = row_id;
@@ -473,7 +406,9 @@ void het_draft_batch(struct het_draft *draft, uint32_t microbatch_count)
     draft->uniform = NULL;
     if (draft->gpu_count > MAX_UNIFORM_GPUS)
         return;
-    void **found = memo_at(&draft->uniform_tables, draft->cache, &draft->samples, 1);
+    void **found =
+        &het_memo_at(&draft->uniform_tables, &draft->samples, sizeof draft->samples)
+             ->pointer;
     if (!*found)
         *found = HET_ARENA_ARRAY(draft->cache, struct sharing *,
                                  draft->type_count * draft->degree_count *
@@ -827,7 +762,7 @@ static struct sharing **sharing_at(struct het_draft *draft, size_t kind_count)
         key[length++] = kinds[k].degree;
         key[length++] = kinds[k].count;
     }
-    void **found = memo_at(&draft->sharings, draft->cache, key, length);
+    void **found = &het_memo_at(&draft->sharings, key, length * sizeof *key)->pointer;
     if (!*found)
         *found = het_arena_alloc(draft->cache, sizeof(struct sharing *));
     return *found;
@@ -992,7 +927,7 @@ static const double *stage_sends(struct het_draft *draft, uint32_t stage)
     key[length++] = to->size;
     length = add_stage_key(draft, from, key, length);
     length = add_stage_key(draft, to, key, length);
-    void **found = memo_at(&draft->sends, draft->cache, key, length);
+    void **found = &het_memo_at(&draft->sends, key, length * sizeof *key)->pointer;
     const double *known = *found;
     if (known)
         return known;
