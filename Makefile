@@ -51,7 +51,7 @@ controller/cluster             := hardware_map plan_object pod_need node_state k
 controller/reconcile           := replan_rule other_jobs snapshot children status decision pass yielding fit \
                                   resharding candidate drain generation what_if demand claim planning lifecycle \
                                   heartbeat restart kueue_quota gang replan profiling reconcile
-controller/kube                := transport http auth client watch lease
+controller/kube                := transport http auth decode client watch lease
 controller/operator            := apply planner_child checkpoint_hook kueue_watches unreadable_jobs gauges overview_plan \
                                   overview loop
 controller/serve               := published tls server endpoints dashboard certificate certificate_bundle review \

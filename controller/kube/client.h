@@ -25,12 +25,10 @@ enum {
     KUBE_MAX_RECONNECTS = 3,          /* of one GET, after a lost connection */
     KUBE_MAX_RETRY_AFTER_MS = 120000, /* a longer one is the caller's to wait for */
     KUBE_MAX_OVERTAKING = 3,          /* in a row; then the first that was overtaken */
-    KUBE_MAX_PARALLEL = 16,          /* requests under way at once, streams not counted */
-    KUBE_TIMEOUT_MS = 65000,         /* of a request: the server's own is 60 s */
-    KUBE_PROBE_TIMEOUT_MS = 20000,   /* of a probe */
-    KUBE_FENCED_TIMEOUT_MS = 5000,   /* of a write behind a fence */
-    KUBE_MAX_OBJECT_BYTES = 4 << 20, /* of one object */
-    KUBE_MAX_DEPTH = 512,            /* of one object */
+    KUBE_MAX_PARALLEL = 16,        /* requests under way at once, streams not counted */
+    KUBE_TIMEOUT_MS = 65000,       /* of a request: the server's own is 60 s */
+    KUBE_PROBE_TIMEOUT_MS = 20000, /* of a probe */
+    KUBE_FENCED_TIMEOUT_MS = 5000, /* of a write behind a fence */
 };
 
 enum kube_outcome {
@@ -151,32 +149,5 @@ uint64_t kube_probe(struct kube *kube, const struct kube_resource *resource,
 /* Neither callback of `id` runs after this; an id that has ended is ignored. A write that
  * was cancelled may have been done. */
 void kube_cancel(struct kube *kube, uint64_t id);
-
-/* Splits the text of a LIST into its items without decoding them, so that one bad item
- * cannot hide the others. Calls `on_item` with the text of each element of "items" and
- * decodes the list's own metadata. Refuses (HET_BAD_INPUT) a text that is not a complete
- * JSON object, has another kind than `resource->kind`List, or lacks
- * metadata.resourceVersion. `ret_resource_version` and `ret_continue` (may be "") are
- * freed by the caller. */
-int kube_split_list(const struct kube_resource *resource, const char *text, size_t length,
-                    void (*on_item)(void *context, const char *item, size_t length),
-                    void *context, char **ret_resource_version, char **ret_continue,
-                    struct het_error *err);
-/* Decodes one object of a server: NUL inside strings tolerated, depth at most 512, at
- * most 4 MiB, integers beyond int64 read as reals, of members of one name the last. NULL
- * and `err` when it cannot be. */
-json_t *kube_decode(const char *text, size_t length, struct het_error *err);
-
-/* Finds the parts of one line of a WATCH without decoding its object. */
-int kube_split_event(const char *text, size_t length, char ret_type[16],
-                     const char **ret_object, size_t *ret_object_length,
-                     struct het_error *err);
-/* What can be known of an object that cannot be decoded; "" where it cannot. */
-struct kube_identity {
-    char ns[256], name[256], uid[128], version[32];
-};
-/* 0, or -1 if the name, or for a namespaced kind the namespace, cannot be found. */
-int kube_scan_identity(const struct kube_resource *resource, const char *text,
-                       size_t length, struct kube_identity *ret);
 
 #endif

@@ -14,6 +14,7 @@
 #include "controller/base/json_scan.h"
 #include "controller/base/object_store.h"
 #include "controller/kube/client.h"
+#include "controller/kube/decode.h"
 
 enum {
     WATCH_PAGE_SIZE = 500,

@@ -4,6 +4,7 @@
 #define CONTROLLER_KUBECTL_BLOCKING_CLIENT_H
 
 #include "controller/kube/client.h"
+#include "controller/kube/decode.h"
 #include "controller/kubectl/host.h"
 
 enum {

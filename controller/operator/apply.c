@@ -1,6 +1,7 @@
 #include "controller/operator/apply.h"
 
 #include "controller/base/log.h"
+#include "controller/kube/decode.h"
 
 #include <stdlib.h>
 #include <string.h>

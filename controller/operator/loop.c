@@ -10,6 +10,7 @@
 #include "controller/cluster/kept_fields.h"
 #include "controller/cluster/plan_object.h"
 #include "controller/cluster/precedence.h"
+#include "controller/kube/decode.h"
 #include "controller/kube/watch.h"
 #include "controller/operator/apply.h"
 #include "controller/operator/checkpoint_hook.h"

@@ -2,6 +2,7 @@
 
 #include "controller/base/log.h"
 #include "controller/base/object.h"
+#include "controller/kube/decode.h"
 #include "controller/serve/review.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * without decoding are those that decoding finds. */
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/kube/client.h"
+#include "controller/kube/decode.h"
 
 #include <stdlib.h>
 #include <string.h>

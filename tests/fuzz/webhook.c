@@ -1,5 +1,5 @@
 /* An AdmissionReview, as anybody who reaches the webhook may have sent it. */
-#include "controller/kube/client.h"
+#include "controller/kube/decode.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "controller/base/object.h"
