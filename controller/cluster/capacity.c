@@ -3,7 +3,7 @@
 #include "controller/base/object.h"
 #include "controller/base/quantity.h"
 #include "controller/base/strmap.h"
-#include "controller/cluster/node_state.h"
+#include "controller/cluster/capacity_table.h"
 #include "controller/cluster/plan_object.h"
 #include "controller/cluster/pod_need.h"
 #include "controller/job/node_selector.h"
@@ -11,10 +11,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Names of resources are small numbers inside; the first ones are always known. */
-enum { CPU, MEMORY, STORAGE, PODS, NVIDIA, AMD, KNOWN_RESOURCES };
-#define NO_RESOURCE UINT32_MAX
 
 static const char *const known_resources[KNOWN_RESOURCES] = {
     [CPU] = "cpu",
@@ -25,132 +21,12 @@ static const char *const known_resources[KNOWN_RESOURCES] = {
     [AMD] = JOB_SPEC_AMD_RESOURCE,
 };
 
-struct amount {
-    uint32_t resource;
-    int64_t amount;
-};
-
-/* One resource of a node. */
-struct stock {
-    uint32_t resource;
-    bool is_offered;     /* else it stays while somebody holds some of it */
-    int64_t allocatable; /* INT64_MAX: not limited */
-    int64_t foreign;     /* of pods that are not ours */
-    int64_t reserved;    /* of all our jobs */
-};
-
-struct node {
-    char *name;
-    json_t *object; /* NULL: pods or plans speak of it, but there is no such node */
-    size_t pod_count, plan_count; /* that speak of it */
-    struct node_state state;
-    struct stock *stocks;
-    size_t stock_count, stock_capacity;
-    struct share **shares; /* of all jobs, in any order */
-    size_t share_count, share_capacity;
-    bool has_gpus;
-    int64_t state_changed_ms; /* usable, taints or allocatable GPUs changed last */
-    int64_t leaving_since_ms;
-    /* Of this node, whatever was at its address before; and of what views show of it. */
-    uint64_t serial, version;
-};
-
-/* A job on one node: its pods there, and what its plan will put there. */
-struct share {
-    struct job *job;
-    struct node *node;
-    struct pod *pods;     /* linked by next */
-    int64_t planned_gpus; /* 0: none */
-    const char *planned_type;
-    struct amount *counted; /* what is added to the node's stocks */
-    size_t counted_count;
-};
-
-/* What pods of a job ask for; see pod_need.h. */
-struct shape {
-    struct {
-        uint32_t resource; /* NO_RESOURCE: no node offers it */
-        char *name;
-        struct pod_need need; /* its name is not set */
-    } * needs;
-    size_t need_count;
-    struct {
-        char *type, *name; /* name NULL: the node's own resource */
-        uint32_t resource; /* NO_RESOURCE: that, or no node offers it */
-    } * rules;
-    size_t rule_count;
-};
-
-/* One of our jobs. */
-struct job {
-    char *key;
-    json_t *object; /* while it is there and not finished: its plan holds resources */
-    struct shape shape;
-    struct capacity_rules rules;
-    struct plan **plans;
-    size_t plan_count, plan_capacity;
-    struct share **shares; /* by the names of their nodes */
-    size_t share_count, share_capacity;
-    size_t pod_count;
-};
-
-struct pod {
-    struct pod *next; /* of its share */
-    struct node *node;
-    struct job *job; /* NULL: foreign */
-    int64_t generation;
-    /* Of one that is neither bound nor nominated: it counts as the pod of place `index`
-     * in the plan of its generation, if it is named so. */
-    char *job_name; /* that its name begins with; NULL: it is not pinned */
-    int64_t index;
-    json_t *unknown; /* { NAME: amount } of what no node offers; NULL: nothing */
-    uint32_t amount_count;
-    struct amount amounts[]; /* with room for what is unknown */
-};
-
-struct plan_share {
-    struct node *node;
-    char *type;
-    int64_t gpus;
-};
-
-struct plan {
-    struct job *job;
-    char *job_name;
-    int64_t generation;
-    bool is_retired; /* stopped for good: reserves nothing */
-    bool is_claim;   /* on GPUs that others hold (other_jobs.h) */
-    struct plan_share *shares;
-    size_t share_count;
-};
-
-struct capacity {
-    const struct het_hardware *hardware;
-    const struct settings *settings;
-    struct node **nodes; /* by name */
-    size_t node_count, node_capacity;
-    struct strmap pods, plans, jobs; /* by uid, uid, key */
-    struct strmap resources;         /* name -> &resource_names[number] */
-    char **resource_names;           /* [CAPACITY_MAX_RESOURCES], NULL: free */
-    size_t *resource_uses;           /* stocks, and amounts of pods */
-    size_t resource_count;
-    bool has_learned; /* a name that pods and jobs may have spoken of before */
-    uint64_t next_serial, names_version;
-    size_t claim_count; /* plans that are claims */
-};
-
 /* ---- resources ---- */
-
-static uint32_t find_resource(const struct capacity *capacity, const char *name)
-{
-    char **slot = strmap_find(&capacity->resources, name);
-    return slot ? (uint32_t)(slot - capacity->resource_names) : NO_RESOURCE;
-}
 
 /* Of what a node offers. NO_RESOURCE if there are too many. */
 static uint32_t get_resource(struct capacity *capacity, const char *name)
 {
-    uint32_t resource = find_resource(capacity, name);
+    uint32_t resource = capacity_find_resource(capacity, name);
     if (resource != NO_RESOURCE || capacity->resource_count == CAPACITY_MAX_RESOURCES)
         return resource;
     for (resource = 0; capacity->resource_names[resource];)
@@ -178,29 +54,16 @@ static void end_use(struct capacity *capacity, uint32_t resource)
     capacity->names_version++;
 }
 
-static struct stock *find_stock(const struct node *node, uint32_t resource)
-{
-    for (size_t i = 0; i < node->stock_count; i++)
-        if (node->stocks[i].resource == resource)
-            return &node->stocks[i];
-    return NULL;
-}
-
-/* What a node has of a resource that it does not report. */
-static int64_t unreported(uint32_t resource)
-{
-    return resource <= PODS ? INT64_MAX : 0;
-}
-
 static struct stock *get_stock(struct capacity *capacity, struct node *node,
                                uint32_t resource)
 {
-    struct stock *stock = find_stock(node, resource);
+    struct stock *stock = capacity_find_stock(node, resource);
     if (stock)
         return stock;
     ARRAY_RESERVE(node->stocks, &node->stock_capacity, node->stock_count + 1);
     stock = &node->stocks[node->stock_count++];
-    *stock = (struct stock){ .resource = resource, .allocatable = unreported(resource) };
+    *stock = (struct stock){ .resource = resource,
+                             .allocatable = capacity_unreported(resource) };
     capacity->resource_uses[resource]++;
     return stock;
 }
@@ -255,19 +118,6 @@ static void free_pod(struct pod *pod)
     free(pod);
 }
 
-static void shape_fini(struct shape *shape)
-{
-    for (size_t i = 0; i < shape->rule_count; i++) {
-        free(shape->rules[i].type);
-        free(shape->rules[i].name);
-    }
-    for (size_t i = 0; i < shape->need_count; i++)
-        free(shape->needs[i].name);
-    free(shape->rules);
-    free(shape->needs);
-    *shape = (struct shape){ 0 };
-}
-
 static void free_share(struct share *share)
 {
     struct node *node = share->node;
@@ -285,7 +135,7 @@ static void free_job(struct job *job)
         return;
     for (size_t i = 0; i < job->share_count; i++)
         free_share(job->shares[i]);
-    shape_fini(&job->shape);
+    capacity_shape_fini(&job->shape);
     json_decref(job->object);
     free(job->shares);
     free(job->plans);
@@ -334,38 +184,10 @@ const struct het_hardware *capacity_hardware(const struct capacity *capacity)
 
 /* ---- finding nodes, jobs, shares ---- */
 
-/* Where `name` is, or belongs, in nodes[]. */
-static size_t node_position(const struct capacity *capacity, const char *name,
-                            bool *found)
-{
-    size_t low = 0, high = capacity->node_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(capacity->nodes[middle]->name, name);
-        if (!order) {
-            *found = true;
-            return middle;
-        }
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *found = false;
-    return low;
-}
-
-static struct node *find_node(const struct capacity *capacity, const char *name)
-{
-    bool found;
-    size_t position = node_position(capacity, name, &found);
-    return found ? capacity->nodes[position] : NULL;
-}
-
 static struct node *get_node(struct capacity *capacity, const char *name)
 {
     bool found;
-    size_t position = node_position(capacity, name, &found);
+    size_t position = capacity_node_position(capacity, name, &found);
     if (found)
         return capacity->nodes[position];
     struct node *node = xcalloc(1, sizeof *node);
@@ -388,7 +210,7 @@ static void forget_node_if_unused(struct capacity *capacity, struct node *node)
         node->stocks[i].is_offered = false;
     drop_stocks(capacity, node);
     bool found;
-    size_t position = node_position(capacity, node->name, &found);
+    size_t position = capacity_node_position(capacity, node->name, &found);
     memmove(capacity->nodes + position, capacity->nodes + position + 1,
             (--capacity->node_count - position) * sizeof *capacity->nodes);
     free_node(node);
@@ -413,17 +235,9 @@ static void forget_job_if_empty(struct capacity *capacity, struct job *job)
     free_job(job);
 }
 
-static struct share *find_share(const struct job *job, const struct node *node)
-{
-    for (size_t i = 0; i < node->share_count; i++)
-        if (node->shares[i]->job == job)
-            return node->shares[i];
-    return NULL;
-}
-
 static struct share *get_share(struct job *job, struct node *node)
 {
-    struct share *share = find_share(job, node);
+    struct share *share = capacity_find_share(job, node);
     if (share)
         return share;
     share = xcalloc(1, sizeof *share);
@@ -468,50 +282,6 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t counted_of(const struct share *share, uint32_t resource)
-{
-    for (size_t i = 0; share && i < share->counted_count; i++)
-        if (share->counted[i].resource == resource)
-            return share->counted[i].amount;
-    return 0;
-}
-
-/* Who else is counted when it is asked what a job can have of a node. */
-enum others { ALL_OTHERS, FOREIGN_PODS };
-
-/* What `others` leave of a resource for the job that has `share` there (NULL: nothing).
- */
-static int64_t left_of(const struct node *node, const struct share *share,
-                       enum others others, uint32_t resource)
-{
-    const struct stock *stock = find_stock(node, resource);
-    if (!stock)
-        return unreported(resource);
-    if (stock->allocatable == INT64_MAX)
-        return INT64_MAX;
-    int64_t of_jobs = others == ALL_OTHERS ? stock->reserved - counted_of(share, resource)
-                                           : 0;
-    return stock->allocatable - stock->foreign - of_jobs;
-}
-
-/* The most GPUs, 0 to `most`, for which the node has all else that a pod needs; if that
- * is less, `*ret_limit` is what there is too little of, borrowed from the shape. */
-static int64_t fit_needs(const struct node *node, const struct share *share,
-                         enum others others, const struct shape *shape, int64_t most,
-                         const char **ret_limit)
-{
-    for (size_t i = 0; i < shape->need_count; i++) {
-        uint32_t resource = shape->needs[i].resource;
-        int64_t left = left_of(node, share, others, resource);
-        int64_t fit = pod_need_fit(&shape->needs[i].need, left, most);
-        if (fit < most) {
-            most = fit;
-            *ret_limit = shape->needs[i].name;
-        }
-    }
-    return most;
-}
-
 /* A number that changes when some living job can put fewer or more GPUs on the node for
  * want of something else, now or after all other jobs. GPUs themselves are not looked at.
  */
@@ -526,9 +296,9 @@ static uint64_t fit_digest(const struct capacity *capacity, const struct node *n
         if (!job || !job->object)
             continue;
         const char *limit;
-        const struct share *share = find_share(job, node);
+        const struct share *share = capacity_find_share(job, node);
         for (enum others others = ALL_OTHERS; others <= FOREIGN_PODS; others++) {
-            int64_t fit = fit_needs(node, share, others, &job->shape, most, &limit);
+            int64_t fit = capacity_fit(node, share, others, &job->shape, most, &limit);
             digest = (digest ^ (uint64_t)fit) * 1099511628211u; /* FNV-1a */
         }
     }
@@ -586,7 +356,8 @@ static uint32_t gpu_resource(const struct capacity *capacity, const struct share
             !strcmp(shape->rules[i].type, type))
             return shape->rules[i].resource;
     const struct node_offer *offer = node_state_default_offer(&share->node->state);
-    return find_resource(capacity, offer ? offer->resource : JOB_SPEC_GPU_RESOURCE);
+    return capacity_find_resource(capacity,
+                                  offer ? offer->resource : JOB_SPEC_GPU_RESOURCE);
 }
 
 /* What a pod of the job with `gpus` GPUs takes of `resource` besides them; 0 of what it
@@ -594,8 +365,8 @@ static uint32_t gpu_resource(const struct capacity *capacity, const struct share
 static int64_t need_of(const struct share *share, uint32_t resource, int64_t gpus)
 {
     const struct shape *shape = &share->job->shape;
-    const struct stock *stock = find_stock(share->node, resource);
-    int64_t most = stock ? stock->allocatable : unreported(resource);
+    const struct stock *stock = capacity_find_stock(share->node, resource);
+    int64_t most = stock ? stock->allocatable : capacity_unreported(resource);
     for (size_t i = 0; i < shape->need_count; i++)
         if (shape->needs[i].resource == resource) {
             int64_t need = pod_need_amount(&shape->needs[i].need, gpus);
@@ -709,8 +480,9 @@ static bool differs_in_gpus(const struct capacity *capacity, const struct share 
     for (size_t i = 0; i < node->state.offer_count; i++) {
         if (!node->state.offers[i].type)
             continue;
-        uint32_t resource = find_resource(capacity, node->state.offers[i].resource);
-        if (counted_of(share, resource) != counted_of(&after, resource))
+        uint32_t resource =
+            capacity_find_resource(capacity, node->state.offers[i].resource);
+        if (capacity_counted(share, resource) != capacity_counted(&after, resource))
             return true;
     }
     return false;
@@ -782,47 +554,6 @@ static bool recount_job(struct capacity *capacity, struct job *job)
 
 /* ---- jobs ---- */
 
-/* Finds the numbers of its resources. True if one has another than before. */
-static bool shape_resolve(const struct capacity *capacity, struct shape *shape)
-{
-    bool changed = false;
-    for (size_t i = 0; i < shape->need_count; i++) {
-        uint32_t resource = find_resource(capacity, shape->needs[i].name);
-        changed = changed || resource != shape->needs[i].resource;
-        shape->needs[i].resource = resource;
-    }
-    for (size_t i = 0; i < shape->rule_count; i++) {
-        const char *name = shape->rules[i].name;
-        uint32_t resource = name ? find_resource(capacity, name) : NO_RESOURCE;
-        changed = changed || resource != shape->rules[i].resource;
-        shape->rules[i].resource = resource;
-    }
-    return changed;
-}
-
-static void shape_init(struct shape *shape, const struct capacity *capacity,
-                       const struct job_spec *spec)
-{
-    struct het_arena *arena = het_arena_new();
-    struct pod_need *needs;
-    *shape = (struct shape){ .need_count = pod_need_read(arena, spec, &needs),
-                             .rule_count = spec->gpu_type_count };
-    shape->needs = xcalloc(shape->need_count, sizeof *shape->needs);
-    for (size_t i = 0; i < shape->need_count; i++) {
-        shape->needs[i].name = xstrdup(needs[i].resource);
-        shape->needs[i].need = needs[i];
-        shape->needs[i].need.resource = NULL; /* it lives in the arena */
-    }
-    shape->rules = xcalloc(shape->rule_count, sizeof *shape->rules);
-    for (size_t i = 0; i < shape->rule_count; i++) {
-        const struct job_gpu_type *rule = &spec->gpu_types[i];
-        shape->rules[i].type = xstrdup(rule->name);
-        shape->rules[i].name = rule->resource ? xstrdup(rule->resource) : NULL;
-    }
-    shape_resolve(capacity, shape);
-    het_arena_free(arena);
-}
-
 /* Its number may be another's from now on. */
 static void unname_in_shapes(const struct capacity *capacity, uint32_t resource)
 {
@@ -843,22 +574,13 @@ static void read_shape(struct capacity *capacity, struct job *job)
     struct job_spec spec;
     const char *reason;
     struct het_error err;
-    job->rules = (struct capacity_rules){ 0 };
+    job->rules = (struct job_rules){ 0 };
     if (job_spec_parse(job->object, &spec, &reason, &err) < 0)
         return;
-    job->rules = (struct capacity_rules){
-        .is_readable = true,
-        .min_gpus = spec.min_gpus,
-        .termination_grace_s = spec.termination_grace_s,
-        .hook_timeout_ms = spec.hook_timeout_ms,
-        .planner_timeout_ms = spec.planner_timeout_ms,
-        .replan_mode = spec.replan_mode,
-        .cooldown_ms = spec.cooldown_ms,
-        .max_replans_per_hour = spec.max_replans_per_hour,
-    };
+    job->rules = job_spec_rules(&spec);
     job_spec_name_types(&spec, capacity->hardware);
-    shape_fini(&job->shape);
-    shape_init(&job->shape, capacity, &spec);
+    capacity_shape_fini(&job->shape);
+    capacity_shape_init(&job->shape, capacity, &spec);
 }
 
 bool capacity_set_job(struct capacity *capacity, const char *job_key, json_t *object)
@@ -881,16 +603,6 @@ bool capacity_set_job(struct capacity *capacity, const char *job_key, json_t *ob
 }
 
 /* ---- nodes ---- */
-
-static const json_t *taints_of(const json_t *node)
-{
-    return json_object_get(json_object_get(node, "spec"), "taints");
-}
-
-static const json_t *labels_of(const json_t *node)
-{
-    return json_object_get(json_object_get(node, "metadata"), "labels");
-}
 
 /* Equal, where absent and empty mean the same. */
 static bool same_json(const json_t *a, const json_t *b)
@@ -924,7 +636,7 @@ static bool read_stocks(struct capacity *capacity, struct node *node,
     for (size_t i = 0; i < node->stock_count; i++)
         node->stocks[i].is_offered = false;
     json_object_foreach ((json_t *)(uintptr_t)allocatable, name, value) {
-        uint32_t resource = find_resource(capacity, name);
+        uint32_t resource = capacity_find_resource(capacity, name);
         bool is_known = resource < KNOWN_RESOURCES;
         if (!is_known && further++ >= CAPACITY_MAX_NODE_RESOURCES)
             continue;
@@ -936,7 +648,7 @@ static bool read_stocks(struct capacity *capacity, struct node *node,
         struct stock *stock = &node->stocks[i];
         name = capacity->resource_names[stock->resource];
         value = json_object_get(allocatable, name);
-        int64_t amount = unreported(stock->resource);
+        int64_t amount = capacity_unreported(stock->resource);
         if (value) {
             amount = quantity_of(value, 0);
             amount = bounded(pod_need_is_milli(name) ? amount : amount / 1000);
@@ -963,7 +675,7 @@ static void learn_of_pod(struct capacity *capacity, struct pod *pod)
     json_t *amount;
     uint32_t before = pod->amount_count;
     json_object_foreach_safe (pod->unknown, next, name, amount) {
-        uint32_t resource = find_resource(capacity, name);
+        uint32_t resource = capacity_find_resource(capacity, name);
         if (resource == NO_RESOURCE)
             continue;
         struct amount *item = &pod->amounts[pod->amount_count++];
@@ -978,7 +690,7 @@ static void learn_of_pod(struct capacity *capacity, struct pod *pod)
         return;
     qsort(pod->amounts, pod->amount_count, sizeof *pod->amounts, compare_amounts);
     if (pod->job)
-        recount_share(capacity, find_share(pod->job, pod->node));
+        recount_share(capacity, capacity_find_share(pod->job, pod->node));
 }
 
 /* Names that nodes offer now and did not before: pods and jobs may know them. */
@@ -994,7 +706,7 @@ static void learn(struct capacity *capacity)
     }
     for (size_t i = 0; i < capacity->jobs.capacity; i++) {
         struct job *job = capacity->jobs.slots[i].value;
-        if (job && shape_resolve(capacity, &job->shape))
+        if (job && capacity_shape_resolve(capacity, &job->shape))
             recount_job(capacity, job);
     }
 }
@@ -1006,9 +718,9 @@ bool capacity_set_node(struct capacity *capacity, const char *name, json_t *obje
     struct node_state state;
     node_state_init(&state, object, capacity->hardware, capacity->settings);
     node_state_follow(&state, &node->state);
-    bool state_changed = !node->object != !object ||
-                         !node_state_same(&node->state, &state) ||
-                         !same_json(taints_of(node->object), taints_of(object));
+    bool state_changed =
+        !node->object != !object || !node_state_same(&node->state, &state) ||
+        !same_json(capacity_taints(node->object), capacity_taints(object));
     if (state_changed)
         node->state_changed_ms = now_ms;
     if (state.leaving && !node->state.leaving)
@@ -1023,7 +735,7 @@ bool capacity_set_node(struct capacity *capacity, const char *name, json_t *obje
     node->has_gpus = node_state_has_gpus(&state);
     bool stocks_changed = read_stocks(capacity, node, object);
     bool changed = state_changed || (stocks_changed && node->has_gpus) ||
-                   !same_labels(labels_of(node->object), labels_of(object));
+                   !same_labels(capacity_labels(node->object), capacity_labels(object));
     json_t *old = node->object;
     node->object = object ? json_incref(object) : NULL;
     json_decref(old);
@@ -1141,7 +853,7 @@ static struct pod *read_pod(struct capacity *capacity, const json_t *object,
     const char *name;
     json_t *unused;
     json_object_foreach (names, name, unused) {
-        uint32_t resource = find_resource(capacity, name);
+        uint32_t resource = capacity_find_resource(capacity, name);
         int64_t amount = bounded(het_pod_request(object, name, pod_need_is_milli(name)));
         if (!amount || resource == PODS)
             continue;
@@ -1189,7 +901,7 @@ static bool add_foreign(struct capacity *capacity, const struct pod *pod, int si
 static bool unlink_pod(struct capacity *capacity, struct pod *pod)
 {
     struct job *job = pod->job;
-    struct share *share = find_share(job, pod->node);
+    struct share *share = capacity_find_share(job, pod->node);
     struct pod **link = &share->pods;
     while (*link != pod)
         link = &(*link)->next;
@@ -1344,468 +1056,13 @@ bool capacity_set_plan(struct capacity *capacity, const char *uid, json_t *confi
     return recount_job(capacity, job);
 }
 
-/* ---- the view of one job ---- */
-
-struct viewer {
-    const struct capacity *capacity;
-    struct het_arena *arena;
-    const struct job_spec *spec;
-    struct shape shape;
-    const json_t *tolerations, *template_selector, *template_affinity;
-};
-
-static bool tolerates(const json_t *toleration, const json_t *taint)
-{
-    const char *effect = object_text(toleration, "effect");
-    if (*effect && strcmp(effect, object_text(taint, "effect")))
-        return false;
-    const char *key = object_text(toleration, "key");
-    bool exists = !strcmp(object_text(toleration, "operator"), "Exists");
-    if (!*key)
-        return exists;
-    return !strcmp(key, object_text(taint, "key")) &&
-           (exists ||
-            !strcmp(object_text(toleration, "value"), object_text(taint, "value")));
-}
-
-/* The first taint that keeps the job's pods away; NULL if none does. */
-static const char *untolerated_taint(const struct viewer *viewer, const json_t *node,
-                                     const struct node_offer *offer)
-{
-    const json_t *taints = taints_of(node);
-    for (size_t i = 0; i < json_array_size(taints); i++) {
-        const json_t *taint = json_array_get(taints, i);
-        const char *effect = object_text(taint, "effect"),
-                   *key = object_text(taint, "key");
-        if (strcmp(effect, "NoSchedule") && strcmp(effect, "NoExecute"))
-            continue;
-        /* Every pod of ours tolerates these (desired_pod). */
-        bool tolerated =
-            !strcmp(effect, "NoSchedule") &&
-            (!strcmp(key, JOB_SPEC_GPU_RESOURCE) || !strcmp(key, offer->resource));
-        for (size_t k = 0; !tolerated && k < json_array_size(viewer->tolerations); k++)
-            tolerated = tolerates(json_array_get(viewer->tolerations, k), taint);
-        if (!tolerated)
-            return key;
-    }
-    return NULL;
-}
-
-static bool is_selected(const struct viewer *viewer, const json_t *node)
-{
-    return node_selector_matches_labels(viewer->spec->node_selector, node) &&
-           node_selector_matches_labels(viewer->template_selector, node) &&
-           node_selector_matches(viewer->spec->node_affinity, node) &&
-           node_selector_matches(viewer->template_affinity, node);
-}
-
-static bool names_type(const struct viewer *viewer, size_t rule, const char *type)
-{
-    return type && !strcmp(viewer->spec->gpu_types[rule].name, type);
-}
-
-/* The offer by which the job sees the node. */
-static const struct node_offer *choose_offer(const struct viewer *viewer,
-                                             const struct node *node)
-{
-    const struct node_offer *own = node_state_default_offer(&node->state);
-    for (size_t i = 0; i < viewer->spec->gpu_type_count; i++) {
-        const char *resource = viewer->spec->gpu_types[i].resource;
-        const struct node_offer *offer =
-            resource ? node_state_find_offer(&node->state, resource) : own;
-        if (offer && offer->allocatable && names_type(viewer, i, offer->type))
-            return offer;
-    }
-    return own;
-}
-
-/* Whether the job wants GPUs of the type by another resource. */
-static bool wants_other_resource(const struct viewer *viewer,
-                                 const struct node_offer *offer)
-{
-    bool is_named = false;
-    for (size_t i = 0; i < viewer->spec->gpu_type_count; i++) {
-        if (!names_type(viewer, i, offer->type))
-            continue;
-        const char *resource = viewer->spec->gpu_types[i].resource;
-        if (!resource || !strcmp(resource, offer->resource))
-            return false;
-        is_named = true;
-    }
-    return is_named;
-}
-
-/* Why nobody can plan with what the node says of its GPUs; NULL: somebody can. */
-static const char *why_unplannable(const struct node_offer *offer)
-{
-    return !offer->type      ? het_unused_name(HET_UNUSED_NO_GPU_LABEL)
-           : offer->is_mixed ? het_unused_name(HET_UNUSED_MIXED_GPUS)
-                             : NULL;
-}
-
-/* Why the job may put nothing on the node; NULL if it may. */
-static const char *find_reason(const struct viewer *viewer, const struct node *node,
-                               const struct node_offer *offer)
-{
-    if (node->state.unusable)
-        return node->state.unusable;
-    if (node->state.leaving)
-        return het_arena_printf(viewer->arena, "%s (%s)",
-                                het_unused_name(HET_UNUSED_LEAVING), node->state.leaving);
-    const char *taint = untolerated_taint(viewer, node->object, offer);
-    if (taint)
-        return het_arena_printf(viewer->arena, "%s (%s)",
-                                het_unused_name(HET_UNUSED_TAINTED), taint);
-    if (!is_selected(viewer, node->object))
-        return het_unused_name(HET_UNUSED_NOT_SELECTED);
-    if (node->state.is_spot && viewer->spec->spot_policy == SPOT_FORBID)
-        return het_unused_name(HET_UNUSED_SPOT_FORBIDDEN);
-    const char *unplannable = why_unplannable(offer);
-    if (unplannable)
-        return unplannable;
-    if (wants_other_resource(viewer, offer))
-        return het_unused_name(HET_UNUSED_OTHER_RESOURCE);
-    if (offer->is_shared && !viewer->spec->allows_shared_gpus)
-        return het_unused_name(HET_UNUSED_SHARED_GPU);
-    if (!offer->allocatable)
-        return het_unused_name(HET_UNUSED_NO_GPU);
-    return NULL;
-}
-
-/* GPUs of the node that the job can have beside `others`. */
-static int64_t gpus_beside(const struct viewer *viewer, const struct node *node,
-                           const struct share *share, enum others others,
-                           const char *resource, const char **ret_limit)
-{
-    int64_t gpus =
-        left_of(node, share, others, find_resource(viewer->capacity, resource));
-    return gpus > 0 ? fit_needs(node, share, others, &viewer->shape, gpus, ret_limit) : 0;
-}
-
-/* Fills in what the job can have of the node. */
-static void view_free(const struct viewer *viewer, const struct node *node,
-                      const struct share *share, struct capacity_node *seen)
-{
-    const char *limit = NULL, *last_limit;
-    if (seen->unusable)
-        return;
-    seen->free = gpus_beside(viewer, node, share, ALL_OTHERS, seen->resource, &limit);
-    seen->most_free =
-        gpus_beside(viewer, node, share, FOREIGN_PODS, seen->resource, &last_limit);
-    if (limit)
-        seen->limited_by = het_arena_strdup(viewer->arena, limit);
-}
-
-static void view_node(const struct viewer *viewer, const struct node *node,
-                      const struct share *share, struct capacity_node *seen)
-{
-    const struct node_offer *offer = choose_offer(viewer, node);
-    bool is_last = node->state.is_spot &&
-                   viewer->spec->spot_policy == SPOT_PREFER_ON_DEMAND;
-    *seen = (struct capacity_node){
-        .name = node->name,
-        .type = offer->type ? offer->type : "",
-        .resource = offer->resource,
-        .vendor = offer->vendor,
-        .labels = labels_of(node->object),
-        .memory_bytes = offer->memory_bytes,
-        .allocatable = offer->allocatable,
-        .unusable = find_reason(viewer, node, offer),
-        .unusable_since_ms = node->state_changed_ms,
-        .preference = is_last ? -1 : 0,
-        .is_spot = node->state.is_spot,
-        .is_leaving = node->state.leaving != NULL,
-        .leaving_by = node->state.leaving,
-        .leaving_since_ms = node->state.leaving ? node->leaving_since_ms : 0,
-    };
-    view_free(viewer, node, share, seen);
-}
-
-/* The share of the job that is next in both lists, which are in the order of names. */
-static const struct share *share_on(const struct job *job, const struct node *node,
-                                    size_t *next)
-{
-    bool is_there = job && *next < job->share_count && job->shares[*next]->node == node;
-    return is_there ? job->shares[(*next)++] : NULL;
-}
-
-void capacity_kept_fini(struct capacity_kept *kept)
-{
-    het_arena_free(kept->arena);
-    free(kept->nodes);
-    free(kept->places);
-    *kept = (struct capacity_kept){ 0 };
-}
-
-/* Begins anew where what is kept does not hold any more, or texts of views that were
- * replaced have piled up. */
-static void renew(struct capacity_kept *kept, const struct capacity *capacity)
-{
-    bool is_full = kept->viewed > 4 * (kept->count + 64);
-    if (kept->arena && kept->names_version == capacity->names_version && !is_full)
-        return;
-    capacity_kept_fini(kept);
-    kept->arena = het_arena_new();
-    kept->names_version = capacity->names_version;
-}
-
-/* What the job sees of `node`, at place `at` of what is kept. */
-static void keep_view(struct capacity_kept *kept, const struct viewer *viewer,
-                      const struct node *node, const struct share *share, size_t at)
-{
-    if (at < kept->count && kept->places[at].serial == node->serial &&
-        kept->places[at].version == node->version)
-        return;
-    if (at == kept->count)
-        kept->count++;
-    view_node(viewer, node, share, &kept->nodes[at]);
-    kept->places[at].serial = node->serial;
-    kept->places[at].version = node->version;
-    kept->viewed++;
-}
-
-size_t capacity_view(const struct capacity *capacity, struct het_arena *arena,
-                     const char *job_key, const struct job_spec *spec,
-                     struct capacity_kept *kept, struct capacity_node **ret)
-{
-    struct capacity_kept own = { 0 };
-    struct capacity_kept *held = kept ? kept : &own;
-    const struct job *job = strmap_find(&capacity->jobs, job_key);
-    const json_t *template = json_object_get(spec->pod_template, "spec");
-    renew(held, capacity);
-    ARRAY_RESERVE(held->nodes, &held->node_capacity, capacity->node_count);
-    ARRAY_RESERVE(held->places, &held->place_capacity, capacity->node_count);
-    struct viewer viewer = {
-        .capacity = capacity,
-        .arena = kept ? kept->arena : arena,
-        .spec = spec,
-        .tolerations = json_object_get(template, "tolerations"),
-        .template_selector = json_object_get(template, "nodeSelector"),
-        .template_affinity = job_spec_template_affinity(spec),
-    };
-    shape_init(&viewer.shape, capacity, spec);
-    size_t count = 0, next_share = 0;
-    for (size_t i = 0; i < capacity->node_count; i++) {
-        const struct node *node = capacity->nodes[i];
-        const struct share *share = share_on(job, node, &next_share);
-        /* A node that has lost its labels is still the place of what runs on it. */
-        if (node->object && (node->has_gpus || share))
-            keep_view(held, &viewer, node, share, count++);
-    }
-    held->count = count;
-    shape_fini(&viewer.shape);
-    *ret = HET_ARENA_ARRAY(arena, struct capacity_node, count);
-    if (count)
-        memcpy(*ret, held->nodes, count * sizeof **ret);
-    capacity_kept_fini(&own);
-    return count;
-}
-
-bool capacity_has_claims(const struct capacity *capacity)
-{
-    return capacity->claim_count;
-}
-
-void capacity_rules_of(const struct capacity *capacity, const char *job_key,
-                       struct capacity_rules *ret)
-{
-    const struct job *job = strmap_find(&capacity->jobs, job_key);
-    *ret = job && job->object ? job->rules : (struct capacity_rules){ 0 };
-}
-
-/* GPUs among what the job has there, by whatever resource it asks for them. */
-static int64_t count_gpus(const struct capacity *capacity, const struct job *job,
-                          const struct share *share)
-{
-    uint32_t nvidia = find_resource(capacity, JOB_SPEC_GPU_RESOURCE);
-    uint32_t amd = find_resource(capacity, JOB_SPEC_AMD_RESOURCE);
-    int64_t gpus = 0;
-    for (size_t i = 0; i < share->counted_count; i++) {
-        uint32_t resource = share->counted[i].resource;
-        bool counts = resource == nvidia || resource == amd;
-        for (size_t k = 0; k < job->shape.rule_count; k++)
-            counts = counts || resource == job->shape.rules[k].resource;
-        gpus += counts ? share->counted[i].amount : 0;
-    }
-    return gpus;
-}
-
-size_t capacity_holdings(const struct capacity *capacity, struct het_arena *arena,
-                         const char *job_key, struct capacity_share **ret)
-{
-    const struct job *job = strmap_find(&capacity->jobs, job_key);
-    size_t most = job && job->object ? job->share_count : 0, count = 0;
-    struct capacity_share *shares = HET_ARENA_ARRAY(arena, struct capacity_share, most);
-    for (size_t i = 0; i < most; i++) {
-        int64_t gpus = count_gpus(capacity, job, job->shares[i]);
-        if (gpus)
-            shares[count++] = (struct capacity_share){ job->shares[i]->node->name, gpus };
-    }
-    *ret = shares;
-    return count;
-}
-
-bool capacity_holds(const struct capacity *capacity, const char *job_key,
-                    const char *node_name)
-{
-    const struct job *job = strmap_find(&capacity->jobs, job_key);
-    const struct node *node = find_node(capacity, node_name);
-    const struct share *share = job && node ? find_share(job, node) : NULL;
-    return share && count_gpus(capacity, job, share);
-}
-
-static int compare_uses(const void *a, const void *b)
-{
-    return strcmp(((const struct capacity_use *)a)->job,
-                  ((const struct capacity_use *)b)->job);
-}
-
-static void place_uses(const struct capacity *capacity, struct het_arena *arena,
-                       const struct node *node, struct capacity_place *place)
-{
-    struct capacity_use *uses =
-        HET_ARENA_ARRAY(arena, struct capacity_use, node->share_count);
-    for (size_t i = 0; i < node->share_count; i++) {
-        const struct share *share = node->shares[i];
-        int64_t gpus = count_gpus(capacity, share->job, share);
-        if (gpus)
-            uses[place->use_count++] = (struct capacity_use){ share->job->key, gpus };
-        if (gpus && !*place->type && share->planned_type)
-            place->type = share->planned_type;
-    }
-    if (place->use_count)
-        qsort(uses, place->use_count, sizeof *uses, compare_uses);
-    place->uses = uses;
-}
-
-/* The offer with the most GPUs, those of a known type first. */
-static const struct node_offer *largest_offer(const struct node *node)
-{
-    const struct node_offer *largest = NULL;
-    for (size_t i = 0; node->object && i < node->state.offer_count; i++) {
-        const struct node_offer *offer = &node->state.offers[i];
-        bool is_gpu = offer->type || job_spec_is_default_resource(offer->resource);
-        bool is_better = !largest || (!largest->type && offer->type) ||
-                         offer->allocatable > largest->allocatable;
-        if (is_gpu && offer->allocatable > 0 && is_better)
-            largest = offer;
-    }
-    return largest;
-}
-
-/* By its own state, and by what it says of its GPUs. */
-static const char *why_unusable(const struct node *node, const struct node_offer *offer)
-{
-    return node->state.unusable || !offer ? node->state.unusable : why_unplannable(offer);
-}
-
-size_t capacity_places(const struct capacity *capacity, struct het_arena *arena,
-                       struct capacity_place **ret)
-{
-    struct capacity_place *places =
-        HET_ARENA_ARRAY(arena, struct capacity_place, capacity->node_count);
-    size_t count = 0;
-    for (size_t i = 0; i < capacity->node_count; i++) {
-        const struct node *node = capacity->nodes[i];
-        const struct node_offer *offer = largest_offer(node);
-        const struct stock *stock =
-            offer ? find_stock(node, find_resource(capacity, offer->resource)) : NULL;
-        struct capacity_place place = {
-            .name = node->name,
-            .type = offer && offer->type ? offer->type : "",
-            .allocatable = offer ? offer->allocatable : 0,
-            .foreign = stock ? stock->foreign : 0,
-            .unusable = why_unusable(node, offer),
-            .is_there = node->object != NULL,
-        };
-        place_uses(capacity, arena, node, &place);
-        if (place.allocatable || place.use_count)
-            places[count++] = place;
-    }
-    *ret = places;
-    return count;
-}
-
-static struct capacity_total *get_total(struct capacity_total *totals, size_t *count,
-                                        const char *type)
-{
-    size_t at = 0;
-    while (at < *count && strcmp(totals[at].type, type) < 0)
-        at++;
-    if (at < *count && !strcmp(totals[at].type, type))
-        return &totals[at];
-    memmove(totals + at + 1, totals + at, ((*count)++ - at) * sizeof *totals);
-    totals[at] = (struct capacity_total){ .type = type };
-    return &totals[at];
-}
-
-static void add_to_total(struct capacity_total *total, const struct stock *stock,
-                         bool is_usable)
-{
-    int64_t left = stock->allocatable - stock->foreign - stock->reserved;
-    total->used += stock->foreign + stock->reserved;
-    if (is_usable)
-        total->free += left > 0 ? left : 0;
-    else
-        total->unusable += left > 0 ? left : 0;
-}
-
-size_t capacity_totals(const struct capacity *capacity, struct het_arena *arena,
-                       struct capacity_total **ret)
-{
-    size_t most = 0, count = 0;
-    for (size_t i = 0; i < capacity->node_count; i++)
-        most += capacity->nodes[i]->state.offer_count;
-    struct capacity_total *totals = HET_ARENA_ARRAY(arena, struct capacity_total, most);
-    for (size_t i = 0; i < capacity->node_count; i++) {
-        const struct node *node = capacity->nodes[i];
-        for (size_t k = 0; node->object && k < node->state.offer_count; k++) {
-            const struct node_offer *offer = &node->state.offers[k];
-            const struct stock *stock =
-                find_stock(node, find_resource(capacity, offer->resource));
-            if (offer->type && offer->allocatable > 0 && stock)
-                add_to_total(get_total(totals, &count, offer->type), stock,
-                             !why_unusable(node, offer));
-        }
-    }
-    *ret = totals;
-    return count;
-}
-
-struct capacity_size capacity_size(const struct capacity *capacity)
-{
-    return (struct capacity_size){ .nodes = capacity->node_count,
-                                   .pods = capacity->pods.count,
-                                   .plans = capacity->plans.count,
-                                   .jobs = capacity->jobs.count,
-                                   .resources = capacity->resource_count -
-                                                KNOWN_RESOURCES };
-}
-
-bool capacity_has_node(const struct capacity *capacity, const char *name)
-{
-    const struct node *node = find_node(capacity, name);
-    return node && node->object;
-}
-
-bool capacity_is_out_of_service(const struct capacity *capacity, const char *name)
-{
-    const struct node *node = find_node(capacity, name);
-    const json_t *taints = node ? taints_of(node->object) : NULL;
-    for (size_t i = 0; i < json_array_size(taints); i++)
-        if (!strcmp(object_text(json_array_get(taints, i), "key"),
-                    "node.kubernetes.io/out-of-service"))
-            return true;
-    return false;
-}
-
 /* ---- the invariant ---- */
 
 /* Whether pods, or plans, take more of `resource` than the node has. */
 static bool is_overcommitted(const struct capacity *capacity, const struct node *node,
                              uint32_t resource)
 {
-    const struct stock *stock = find_stock(node, resource);
+    const struct stock *stock = capacity_find_stock(node, resource);
     int64_t held = 0, wanted = 0;
     for (size_t i = 0; i < node->share_count; i++) {
         struct sums sums = { 0 };

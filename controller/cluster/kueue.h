@@ -9,7 +9,7 @@
 #define CONTROLLER_CLUSTER_KUEUE_H
 
 #include "controller/base/object_store.h"
-#include "controller/cluster/capacity.h"
+#include "controller/cluster/capacity_view.h"
 #include "controller/job/job_spec.h"
 
 #define KUEUE_GROUP_VERSION        "kueue.x-k8s.io/v1beta2"

@@ -13,7 +13,7 @@
 #define CONTROLLER_CLUSTER_MEASUREMENT_H
 
 #include "controller/base/object_store.h"
-#include "controller/cluster/capacity.h"
+#include "controller/cluster/capacity_view.h"
 #include "controller/job/job_spec.h"
 #include "controller/job/settings.h"
 

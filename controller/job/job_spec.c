@@ -314,6 +314,20 @@ bool job_spec_allows_type(const struct job_spec *spec, const char *type)
     return !spec->gpu_type_count || job_spec_find_gpu_type(spec, type);
 }
 
+struct job_rules job_spec_rules(const struct job_spec *spec)
+{
+    return (struct job_rules){
+        .is_readable = true,
+        .min_gpus = spec->min_gpus,
+        .termination_grace_s = spec->termination_grace_s,
+        .hook_timeout_ms = spec->hook_timeout_ms,
+        .planner_timeout_ms = spec->planner_timeout_ms,
+        .replan_mode = spec->replan_mode,
+        .cooldown_ms = spec->cooldown_ms,
+        .max_replans_per_hour = spec->max_replans_per_hour,
+    };
+}
+
 bool job_spec_is_default_resource(const char *resource)
 {
     return !strcmp(resource, JOB_SPEC_GPU_RESOURCE) ||

@@ -189,6 +189,16 @@ void job_spec_limit(struct job_spec *spec, const struct settings_limits *limits)
 void job_spec_name_types(struct job_spec *spec, const struct het_hardware *hardware);
 /* Whether the job may use GPUs of `type`, a name that nodes and plans have. */
 bool job_spec_allows_type(const struct job_spec *spec, const char *type);
+/* What a spec says about giving GPUs up; not readable: there is no spec, or it is
+ * refused. */
+struct job_rules {
+    bool is_readable;
+    int64_t min_gpus;
+    int64_t termination_grace_s, hook_timeout_ms, planner_timeout_ms;
+    int64_t cooldown_ms, max_replans_per_hour;
+    enum replan_mode replan_mode;
+};
+struct job_rules job_spec_rules(const struct job_spec *spec);
 /* Whether GPUs are asked for by the resource, where a job does not say; in this job. */
 bool job_spec_is_default_resource(const char *resource);
 bool job_spec_is_gpu_resource(const struct job_spec *spec, const char *resource);

@@ -6,7 +6,7 @@
 
 #include "controller/base/metrics.h"
 #include "controller/base/object_store.h"
-#include "controller/cluster/capacity.h"
+#include "controller/cluster/capacity_view.h"
 
 /* A runtime may write the seconds of its last iterations there, on its own pod, as a
  * number: "0.182". */

@@ -136,7 +136,7 @@ static bool is_in_a_claim(const struct claim *claims, size_t count, const char *
 
 /* When the peer may move without need: after its cool-down, as often as its cap allows.
  */
-static int64_t next_move_ms(struct het_arena *arena, const struct capacity_rules *rules,
+static int64_t next_move_ms(struct het_arena *arena, const struct job_rules *rules,
                             const json_t *plan, int64_t wall_ms)
 {
     int64_t decided_ms = 0, *times;
@@ -151,8 +151,8 @@ static int64_t next_move_ms(struct het_arena *arena, const struct capacity_rules
 
 /* What the peer's spec says about giving up GPUs. */
 static void read_rules(struct het_arena *arena, const struct settings_limits *limits,
-                       const struct capacity_rules *rules, const json_t *plan,
-                       int64_t wall_ms, struct peer *ret)
+                       const struct job_rules *rules, const json_t *plan, int64_t wall_ms,
+                       struct peer *ret)
 {
     ret->min_gpus = ret->next_move_wall_ms = INT64_MAX;
     ret->stop_ms = MOVE_SLACK_MS + 1000 * DEFAULT_GRACE_S;
@@ -203,7 +203,7 @@ size_t peers_take(struct het_arena *arena, const struct store *store,
         };
         for (size_t k = 0; k < share_count; k++)
             peer->gpus += shares[k].gpus;
-        struct capacity_rules rules;
+        struct job_rules rules;
         capacity_rules_of(capacity, key, &rules);
         read_rules(arena, limits, &rules, newest_plan(arena, store, job), wall_ms, peer);
     }

@@ -10,7 +10,7 @@
 #ifndef CONTROLLER_RECONCILE_OTHER_JOBS_H
 #define CONTROLLER_RECONCILE_OTHER_JOBS_H
 
-#include "controller/cluster/capacity.h"
+#include "controller/cluster/capacity_view.h"
 #include "controller/cluster/precedence.h"
 
 /* Another job that holds GPUs. */

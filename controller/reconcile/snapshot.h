@@ -5,7 +5,7 @@
 #define CONTROLLER_RECONCILE_SNAPSHOT_H
 
 #include "controller/base/object_store.h"
-#include "controller/cluster/capacity.h"
+#include "controller/cluster/capacity_view.h"
 #include "controller/cluster/kueue.h"
 #include "controller/cluster/measurement.h"
 #include "controller/job/job_spec.h"

@@ -120,7 +120,7 @@ static int replay(const char *first, ...)
 
 static const char *const headers[] = {
     "controller/reconcile/snapshot.h",   "controller/reconcile/decision.h",
-    "controller/job/settings.h",         "controller/cluster/capacity.h",
+    "controller/job/settings.h",         "controller/cluster/capacity_view.h",
     "controller/job/input_change.h",     "controller/cluster/kueue.h",
     "controller/reconcile/other_jobs.h", "controller/cluster/precedence.h",
     "planner/format/kubernetes_node.h",  "controller/cluster/measurement.h",
