@@ -31,8 +31,8 @@ planner/render/people   := table explanation timeline
 planner/format          := json yaml_read yaml_write kubernetes_node network_json
 planner/format/profile  := megatron_log sailor metis config model timers object
 planner/format/document := read_file hardware_json cluster_json profile_json workload_json unused_json \
-                           prediction_json plan_json question render_json
-planner                 := system_call_filter hetplan
+                           prediction_json plan_json question render_json answer_text
+planner                 := hetplan system_call_filter modules
 planner/cli             := options question_document command cmd_plan cmd_judge cmd_simulate cmd_diff cmd_explain \
                            cmd_compare cmd_render cmd_profile main
 # What knows libc and libm only; then files and formats (jansson, libyaml, OpenSSL).
@@ -82,7 +82,7 @@ CC       ?= gcc
 AR       ?= ar
 PKGS     := jansson libcurl libcrypto yaml-0.1
 B        := build$(if $(SAN),/san)
-VERSION  := 0.1.0
+VERSION  := $(shell sed -n 's/^\#define HET_VERSION "\(.*\)"/\1/p' planner/hetplan.h)
 CSTD     := -std=gnu17 -D_GNU_SOURCE
 WARN     := -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wvla -Wformat=2 -Wundef -Wcast-qual \
             -Wimplicit-fallthrough -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
@@ -110,40 +110,70 @@ TEST_HELP_SRC  := $(sort $(shell find $(TEST_FOLDERS) -name '*.c' ! -name 'test_
 TEST_SUITES    := $(patsubst test_%.c,%,$(notdir $(TEST_SRC)))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 # Each needs only those after it.
-LIBRARIES      := $(B)/libsimulate.a $(B)/libcontroller.a $(B)/libhetplan.a
+LIBRARIES      := $(B)/libsimulate.a $(B)/libcontroller.a $(B)/libplanner.a
 
-.PHONY: all help unit sim check test test-rest test-all test-programs demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster rooms lint fmt golden cover clean install packages image manifests chart run-chart run-dashboard run-training show
+.PHONY: all library help unit sim check test test-rest test-all test-programs demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster rooms lint fmt golden cover clean install uninstall packages image manifests chart run-chart run-dashboard run-training show
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
-all: $(B)/hetplan $(B)/heterotrain-controller $(B)/heterotrain-simulate $(B)/kubectl-htj $(B)/kubectl_complete-htj ## build the programs, in build/
+PROGRAMS := hetplan heterotrain-controller heterotrain-simulate kubectl-htj
+all: $(PROGRAMS:%=$(B)/%) $(B)/kubectl_complete-htj ## build the programs, in build/
 
 $(B)/%.o: %.c
 	@mkdir -p $(dir $@)
 	$(if $(Q),@echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(B)/libhetplan.a: $(call obj,$(PLANNER_SRC))
+# The planner's objects are also the library's, which shows nothing but HET_API.
+$(call obj,$(PLANNER_SRC)): ALL_CFLAGS += -fPIC -fvisibility=hidden
+$(B)/libplanner.a: $(call obj,$(PLANNER_SRC))
 	@rm -f $@; $(AR) rcD $@ $^
 $(B)/libcontroller.a: $(call obj,$(CONTROLLER_SRC))
 	@rm -f $@; $(AR) rcD $@ $^
 $(B)/libsimulate.a: $(call obj,$(SIMULATE_SRC))
 	@rm -f $@; $(AR) rcD $@ $^
 # Static: the planner is started where it can open no library (planner/system_call_filter.h).
-$(B)/hetplan: $(call obj,$(HETPLAN_SRC)) $(B)/libhetplan.a
+$(B)/hetplan: $(call obj,$(HETPLAN_SRC)) $(B)/libplanner.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_STATIC) -o $@ $^ $(PLANNER_LIBS)
-$(B)/heterotrain-controller: $(call obj,controller/main.c) $(B)/libcontroller.a $(B)/libhetplan.a
+$(B)/heterotrain-controller: $(call obj,controller/main.c) $(B)/libcontroller.a $(B)/libplanner.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 $(B)/heterotrain-simulate: $(call obj,controller/simulate/main.c) $(LIBRARIES)
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 # One file that runs anywhere.
-$(B)/kubectl-htj: $(call obj,controller/kubectl/main.c) $(B)/libcontroller.a $(B)/libhetplan.a
+$(B)/kubectl-htj: $(call obj,controller/kubectl/main.c) $(B)/libcontroller.a $(B)/libplanner.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_STATIC) -o $@ $^ $(PLANNER_LIBS)
 $(B)/kubectl_complete-htj: $(B)/kubectl-htj
 	@ln -sf kubectl-htj $@
+
+# ---- the library ----
+# One object: planner/hetplan.c, what it needs of the planner, of jansson and libyaml, whose
+# memory is then the planner's (planner/base/arena.h), and SHA-256 of libcrypto. What it
+# defines is local to it but for the names in planner/hetplan.symbols. Their archives are
+# made for programs: of what these may use and a shared library may not, there is `stdin`,
+# in a function that is not called.
+SONAME := libhetplan.so.$(firstword $(subst ., ,$(VERSION)))
+SHARED := libhetplan.so.$(VERSION)
+archive = $(shell $(CC) -print-file-name=lib$(1).a)
+library: $(B)/library/libhetplan.a $(B)/library/$(SHARED) ## the library, static and shared, in build/library
+$(B)/library/own-%.a:
+	@mkdir -p $(dir $@)
+	$(Q)objcopy $(foreach f,malloc calloc realloc free strdup,--redefine-sym $(f)=x$(f)) $(call archive,$*) $@
+$(B)/library/hetplan.o: $(B)/planner/hetplan.o $(B)/libplanner.a $(B)/library/own-jansson.a $(B)/library/own-yaml.a planner/hetplan.symbols
+	$(if $(Q),@echo "  LINK  $@")
+	$(Q)$(CC) -r -nostdlib -Wl,-d,--defsym=stdin=0 -o $@.all $(filter %.o %.a,$^) $(call archive,crypto)
+	$(Q)objcopy --keep-global-symbols=planner/hetplan.symbols $@.all $@
+	@rm $@.all
+$(B)/library/libhetplan.a: $(B)/library/hetplan.o
+	@rm -f $@; $(AR) rcD $@ $^
+$(B)/library/$(SHARED): $(B)/library/hetplan.o
+	@(echo "HETPLAN_0 { global:"; sed 's/$$/;/' planner/hetplan.symbols; echo "local: *; };") >$(B)/library/hetplan.map
+	$(Q)$(CC) -shared $(filter-out -pie,$(LDFLAGS_ALL)) $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-soname,$(SONAME) \
+	    -Wl,--version-script=$(B)/library/hetplan.map -o $@ $< -lm
+	@ln -sf $(SHARED) $(B)/library/$(SONAME)
+	@ln -sf $(SONAME) $(B)/library/libhetplan.so
 
 # The dashboard's page is part of the program.
 $(B)/controller/serve/dashboard/page.inc: controller/serve/dashboard/page.html
@@ -213,7 +243,7 @@ fresh: packages ## what a newcomer does, in an empty Debian (T=steps); needs roo
 e2e: packages ## the cases on a real control plane, those of the chart and of training among them; the dashboard
 	@tests/run-all e2e training chart dashboard
 
-$(B)/fakelet: $(call obj,tests/e2e/fakelet.c) $(B)/libcontroller.a $(B)/libhetplan.a
+$(B)/fakelet: $(call obj,tests/e2e/fakelet.c) $(B)/libcontroller.a $(B)/libplanner.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONTROLLER_LIBS)
 run-e2e: all $(B)/fakelet
@@ -295,7 +325,7 @@ $(B)/bench-serving: $(call obj,tests/bench/serving.c) $(LIBRARIES)
 $(B)/bench-measure: $(call obj,tests/bench/measure.c)
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^
-$(B)/bench-random: $(call obj,tests/bench/random.c tests/planner/random_problem.c) $(B)/libhetplan.a
+$(B)/bench-random: $(call obj,tests/bench/random.c tests/planner/random_problem.c) $(B)/libplanner.a
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PLANNER_LIBS)
 bench: packages ## planning and re-planning: time, memory, plan quality; writes bench.json
@@ -347,13 +377,52 @@ lint: ## formatting, rooms, purity, both compilers with -Werror, cppcheck, scrip
 	@tests/chart/run build/lint/gcc
 	@echo "lint: clean"
 
-PREFIX ?= /usr/local
-install: all ## install the programs below PREFIX (/usr/local)
-	install -D -m 755 $(B)/hetplan $(DESTDIR)$(PREFIX)/bin/hetplan
-	install -D -m 755 $(B)/heterotrain-controller $(DESTDIR)$(PREFIX)/bin/heterotrain-controller
-	install -D -m 755 $(B)/heterotrain-simulate $(DESTDIR)$(PREFIX)/bin/heterotrain-simulate
-	install -D -m 755 $(B)/kubectl-htj $(DESTDIR)$(PREFIX)/bin/kubectl-htj
-	ln -sf kubectl-htj $(DESTDIR)$(PREFIX)/bin/kubectl_complete-htj
+# ---- installation ----
+# What is installed, below PREFIX: all that `make uninstall` removes.
+PREFIX    ?= /usr/local
+COMPLETED := kubectl-htj
+BASH_COMPLETIONS := $(COMPLETED:%=share/bash-completion/completions/%)
+ZSH_COMPLETIONS  := $(COMPLETED:%=share/zsh/site-functions/_%)
+FISH_COMPLETIONS := $(COMPLETED:%=share/fish/vendor_completions.d/%.fish)
+MAN_PAGES        := $(PROGRAMS:%=share/man/man1/%.1)
+INSTALLED_PROGRAMS := $(PROGRAMS:%=bin/%)
+INSTALLED_LIBRARY  := lib/libhetplan.a lib/$(SHARED)
+INSTALLED_LINKS    := bin/kubectl_complete-htj lib/$(SONAME) lib/libhetplan.so
+INSTALLED := $(INSTALLED_PROGRAMS) $(INSTALLED_LIBRARY) $(INSTALLED_LINKS) include/hetplan.h lib/pkgconfig/hetplan.pc \
+             $(MAN_PAGES) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
+# As they lie below PREFIX.
+STAGE := $(B)/install
+$(INSTALLED_PROGRAMS:%=$(STAGE)/%): $(STAGE)/bin/%: $(B)/%
+	@install -D -m 755 $< $@
+$(INSTALLED_LIBRARY:%=$(STAGE)/%): $(STAGE)/lib/%: $(B)/library/%
+	@install -D -m $(if $(findstring .so,$@),755,644) $< $@
+$(INSTALLED_LINKS:%=$(STAGE)/%): $(INSTALLED_PROGRAMS:%=$(STAGE)/%) $(INSTALLED_LIBRARY:%=$(STAGE)/%)
+	@ln -sf $(if $(filter %kubectl_complete-htj,$@),kubectl-htj,$(SHARED)) $@
+$(STAGE)/include/hetplan.h: planner/hetplan.h
+	@install -D -m 644 $< $@
+$(STAGE)/lib/pkgconfig/hetplan.pc: FORCE
+	@mkdir -p $(dir $@)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' 'libdir=$${prefix}/lib' '' 'Name: hetplan' \
+	    'Description: Plans the training of a model on unequal GPUs' 'Version: $(VERSION)' \
+	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lhetplan' 'Libs.private: -lm' >$@
+$(MAN_PAGES:%=$(STAGE)/%): $(STAGE)/share/man/man1/%.1: $(B)/% deploy/manpage
+	@mkdir -p $(dir $@)
+	@deploy/manpage $< >$@
+$(BASH_COMPLETIONS:%=$(STAGE)/%): $(STAGE)/share/bash-completion/completions/%: $(B)/%
+	@mkdir -p $(dir $@)
+	@$< completion bash >$@
+$(ZSH_COMPLETIONS:%=$(STAGE)/%): $(STAGE)/share/zsh/site-functions/_%: $(B)/%
+	@mkdir -p $(dir $@)
+	@$< completion zsh >$@
+$(FISH_COMPLETIONS:%=$(STAGE)/%): $(STAGE)/share/fish/vendor_completions.d/%.fish: $(B)/%
+	@mkdir -p $(dir $@)
+	@$< completion fish >$@
+install: $(INSTALLED:%=$(STAGE)/%) ## install programs, library, man pages, completion below PREFIX (/usr/local)
+	@mkdir -p $(addprefix $(DESTDIR)$(PREFIX)/,$(sort $(dir $(INSTALLED))))
+	@$(foreach f,$(INSTALLED),cp -P --remove-destination $(STAGE)/$f $(DESTDIR)$(PREFIX)/$f && chmod -f u=rwX$(comma)go=rX $(DESTDIR)$(PREFIX)/$f;)
+uninstall: ## remove what `make install` has put below PREFIX
+	@rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED))
+
 packages:
 	@deploy/apt-packages build test
 

@@ -769,7 +769,7 @@ static int run_operator(const struct options *options)
 int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
-    json_set_alloc_funcs(xmalloc, free); /* never NULL */
+    json_set_alloc_funcs(xmalloc, xfree); /* never NULL */
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         fprintf(stderr, "heterotrain-controller: libcurl cannot be set up\n");
         return EXIT_FAILED;

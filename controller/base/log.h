@@ -11,7 +11,7 @@
 #ifndef CONTROLLER_BASE_LOG_H
 #define CONTROLLER_BASE_LOG_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdbool.h>
 #include <stddef.h>

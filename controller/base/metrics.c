@@ -1,6 +1,6 @@
 #include "controller/base/metrics.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <assert.h>
 #include <inttypes.h>

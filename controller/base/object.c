@@ -1,6 +1,6 @@
 #include "controller/base/object.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 #define CONTROLLER_BASE_OBJECT_STORE_H
 
 #include "controller/base/object.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 struct store;
 

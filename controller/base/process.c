@@ -1,6 +1,6 @@
 #include "controller/base/process.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <limits.h>
 #include <string.h>

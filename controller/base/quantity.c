@@ -1,6 +1,6 @@
 #include "controller/base/quantity.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <math.h>
 

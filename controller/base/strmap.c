@@ -1,7 +1,7 @@
 #include "controller/base/strmap.h"
 
 #include "controller/base/digest.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdint.h>
 #include <stdlib.h>

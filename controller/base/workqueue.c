@@ -1,7 +1,7 @@
 #include "controller/base/workqueue.h"
 
 #include "controller/base/digest.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef CONTROLLER_CLUSTER_HARDWARE_MAP_H
 #define CONTROLLER_CLUSTER_HARDWARE_MAP_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <jansson.h>
 

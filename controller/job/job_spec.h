@@ -7,7 +7,7 @@
 
 #include "controller/job/input_change.h"
 #include "controller/job/settings.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <jansson.h>
 

@@ -8,7 +8,7 @@
 #ifndef CONTROLLER_JOB_NODE_SELECTOR_H
 #define CONTROLLER_JOB_NODE_SELECTOR_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <jansson.h>
 #include <stdbool.h>

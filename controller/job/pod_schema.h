@@ -8,7 +8,7 @@
 #ifndef CONTROLLER_JOB_POD_SCHEMA_H
 #define CONTROLLER_JOB_POD_SCHEMA_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 /* The newest Kubernetes whose fields are known: 1.34. */
 #define POD_SCHEMA_MINOR 34

@@ -8,7 +8,7 @@
 #ifndef CONTROLLER_JOB_POD_SECURITY_H
 #define CONTROLLER_JOB_POD_SECURITY_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdbool.h>
 

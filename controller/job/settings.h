@@ -5,7 +5,7 @@
 #define CONTROLLER_JOB_SETTINGS_H
 
 #include "controller/job/pod_security.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #define CONTROLLER_KUBE_DECODE_H
 
 #include "controller/base/object.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <jansson.h>
 

@@ -8,7 +8,7 @@
 #ifndef CONTROLLER_KUBE_TRANSPORT_H
 #define CONTROLLER_KUBE_TRANSPORT_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <poll.h>
 #include <stdbool.h>

@@ -95,7 +95,7 @@ int main(int argc, char **argv)
     setlocale(LC_CTYPE, "");
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write */
     signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it: no run had a status */
-    json_set_alloc_funcs(xmalloc, free);
+    json_set_alloc_funcs(xmalloc, xfree);
     struct htj_host host = {
         .out = stdout,
         .err = stderr,

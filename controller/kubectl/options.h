@@ -4,7 +4,7 @@
 #ifndef CONTROLLER_KUBECTL_OPTIONS_H
 #define CONTROLLER_KUBECTL_OPTIONS_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef CONTROLLER_KUBECTL_TEXT_TABLE_H
 #define CONTROLLER_KUBECTL_TEXT_TABLE_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdio.h>
 

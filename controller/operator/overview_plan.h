@@ -16,7 +16,7 @@
 #ifndef CONTROLLER_OPERATOR_OVERVIEW_PLAN_H
 #define CONTROLLER_OPERATOR_OVERVIEW_PLAN_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <jansson.h>
 

@@ -11,7 +11,7 @@
 #define CONTROLLER_OPERATOR_PLANNER_CHILD_H
 
 #include "controller/job/settings.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <jansson.h>
 #include <poll.h>

@@ -13,7 +13,7 @@
 #ifndef CONTROLLER_RECONCILE_REPLAN_RULE_H
 #define CONTROLLER_RECONCILE_REPLAN_RULE_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@
 #ifndef CONTROLLER_SERVE_CERTIFICATE_H
 #define CONTROLLER_SERVE_CERTIFICATE_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #include "controller/base/object.h"
 #include "controller/kube/auth.h"
 #include "controller/kube/http.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <curl/curl.h>
 #include <getopt.h>

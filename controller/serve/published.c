@@ -1,6 +1,6 @@
 #include "controller/serve/published.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -29,7 +29,7 @@
 #include "controller/base/metrics.h"
 #include "controller/serve/published.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 enum {
     SERVER_CONNECTIONS = 256,

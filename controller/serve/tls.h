@@ -2,7 +2,7 @@
 #ifndef CONTROLLER_SERVE_TLS_H
 #define CONTROLLER_SERVE_TLS_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <openssl/ssl.h>
 

@@ -1,7 +1,7 @@
 /* heterotrain-simulate - the program: terminal and clock for simulate_command.h. */
 #include "controller/base/process.h"
 #include "controller/simulate/simulate_command.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <jansson.h>
 #include <langinfo.h>
@@ -39,8 +39,8 @@ static bool sleep_ms(int64_t ms)
 int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
-    signal(SIGPIPE, SIG_IGN);            /* a reader that went away is a failed write */
-    json_set_alloc_funcs(xmalloc, free); /* never NULL */
+    signal(SIGPIPE, SIG_IGN);             /* a reader that went away is a failed write */
+    json_set_alloc_funcs(xmalloc, xfree); /* never NULL */
     auto_free char *hetplan = process_path_beside("hetplan");
     struct simulate_terminal terminal = {
         .out = stdout,

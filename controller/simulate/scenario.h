@@ -3,7 +3,7 @@
 #ifndef CONTROLLER_SIMULATE_SCENARIO_H
 #define CONTROLLER_SIMULATE_SCENARIO_H
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <jansson.h>
 #include <stdint.h>

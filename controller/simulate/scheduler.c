@@ -3,7 +3,7 @@
 #include "controller/base/quantity.h"
 #include "controller/simulate/api_server/condition.h"
 #include "controller/simulate/api_server/selector.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "controller/simulate/api_server/merge.h"
 #include "controller/simulate/batch_jobs.h"
 #include "controller/simulate/scheduler.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -632,7 +632,7 @@ size_t het_amp_rank(struct het_arena *arena, const struct het_problem *problem,
         HET_ARENA_ARRAY(arena, struct het_amp_strategy, ranking.count);
     if (ranking.count)
         memcpy(strategies, ranking.items, ranking.count * sizeof *strategies);
-    free(ranking.items);
+    xfree(ranking.items);
     *ret = strategies;
     return ranking.count;
 }

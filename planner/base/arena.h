@@ -1,5 +1,6 @@
 /* arena.h - memory. Out of memory ends the process (exit 70): the cluster holds all
- * state, and a half-done answer is worth less than a restart.
+ * state, and a half-done answer is worth less than a restart. Where the process is
+ * somebody else's, it ends a scope.
  *
  * An arena owns everything that lives as long as one search or one reconcile; it is
  * given back by freeing the arena, once. */
@@ -9,11 +10,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-/* malloc, calloc, realloc, strdup that never return NULL. Sizes that overflow end the
- * process as well. */
+/* malloc, calloc, realloc, strdup that never return NULL. Sizes that overflow are out of
+ * memory as well. xfree gives back what they, and all else in the planner, return;
+ * outside scopes free is the same. */
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
+void *xrealloc(void *old, size_t size);
 void *xreallocarray(void *old, size_t count, size_t size);
+void xfree(void *memory);
 char *xstrdup(const char *text);
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -33,6 +37,18 @@ void het_free_pointer(void *pointer_to_pointer);
 #define ARRAY_RESERVE(array, capacity, needed)                                           \
     ((array) = het_array_reserve((array), (capacity), (needed), sizeof *(array)))
 void *het_array_reserve(void *array, size_t *capacity, size_t needed, size_t element);
+
+/* Calls run(context) in a scope: out of memory returns from here with -1, and whatever
+ * these functions have allocated meanwhile, on this thread, is freed, then as on return.
+ * So nothing of it may be handed out, and nothing that came from outside may be freed or
+ * made larger within. Nothing else that must be given back may be held where memory is
+ * asked for. Scopes may be nested. */
+int het_memory_scope(void (*run)(void *context), void *context);
+/* The scope of this thread, which is outside it then, and inside again: around what is
+ * not ours and is called within. */
+struct memory_scope;
+struct memory_scope *het_memory_scope_leave(void);
+void het_memory_scope_enter(struct memory_scope *left);
 
 struct het_arena;
 

@@ -55,6 +55,7 @@ int het_fail(struct het_error *err, enum het_error_code code, const char *format
     va_end(args);
     make_plain(err->message);
     err->code = code;
+    err->path[0] = '\0';
     return -1;
 }
 
@@ -75,4 +76,15 @@ int het_wrap(struct het_error *err, const char *format, ...)
         memcpy(err->message + sizeof err->message - 4, "...", 4);
     make_plain(err->message);
     return -1;
+}
+
+void het_error_locate(struct het_error *err, const char *outer)
+{
+    if (!err)
+        return;
+    char inner[sizeof err->path];
+    memcpy(inner, err->path, sizeof inner);
+    const char *joint = *inner && *inner != '[' ? "." : "";
+    snprintf(err->path, sizeof err->path, "%.120s%s%.120s", outer, joint, inner);
+    make_plain(err->path);
 }

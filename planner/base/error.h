@@ -27,6 +27,9 @@ struct het_error {
     /* One line of UTF-8, cut with "..." when too long; control characters and bytes that
      * are not UTF-8, in what a message quotes, are '?'. */
     char message[1024];
+    /* The field it is about, "job.constraints.dataParallel.minReplicas", as plain as the message;
+     * "" if it is about none, or not known. */
+    char path[256];
 };
 
 /* Fills `err` (may be NULL) and returns -1, so that a failing function can end with
@@ -37,5 +40,9 @@ int het_fail(struct het_error *err, enum het_error_code code, const char *format
 /* Puts "context: " before the message of `err` (may be NULL) and returns -1. */
 int het_wrap(struct het_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Puts `outer` before the path of `err` (may be NULL): "spec" before "layers" or "[3]". It
+ * says nothing in the message. */
+void het_error_locate(struct het_error *err, const char *outer);
 
 #endif

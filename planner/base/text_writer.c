@@ -37,7 +37,7 @@ void het_writer_put_quoted(struct het_writer *writer, const char *text)
 char *het_writer_take(struct het_writer *writer, struct het_arena *arena)
 {
     char *text = het_arena_strdup(arena, writer->text ? writer->text : "");
-    free(writer->text);
+    xfree(writer->text);
     *writer = (struct het_writer){ 0 };
     return text;
 }

@@ -95,7 +95,7 @@ static int run_compare(const struct het_command *command,
     struct contestant contestants[MAX_CONTESTANTS] = { 0 };
     size_t count = 0;
     int code = HET_EXIT_DONE;
-    if (het_command_read(command, options, NULL, arena, &question, &err) < 0) {
+    if (het_command_read(command, options, arena, &question, &err) < 0) {
         code = het_command_fail(command, &err);
         het_arena_free(arena);
         return code;

@@ -1,32 +1,17 @@
 #include "planner/cli/command.h"
 
-#include "planner/render/people/explanation.h"
-
 static int run_explain(const struct het_command *command,
                        const struct het_options *options)
 {
-    struct het_arena *arena = het_arena_new();
-    struct het_error err;
-    json_auto_t *plan_json = NULL;
-    struct het_question question;
-    struct het_explanation explanation;
-    const struct het_plan *plan;
+    struct het_asked asked;
     bool searches = !json_object_get(options->values, "noSearch");
-    int code = HET_EXIT_DONE;
-    if (het_command_read_plan(command, options, arena, &plan_json, &question, &err) < 0 ||
-        het_question_explain(arena, &question, plan_json, searches, &plan, &explanation,
-                             &err) < 0) {
-        code = het_command_fail(command, &err);
-    } else if (het_command_wants_table(options)) {
-        fputs(het_render_explanation(arena, &question.problem, plan, &explanation,
-                                     het_terminal_width()),
-              stdout);
-    } else {
-        json_auto_t *json = het_question_explanation_json(&question, &explanation);
-        het_command_print(json);
-    }
-    het_arena_free(arena);
-    return het_command_finish(command, code);
+    int code = het_command_ask(command, options, true, &asked);
+    if (!code)
+        code = het_command_tell(
+            command, &asked,
+            het_planner_explain(asked.planner, asked.plan, searches, asked.form));
+    het_asked_fini(&asked);
+    return code;
 }
 
 const struct het_command het_command_explain = {

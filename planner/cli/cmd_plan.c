@@ -1,9 +1,7 @@
 #include "planner/cli/command.h"
 
-#include "planner/cost/bound.h"
-#include "planner/format/document/plan_json.h"
 #include "planner/format/document/read_file.h"
-#include "planner/render/people/table.h"
+#include "planner/format/document/unused_json.h"
 #include "planner/system_call_filter.h"
 
 #include <signal.h>
@@ -12,73 +10,55 @@
 #include <unistd.h>
 
 /* A line on standard error that is written over, from half a second on. */
-struct progress {
+struct progress_line {
     struct timespec started;
     bool shown;
-    double bound_s; /* the compute floor, when shown first */
 };
 
-static void show_progress(void *context, const struct het_search *search)
+static void show_progress(void *context, const struct het_progress *progress)
 {
-    struct progress *progress = context;
+    struct progress_line *line = context;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    double seconds = (double)(now.tv_sec - progress->started.tv_sec) +
-                     (double)(now.tv_nsec - progress->started.tv_nsec) * 1e-9;
+    double seconds = (double)(now.tv_sec - line->started.tv_sec) +
+                     (double)(now.tv_nsec - line->started.tv_nsec) * 1e-9;
     if (seconds < 0.5)
         return;
-    if (!progress->shown)
-        progress->bound_s = het_bound_floor(search->problem);
-    progress->shown = true;
+    line->shown = true;
     fprintf(stderr, "\r\033[K%s: %llu plans priced",
-            search->algorithm ? search->algorithm->name : "search",
-            (unsigned long long)search->statistics.plans_priced);
-    if (search->incumbent)
+            *progress->algorithm ? progress->algorithm : "search",
+            progress->plans_priced);
+    if (progress->best_s > 0)
         fprintf(stderr, ", best so far %.4g s a step, none below %.4g s (gap %.0f %%)",
-                search->incumbent_cost.iteration_s, progress->bound_s,
-                100 * (search->incumbent_cost.iteration_s / progress->bound_s - 1));
+                progress->best_s, progress->bound_s,
+                100 * (progress->best_s / progress->bound_s - 1));
     fprintf(stderr, " (%.0f s)", seconds);
     fflush(stderr);
 }
 
-static void hide_progress(const struct progress *progress)
+static void hide_progress(const struct progress_line *line)
 {
-    if (progress->shown)
+    if (line->shown)
         fputs("\r\033[K", stderr);
 }
 
-/* Set by SIGTERM, and by SIGXCPU when the CPU time is over (`hetplan plan -`). */
-static volatile sig_atomic_t told_to_stop;
+static struct het_planner *told_to_stop;
 
 static void stop(int number)
 {
     (void)number;
-    told_to_stop = 1;
+    het_planner_cancel(told_to_stop);
 }
 
-/* The search then ends with the best plan that it has. */
-static void answer_early(void)
+/* SIGTERM, and SIGXCPU when the CPU time is over (`hetplan plan -`), end the search of
+ * `planner` with the best plan that it has. */
+static void answer_early(struct het_planner *planner)
 {
     static const int signals[] = { SIGTERM, SIGXCPU };
     struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART };
+    told_to_stop = planner;
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaction(signals[i], &action, NULL);
-}
-
-static int answer(struct het_arena *arena, struct het_question *question,
-                  struct progress *progress, const struct het_plan **ret,
-                  struct het_error *err)
-{
-    if (progress) {
-        clock_gettime(CLOCK_MONOTONIC, &progress->started);
-        question->options.progress = show_progress;
-        question->options.progress_context = progress;
-    }
-    question->options.stop = &told_to_stop;
-    int result = het_question_plan(arena, question, ret, err);
-    if (progress)
-        hide_progress(progress);
-    return result;
 }
 
 /* From now on this process can read, write and compute (system_call_filter.h). Where it
@@ -91,51 +71,76 @@ static void confine(void)
         het_confine_enter(filter, het_confine_filter(false, filter));
 }
 
-/* `hetplan plan -`: a document in, JSON out whatever happens. */
-static int plan_document(const struct het_command *command)
+static int read_question(struct het_planner *planner, struct het_error *err)
+{
+    auto_free char *text = NULL;
+    size_t length;
+    if (het_input_read_stream(stdin, "standard input", &text, &length, err) < 0)
+        return -1;
+    if (strlen(text) != length)
+        return het_fail(err, HET_BAD_INPUT,
+                        "standard input: has a NUL byte; take it out");
+    het_planner_set(planner, "question", text);
+    return 0;
+}
+
+/* The question as a whole is what standard input is. */
+static char *message_of(const struct het_planner *planner)
+{
+    const char *message = het_planner_message(planner);
+    bool is_whole = !strcmp(het_planner_path(planner), "question");
+    return is_whole ? xasprintf("standard input%s", message + strlen("question"))
+                    : xstrdup(message);
+}
+
+static void print_error(int code, const char *message)
 {
     static const char *const codes[] = { [HET_EXIT_NO_PLAN] = "NoPlan",
                                          [HET_EXIT_BAD_INPUT] = "BadInput",
                                          [HET_EXIT_CUT_SHORT] = "CutShort" };
-    struct het_arena *arena = het_arena_new();
-    struct het_error err;
-    json_auto_t *document = NULL, *json = NULL;
-    auto_free char *text = NULL;
-    size_t length;
-    struct het_question question;
-    const struct het_plan *plan;
-    int code = HET_EXIT_DONE;
-    answer_early();
-    confine();
-    if (het_input_read_stream(stdin, "standard input", &text, &length, &err) < 0 ||
-        het_json_decode(text, length, "standard input", &document, &err) < 0 ||
-        het_question_read(arena, document, &question, &err) < 0 ||
-        answer(arena, &question, NULL, &plan, &err) < 0) {
-        code = het_command_exit_code(&err);
-        json = json_pack("{s:{s:s, s:o}}", "error", "code", codes[code], "message",
-                         het_json_text(err.message));
-    } else {
-        json = het_codec_plan_json(plan);
-    }
+    json_auto_t *json = json_pack("{s:{s:s, s:o}}", "error", "code", codes[code],
+                                  "message", het_json_text(message));
     het_command_print(json);
-    het_arena_free(arena);
+}
+
+/* `hetplan plan -`: a document in, JSON out whatever happens but that memory is out. */
+static int plan_document(const struct het_command *command,
+                         const struct het_options *options)
+{
+    struct het_error err;
+    struct het_asked asked = { .planner = het_asked_planner(options),
+                               .form = HET_FORM_JSON };
+    const char *answer;
+    int code = HET_EXIT_BAD_INPUT;
+    answer_early(asked.planner);
+    confine();
+    if (read_question(asked.planner, &err) < 0) {
+        print_error(code, err.message);
+    } else if ((answer = het_planner_plan(asked.planner, asked.form))) {
+        puts(answer);
+        code = HET_EXIT_DONE;
+    } else if (het_planner_status(asked.planner) == HET_STATUS_OUT_OF_MEMORY) {
+        return het_asked_fail(command, asked.planner);
+    } else {
+        code = (int)het_planner_status(asked.planner);
+        auto_free char *message = message_of(asked.planner);
+        print_error(code, message);
+    }
+    het_asked_fini(&asked);
     return het_command_finish(command, code);
 }
 
-static void print_table(struct het_arena *arena, const struct het_problem *problem,
-                        const struct het_plan *plan)
-{
-    fputs(het_render_table(arena, problem, plan, het_terminal_width(),
-                           het_terminal_charset()),
-          stdout);
-}
-
 /* Where the plan is no table, what nobody knows of GPUs is said beside it. */
-static void warn_of_unknown(struct het_arena *arena, const struct het_command *command,
-                            const struct het_plan *plan)
+static void warn_of_unknown(const struct het_command *command, const char *plan)
 {
-    for (size_t i = 0; i < plan->unused_count; i++) {
-        const struct het_unused *group = &plan->unused[i];
+    struct het_arena *arena = het_arena_new();
+    json_auto_t *json = json_loads(plan, 0, NULL);
+    const struct het_view root = het_view_root(json);
+    const struct het_view unused = het_view_get(&root, "unused");
+    struct het_unused_list list = { 0 };
+    het_codec_unused(arena, &unused, &list, NULL);
+    for (size_t i = 0; i < list.count; i++) {
+        const struct het_unused *group = &list.groups[i];
         if (het_unused_is_unknown(group->reason))
             fprintf(stderr, "hetplan %s: warning: %u %s%sGPU%s on %s%s: %s\n",
                     command->name, group->gpus, group->type, *group->type ? " " : "",
@@ -143,6 +148,7 @@ static void warn_of_unknown(struct het_arena *arena, const struct het_command *c
                     group->node_count > 1 ? " and others" : "",
                     het_unused_text(arena, group));
     }
+    het_arena_free(arena);
 }
 
 static int run_plan(const struct het_command *command, const struct het_options *options)
@@ -150,7 +156,7 @@ static int run_plan(const struct het_command *command, const struct het_options 
     struct het_error err;
     if (options->operand && !strcmp(options->operand, "-")) {
         if (!json_object_size(options->values))
-            return plan_document(command);
+            return plan_document(command, options);
         het_fail(&err, HET_BAD_INPUT,
                  "\"-\" takes no options; the document on standard input says it all");
         return het_command_fail(command, &err);
@@ -160,26 +166,22 @@ static int run_plan(const struct het_command *command, const struct het_options 
                  options->operand);
         return het_command_fail(command, &err);
     }
-    struct het_arena *arena = het_arena_new();
-    struct het_question question;
-    const struct het_plan *plan;
-    struct progress progress = { 0 };
+    struct het_asked asked;
+    struct progress_line line = { 0 };
     bool quiet = json_object_get(options->values, "quiet") || !isatty(STDERR_FILENO);
-    int code;
-    if (het_command_read(command, options, NULL, arena, &question, &err) < 0 ||
-        answer(arena, &question, quiet ? NULL : &progress, &plan, &err) < 0) {
-        code = het_command_fail(command, &err);
-    } else {
-        if (het_command_wants_table(options)) {
-            print_table(arena, &question.problem, plan);
-        } else {
-            json_auto_t *json = het_codec_plan_json(plan);
-            warn_of_unknown(arena, command, plan);
-            het_command_print(json);
-        }
-        code = het_command_finish(command, HET_EXIT_DONE);
+    int code = het_command_ask(command, options, false, &asked);
+    if (!code) {
+        clock_gettime(CLOCK_MONOTONIC, &line.started);
+        if (!quiet)
+            het_planner_on_progress(asked.planner, show_progress, &line);
+        answer_early(asked.planner);
+        const char *plan = het_planner_plan(asked.planner, asked.form);
+        hide_progress(&line);
+        if (plan && asked.form == HET_FORM_JSON)
+            warn_of_unknown(command, plan);
+        code = het_command_tell(command, &asked, plan);
     }
-    het_arena_free(arena);
+    het_asked_fini(&asked);
     return code;
 }
 

@@ -1,44 +1,26 @@
 #include "planner/cli/command.h"
 
-#include "planner/render/people/timeline.h"
-
 #include <string.h>
 
-static void print_timeline(struct het_arena *arena, const struct het_options *options,
-                           const struct het_plan *plan,
-                           const struct het_timeline *timeline)
+static enum het_form timeline_form(const struct het_options *options)
 {
     const char *output = het_options_text(options, "output");
-    const json_t *width = json_object_get(options->values, "width");
-    if (output && !strcmp(output, "svg"))
-        fputs(het_render_timeline_svg(arena, plan, timeline), stdout);
-    else if (output && !strcmp(output, "trace"))
-        fputs(het_render_timeline_trace(arena, plan, timeline), stdout);
-    else
-        fputs(het_render_timeline_text(arena, plan, timeline,
-                                       width ? (int)json_integer_value(width)
-                                             : het_terminal_width(),
-                                       het_terminal_charset()),
-              stdout);
+    return output && !strcmp(output, "svg")     ? HET_FORM_SVG
+           : output && !strcmp(output, "trace") ? HET_FORM_TRACE
+                                                : HET_FORM_TEXT;
 }
 
 static int run_simulate(const struct het_command *command,
                         const struct het_options *options)
 {
-    struct het_arena *arena = het_arena_new();
-    struct het_error err;
-    json_auto_t *json = NULL;
-    struct het_question question;
-    const struct het_plan *plan;
-    struct het_timeline timeline;
-    int code = HET_EXIT_DONE;
-    if (het_command_read_plan(command, options, arena, &json, &question, &err) < 0 ||
-        het_question_simulate(arena, &question, json, &plan, &timeline, &err) < 0)
-        code = het_command_fail(command, &err);
-    else
-        print_timeline(arena, options, plan, &timeline);
-    het_arena_free(arena);
-    return het_command_finish(command, code);
+    struct het_asked asked;
+    int code = het_command_ask(command, options, true, &asked);
+    asked.form = timeline_form(options);
+    if (!code)
+        code = het_command_tell(
+            command, &asked, het_planner_simulate(asked.planner, asked.plan, asked.form));
+    het_asked_fini(&asked);
+    return code;
 }
 
 const struct het_command het_command_simulate = {

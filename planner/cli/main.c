@@ -85,7 +85,7 @@ static void print_usage(FILE *out)
           "Plans the training of a model on a cluster of unequal GPUs.\n\nCommands:\n",
           out);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(out, "  %-28s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-28s  %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n\"hetplan COMMAND --help\" explains a command.\n", out);
 }
 
@@ -164,7 +164,7 @@ static int plan_for_live_cluster(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    json_set_alloc_funcs(xmalloc, free);
+    json_set_alloc_funcs(xmalloc, xfree);
     /* A reader that went away is a failed write, to be reported like any other. */
     signal(SIGPIPE, SIG_IGN);
     if (is_about_live_cluster(argc, argv))

@@ -969,13 +969,13 @@ static char *range_text(const struct option *option)
     bool bounded = option->kind == KIND_WHOLE || option->kind == KIND_NUMBER ||
                    option->kind == KIND_LIST;
     if (option->choices) {
-        free(range);
+        xfree(range);
         range = xasprintf(" One of: %s.", option->choices);
     } else if (bounded && option->high < UINT32_MAX) {
-        free(range);
+        xfree(range);
         range = xasprintf(" From %.16g to %.16g.", option->low, option->high);
     } else if (bounded) {
-        free(range);
+        xfree(range);
         range = xasprintf(" At least %.16g.", option->low);
     }
     if (option->preset)

@@ -131,25 +131,13 @@ static int add_from(const struct het_options *options, json_t *job, struct het_e
     return 0;
 }
 
-int het_document_build(const struct het_options *options, const json_t *plan,
-                       json_t **ret, struct het_error *err)
+int het_document_build(const struct het_options *options, json_t **ret,
+                       struct het_error *err)
 {
     json_auto_t *document = json_pack("{s:{s:s}}", "sources", "job", "options");
     json_t *job = json_object_get(options->values, "job");
     job = job ? json_incref(job) : json_object();
     json_object_set_new(document, "job", job);
-    if (plan) {
-        json_t *batch = json_object_get(plan, "globalBatchSize");
-        bool is_usable = json_is_integer(batch) && json_integer_value(batch) > 0 &&
-                         json_integer_value(batch) <= HET_MAX_GLOBAL_BATCH;
-        json_object_set_new(job, "globalBatchSize",
-                            is_usable ? json_incref(batch) : json_integer(1));
-        json_t *optimizer = json_object_get(plan, "optimizer");
-        enum het_optimizer known;
-        if (!json_object_get(job, "optimizer") && json_is_string(optimizer) &&
-            !het_optimizer_parse(json_string_value(optimizer), &known, NULL))
-            json_object_set(job, "optimizer", optimizer);
-    }
     if (add_part(options, "profile", het_input_read_profile, document, err) < 0 ||
         add_part(options, "cluster", het_input_read_settings, document, err) < 0 ||
         add_part(options, "hardware", het_input_read_settings, document, err) < 0 ||

@@ -5,9 +5,8 @@
 
 #include "planner/cli/options.h"
 
-/* The document that `hetplan plan -` reads. `plan` is what cost and check judge, or NULL:
- * batch and optimizer are then its own. A new reference. */
-int het_document_build(const struct het_options *options, const json_t *plan,
-                       json_t **ret, struct het_error *err);
+/* The document that `hetplan plan -` reads. A new reference. */
+int het_document_build(const struct het_options *options, json_t **ret,
+                       struct het_error *err);
 
 #endif

@@ -569,7 +569,7 @@ static const uint32_t *pair_nodes(struct het_arena *arena, const struct state *s
         goes[pairing->from] = pairing->to;
         taken[pairing->to] = true;
     }
-    free(pairings);
+    xfree(pairings);
     return goes;
 }
 

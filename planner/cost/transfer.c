@@ -30,7 +30,7 @@ static void sums_init(struct sums *sums)
 static void sums_fini(struct sums *sums)
 {
     if (sums->list != sums->inlined)
-        free(sums->list);
+        xfree(sums->list);
 }
 
 static void grow(struct sums *sums)

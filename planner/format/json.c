@@ -325,7 +325,10 @@ int het_view_wrap(const struct het_view *view, struct het_error *err)
 {
     char path[512];
     print_path(view, path, sizeof path);
-    return path[0] ? het_wrap(err, "%s", path) : -1;
+    if (!path[0])
+        return -1;
+    het_error_locate(err, path);
+    return het_wrap(err, "%s", path);
 }
 
 int het_view_fail(const struct het_view *view, struct het_error *err, const char *format,

@@ -621,8 +621,6 @@ int het_node_list_cluster(struct het_arena *arena, const json_t *nodes,
     const json_t *items = get(nodes, "items");
     if (!json_is_object(nodes) || (items && !json_is_array(items)))
         return het_fail(err, HET_BAD_INPUT, "items: must be a list of nodes");
-    if (pods && (!json_is_object(pods) || !json_is_array(get(pods, "items"))))
-        return het_fail(err, HET_BAD_INPUT, "pods: items: must be a list of pods");
     size_t total = item_count(nodes);
     struct listed_node *listed = HET_ARENA_ARRAY(arena, struct listed_node, total + 1);
     size_t count = read_nodes(arena, nodes, hardware, listed);

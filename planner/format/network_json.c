@@ -310,6 +310,6 @@ int het_network_read(struct het_arena *arena, const json_t *json,
         if (!result)
             *ret = network;
     }
-    free(reader->curves);
+    xfree(reader->curves);
     return result;
 }

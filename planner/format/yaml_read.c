@@ -331,7 +331,7 @@ static void close_anchor(struct reader *reader, size_t index, const struct built
 static void forget_anchors(struct reader *reader)
 {
     for (size_t i = 0; i < reader->anchor_count; i++) {
-        free(reader->anchors[i].name);
+        xfree(reader->anchors[i].name);
         json_decref(reader->anchors[i].built.value);
     }
     reader->anchor_count = 0;
@@ -606,7 +606,7 @@ int het_yaml_parse(const char *text, size_t length, json_t **ret_documents,
     json_auto_t *documents = json_array();
     int result = read_stream(&reader, documents);
     forget_anchors(&reader);
-    free(reader.anchors);
+    xfree(reader.anchors);
     yaml_parser_delete(&reader.parser);
     if (result == 0)
         *ret_documents = TAKE(documents);
@@ -626,4 +626,10 @@ int het_yaml_parse_one(const char *text, size_t length, json_t **ret_document,
     if (count != 1)
         return het_fail(err, HET_BAD_INPUT, "expected one document, found %zu", count);
     return 0;
+}
+
+bool het_yaml_is_likely(const char *text)
+{
+    char first = text[strspn(text, " \t\r\n")];
+    return first && first != '{' && first != '[';
 }

@@ -19,6 +19,7 @@
 #include "planner/base/error.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -40,5 +41,8 @@ int het_yaml_parse(const char *text, size_t length, json_t **ret_documents,
 /* The same for a text that must hold exactly one document. */
 int het_yaml_parse_one(const char *text, size_t length, json_t **ret_document,
                        struct het_error *err);
+
+/* Whether a text that may be JSON is YAML: it does not begin like an object or a list. */
+bool het_yaml_is_likely(const char *text);
 
 #endif

@@ -883,7 +883,7 @@ static int search_group(struct het_arena *arena, const struct het_problem *probl
     ret->is_cut_short = search.is_cut_short;
     het_shortlist_clear(&shortlist);
     het_preference_clear(search.preference);
-    free(parts.items);
+    xfree(parts.items);
     het_arena_free(search.arena);
     return result;
 }

@@ -47,11 +47,11 @@ void het_balance_space_free(struct het_balance_space *space)
 {
     if (!space)
         return;
-    free(space->values);
-    free(space->starts);
-    free(space->sums);
-    free(space->cuts);
-    free(space);
+    xfree(space->values);
+    xfree(space->starts);
+    xfree(space->sums);
+    xfree(space->cuts);
+    xfree(space);
 }
 
 uint64_t het_balance_space_take_work(struct het_balance_space *space)
@@ -597,8 +597,8 @@ bool het_balance_samples(const struct het_balance_replicas *kinds, size_t kind_c
         share_out(&sharing, ret_samples);
         *ret_seconds = limit_s;
     }
-    free(sharing.reachable);
-    free(sharing.run);
+    xfree(sharing.reachable);
+    xfree(sharing.run);
     if (work)
         *work += sharing.work;
     return found;

@@ -11,7 +11,7 @@
 #include "planner/search/preference.h"
 #include "planner/search/shortlist.h"
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct het_search;
@@ -72,9 +72,9 @@ struct het_search_options {
     bool statistics;                  /* say them in the plan's search report */
     void (*progress)(void *context, const struct het_search *search); /* may be NULL */
     void *progress_context;
-    /* Not 0: the search ends at once, with the best plan so far (het_search_run). It may
-     * be set by a signal. NULL: it never is. */
-    const volatile sig_atomic_t *stop;
+    /* True: the search ends at once, with the best plan so far (het_search_run). It may
+     * be set by a signal or another thread. NULL: it never is. */
+    const atomic_bool *stop;
 };
 
 #define HET_SEARCH_MAX_SEEDS 4u

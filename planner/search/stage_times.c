@@ -32,7 +32,7 @@ void het_stage_table_free(struct het_stage_table *table)
     if (!table)
         return;
     het_arena_free(table->arena);
-    free(table);
+    xfree(table);
 }
 
 static bool is_allowed(const struct het_problem *problem, struct het_stage_kind kind)

@@ -1,6 +1,6 @@
 #include "tests/bench/cluster_objects.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdio.h>
 #include <string.h>

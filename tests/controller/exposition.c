@@ -1,6 +1,6 @@
 #include "tests/controller/exposition.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <check.h>
 #include <ctype.h>

@@ -3,7 +3,7 @@
 #define TESTS_OBJECTS_H
 
 #include "controller/base/object.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 /* A new reference. `owner_uid` NULL: no owner. For cluster-scoped kinds `ns` is "". */
 json_t *make_object(const struct kube_resource *resource, const char *ns,

@@ -1,6 +1,6 @@
 #include "tests/controller/quoted.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdarg.h>
 #include <stdio.h>

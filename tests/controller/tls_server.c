@@ -1,6 +1,6 @@
 #include "tests/controller/tls_server.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

@@ -6,7 +6,7 @@
 #define TESTS_FUZZ_H
 
 #include "planner/format/json.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <assert.h>
 #include <stddef.h>

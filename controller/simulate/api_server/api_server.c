@@ -5,7 +5,7 @@
 #include "controller/simulate/api_server/route.h"
 #include "controller/simulate/api_server/selector.h"
 #include "controller/simulate/api_server/verbs.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <assert.h>
 #include <stdio.h>

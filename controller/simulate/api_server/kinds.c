@@ -3,7 +3,7 @@
 #include "controller/base/quantity.h"
 #include "controller/simulate/api_server/condition.h"
 #include "controller/simulate/api_server/refusal.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 
 #include "controller/base/timestamp.h"
 #include "controller/simulate/api_server/condition.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "controller/simulate/api_server/refusal.h"
 
 #include "controller/simulate/api_server/condition.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdarg.h>
 #include <stdio.h>

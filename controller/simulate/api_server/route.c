@@ -2,7 +2,7 @@
 
 #include "controller/simulate/api_server/condition.h"
 #include "controller/simulate/api_server/refusal.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "controller/simulate/api_server/selector.h"
 
 #include "controller/simulate/api_server/condition.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <ctype.h>
 #include <stdlib.h>

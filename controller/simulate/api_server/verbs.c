@@ -4,7 +4,7 @@
 #include "controller/simulate/api_server/condition.h"
 #include "controller/simulate/api_server/merge.h"
 #include "controller/simulate/api_server/refusal.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -460,6 +460,6 @@ bool het_grouping_find(struct het_arena *arena,
     ret->is_proved = is_proved;
     ret->nodes = solver.nodes;
     ret->work = solver.work;
-    free(solver.patterns);
+    xfree(solver.patterns);
     return ret->group_count > 0;
 }

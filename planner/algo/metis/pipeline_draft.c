@@ -319,7 +319,7 @@ void het_draft_free(struct het_draft *draft)
     het_balance_space_free(draft->space);
     het_arena_free(draft->cache);
     het_arena_free(draft->arena);
-    free(draft);
+    xfree(draft);
 }
 
 const uint32_t *het_draft_degrees(const struct het_draft *draft, size_t *ret_count)

@@ -72,15 +72,15 @@ void het_proportion_free(struct het_proportion *space)
 {
     if (!space)
         return;
-    free(space->layers);
-    free(space->slices);
-    free(space->slice_owner);
-    free(space->layer_owner);
-    free(space->left);
-    free(space->moved_left);
-    free(space->held);
-    free(space->layered);
-    free(space);
+    xfree(space->layers);
+    xfree(space->slices);
+    xfree(space->slice_owner);
+    xfree(space->layer_owner);
+    xfree(space->left);
+    xfree(space->moved_left);
+    xfree(space->held);
+    xfree(space->layered);
+    xfree(space);
 }
 
 /* ---- slices ---- */

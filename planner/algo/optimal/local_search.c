@@ -1032,6 +1032,6 @@ const struct het_plan *het_polish_plan(struct het_search *search,
             ;
     }
     het_arena_free(polish.scratch);
-    free(polish.pipes);
+    xfree(polish.pipes);
     return polish.plan;
 }

@@ -78,8 +78,8 @@ static void add_node(struct grown *grown, const struct het_cluster *cluster,
 static void grown_fini(struct grown *grown)
 {
     for (size_t i = 0; i < grown->count; i++)
-        free(grown->classes[i].nodes);
-    free(grown->classes);
+        xfree(grown->classes[i].nodes);
+    xfree(grown->classes);
 }
 
 static struct grown find_classes(const struct het_problem *problem,

@@ -22,8 +22,8 @@ void het_catalog_init(struct het_catalog *catalog, struct het_search *search,
 
 void het_catalog_fini(struct het_catalog *catalog)
 {
-    free(catalog->splits);
-    free(catalog->signatures);
+    xfree(catalog->splits);
+    xfree(catalog->signatures);
     *catalog = (struct het_catalog){ 0 };
 }
 

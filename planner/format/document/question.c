@@ -39,6 +39,7 @@ static const char *part_name(const json_t *document, const char *part)
 
 static int fail_in_part(const json_t *document, const char *part, struct het_error *err)
 {
+    het_error_locate(err, part);
     return het_wrap(err, "%.300s", part_name(document, part));
 }
 
@@ -46,7 +47,11 @@ static int get_part(const json_t *document, const char *part, const json_t **ret
                     struct het_error *err)
 {
     *ret = json_object_get(document, part);
-    return *ret ? 0 : het_fail(err, HET_BAD_INPUT, "%s: is missing", part);
+    if (*ret)
+        return 0;
+    het_fail(err, HET_BAD_INPUT, "%s: is missing", part);
+    het_error_locate(err, part);
+    return -1;
 }
 
 int het_question_hardware(struct het_arena *arena, const json_t *document,
@@ -77,6 +82,10 @@ static int read_cluster(struct het_arena *arena, const json_t *document,
     const json_t *cluster, *pods = json_object_get(document, "pods");
     if (get_part(document, "cluster", &cluster, err) < 0)
         return -1;
+    if (pods && !json_is_array(json_object_get(pods, "items"))) {
+        het_fail(err, HET_BAD_INPUT, "items: must be a list of pods");
+        return fail_in_part(document, "pods", err);
+    }
     json_auto_t *short_form = NULL;
     if (het_node_is_list(cluster)) {
         if (het_node_list_cluster(arena, cluster, pods, hardware, &short_form, left_out,
@@ -176,8 +185,10 @@ static int read_job(struct het_arena *arena, const json_t *document,
         return fail_in_part(document, "job", err);
     const json_t *from = json_object_get(job, "from");
     if (from && !json_is_null(from) &&
-        decode_plan(arena, workload, from, &question->from, err) < 0)
+        decode_plan(arena, workload, from, &question->from, err) < 0) {
+        het_error_locate(err, "job.from");
         return het_wrap(err, "%s: from", part_name(document, "job"));
+    }
     return 0;
 }
 
@@ -297,6 +308,21 @@ int het_question_read(struct het_arena *arena, const json_t *document,
         return -1;
     *ret = question;
     return 0;
+}
+
+void het_question_take_batch(json_t *document, const json_t *plan)
+{
+    json_t *job = json_object_get(document, "job");
+    json_t *batch = json_object_get(plan, "globalBatchSize");
+    json_t *optimizer = json_object_get(plan, "optimizer");
+    bool is_usable = json_is_integer(batch) && json_integer_value(batch) > 0 &&
+                     json_integer_value(batch) <= HET_MAX_GLOBAL_BATCH;
+    enum het_optimizer known;
+    json_object_set_new(job, "globalBatchSize",
+                        is_usable ? json_incref(batch) : json_integer(1));
+    if (!json_object_get(job, "optimizer") && json_is_string(optimizer) &&
+        !het_optimizer_parse(json_string_value(optimizer), &known, NULL))
+        json_object_set(job, "optimizer", optimizer);
 }
 
 /* ---- answers ---- */

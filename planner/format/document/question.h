@@ -48,6 +48,10 @@ struct het_problem het_question_problem(struct het_arena *arena,
 int het_question_read(struct het_arena *arena, const json_t *document,
                       struct het_question *ret, struct het_error *err);
 
+/* Makes the document's job, an object, that of a plan file: with its batch, and its
+ * optimizer unless the job says one. */
+void het_question_take_batch(json_t *document, const json_t *plan);
+
 /* The hardware of such a document alone. */
 int het_question_hardware(struct het_arena *arena, const json_t *document,
                           const struct het_hardware **ret, struct het_error *err);

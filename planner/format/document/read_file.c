@@ -58,9 +58,8 @@ static bool has_ending(const char *name, const char *ending)
 
 static bool is_yaml(const char *path, const char *text)
 {
-    char first = text[strspn(text, " \t\r\n")];
     return has_ending(path, ".yaml") || has_ending(path, ".yml") ||
-           (first && first != '{' && first != '[' && !has_ending(path, ".json"));
+           (het_yaml_is_likely(text) && !has_ending(path, ".json"));
 }
 
 int het_input_read(const char *path, json_t **ret, struct het_error *err)

@@ -162,7 +162,7 @@ static void *keep(struct het_arena *arena, void *array, size_t size)
     void *copy = het_arena_alloc(arena, size ? size : 1);
     if (size)
         memcpy(copy, array, size);
-    free(array);
+    xfree(array);
     return copy;
 }
 

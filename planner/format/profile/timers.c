@@ -605,7 +605,7 @@ int het_profile_timers_read(struct het_arena *arena, const struct het_timers_run
                              .runs = HET_ARENA_ARRAY(arena, struct run, count) };
     for (size_t i = 0; i < count; i++)
         if (read_run(&reader, &runs[i], err) < 0) {
-            free(reader.stages);
+            xfree(reader.stages);
             return -1;
         }
     qsort(reader.stages, reader.stage_count, sizeof *reader.stages, compare_stages);
@@ -620,7 +620,7 @@ int het_profile_timers_read(struct het_arena *arena, const struct het_timers_run
     profile->shared_embedding = model->tied_embedding;
     fill_points(&reader, model, profile);
     fill_sizes(&reader, model, profile);
-    free(reader.stages);
+    xfree(reader.stages);
     if (het_profile_check(profile, err) < 0)
         return -1;
     *ret = profile;

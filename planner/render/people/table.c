@@ -436,7 +436,7 @@ static void put_table(struct page *page, const struct shape *shapes, size_t shap
         }
         put(page, "\n");
     }
-    free(rows.items);
+    xfree(rows.items);
 }
 
 /* ---- picture ---- */
@@ -813,7 +813,7 @@ char *het_render_table(struct het_arena *arena, const struct het_problem *proble
     put_idle(&page);
     put_statistics(&page);
     char *text = het_arena_strdup(arena, page.text);
-    free(page.text);
+    xfree(page.text);
     het_arena_free(page.arena);
     return text;
 }

@@ -1,7 +1,7 @@
 #include "controller/base/metrics.h"
 #include "tests/controller/exposition.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <check.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "controller/base/strmap.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <check.h>
 #include <stdio.h>

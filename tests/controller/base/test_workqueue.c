@@ -1,6 +1,6 @@
 #include "controller/base/workqueue.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "controller/kube/decode.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 #include "tests/controller/objects.h"
 
 #include <check.h>

@@ -1,6 +1,6 @@
 #include "controller/serve/check_command.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 #include "tests/controller/tls_server.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 #include "controller/serve/published.h"
 
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include <check.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
 #include "controller/simulate/simulate_command.h"
 
 #include "controller/simulate/api_server/condition.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include "tests/scale.h"
 

@@ -2,7 +2,7 @@
 #include "controller/simulate/simulated_cluster.h"
 
 #include "controller/simulate/api_server/condition.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 #include "tests/controller/api.h"
 #include "tests/controller/happening.h"
 

@@ -1,5 +1,5 @@
 /* The command as a user runs it: files in, text, exit code and messages out. */
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 
 #include "tests/planner/command.h"
 #include "tests/planner/files.h"
@@ -146,7 +146,8 @@ START_TEST(failure_on_standard_input_is_json_too)
     } cases[] = {
         { "", 2,
           "{\"error\":{\"code\":\"BadInput\",\"message\":\"standard input: line 1" },
-        { "[]", 2, "{\"error\":{\"code\":\"BadInput\",\"message\":\"must be an object" },
+        { "[]", 2,
+          "{\"error\":{\"code\":\"BadInput\",\"message\":\"standard input: must be an object" },
         { "{\"cluster\":{\"nodes\":[{\"type\":\"A\\u0007\",\"gpus\":1}]}}", 2,
           "{\"error\":{\"code\":\"BadInput\",\"message\":\"cluster: nodes[0].type: must "
           "not contain control characters\"}}\n" },

@@ -192,13 +192,13 @@ END_TEST
 
 static void stop_at_first(void *context, const struct het_search *at)
 {
-    *(volatile sig_atomic_t *)context = at->incumbent != NULL;
+    *(atomic_bool *)context = at->incumbent != NULL;
 }
 
 START_TEST(search_that_is_told_to_stop_keeps_the_plan_of_one_vendor)
 {
     struct toy *toy = split_toy();
-    volatile sig_atomic_t stop = 0;
+    atomic_bool stop = 0;
     const struct het_search_options options = {
         .progress = stop_at_first,
         .progress_context = (void *)(uintptr_t)&stop,

@@ -488,13 +488,13 @@ END_TEST
 /* Told to stop once there is a plan. */
 static void stop_at_first(void *context, const struct het_search *at)
 {
-    *(volatile sig_atomic_t *)context = at->incumbent != NULL;
+    *(atomic_bool *)context = at->incumbent != NULL;
 }
 
 START_TEST(search_that_is_told_to_stop_gives_its_best_plan_so_far)
 {
     struct toy *toy = toy_new();
-    volatile sig_atomic_t stop = 0;
+    atomic_bool stop = 0;
     struct het_search_options options = { .progress = stop_at_first,
                                           .progress_context = (void *)(uintptr_t)&stop,
                                           .stop = &stop };
@@ -524,7 +524,7 @@ END_TEST
 START_TEST(search_that_is_stopped_before_it_has_a_plan_says_so)
 {
     struct toy *toy = toy_new();
-    volatile sig_atomic_t stop = 1;
+    atomic_bool stop = 1;
     struct het_search_options options = { .algorithm = "metis", .stop = &stop };
     const struct het_plan *plan;
     struct het_error err = { 0 };

@@ -5,7 +5,7 @@
 #include "controller/simulate/api_server/selector.h"
 #include "controller/simulate/api_server/storage.h"
 #include "controller/simulate/scheduler.h"
-#include "planner/hetplan.h"
+#include "planner/modules.h"
 #include "tests/controller/api.h"
 
 #include <check.h>
