@@ -152,16 +152,9 @@ static void place_replicas(struct amp *amp, const struct grid *grid,
 {
     memset(amp->used_gpus, 0, amp->cluster->node_count * sizeof *amp->used_gpus);
     for (uint32_t i = 0; i < grid->pp * grid->dp; i++) {
-        const struct het_node *node = &amp->cluster->nodes[places[i]];
-        amp->replicas[i] = (struct het_replica){
-            .node_name = node->name,
-            .type_name = amp->cluster->types[node->type].name,
-            .node = places[i],
-            .type = node->type,
-            .gpus = amp->gpus + amp->used_gpus[places[i]],
-            .tp = grid->tp,
-            .microbatch_size = grid->size,
-        };
+        amp->replicas[i] = het_plan_replica(amp->cluster, places[i],
+                                            amp->gpus + amp->used_gpus[places[i]],
+                                            grid->tp, grid->size);
         amp->used_gpus[places[i]] += grid->tp;
     }
     for (uint32_t s = 0; s < grid->pp; s++)
@@ -274,15 +267,8 @@ static bool can_run(const struct amp *amp, enum het_freedom freedom)
  * end where the runtime cannot cut. */
 static const double *stage_sends(struct amp *amp, uint32_t s)
 {
-    const double *bytes = amp->problem->profile->boundary_bytes;
     double *send_s = amp->send_s + (size_t)s * (amp->layer_count + 1);
-    struct het_stage from = amp->stages[s];
-    for (uint32_t cut = 1; cut < amp->layer_count; cut++) {
-        from.first_layer = cut - 1;
-        send_s[cut] = cut > 1 && bytes[cut - 1] == bytes[cut - 2]
-                          ? send_s[cut - 1]
-                          : het_cost_send(amp->problem, &from, &amp->stages[s + 1]);
-    }
+    het_cost_sends(amp->problem, &amp->stages[s], &amp->stages[s + 1], send_s);
     if (!s && !can_run(amp, HET_EMPTY_STAGES))
         send_s[1] = HUGE_VAL;
     if (s + 2 == amp->pipeline.stage_count && !can_run(amp, HET_EMPTY_STAGES))

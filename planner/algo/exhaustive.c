@@ -435,15 +435,8 @@ static void try_node(struct walk *walk, uint32_t node, uint32_t rest_samples)
             break;
         for (uint32_t samples = rest_samples; samples && look(walk, 1); samples--)
             add_replica(walk,
-                        (struct het_replica){
-                            .node_name = at->name,
-                            .type_name = walk->cluster->types[at->type].name,
-                            .node = node,
-                            .type = at->type,
-                            .gpus = walk->gpu_ids + walk->used[node],
-                            .tp = tp,
-                            .microbatch_size = samples,
-                        },
+                        het_plan_replica(walk->cluster, node,
+                                         walk->gpu_ids + walk->used[node], tp, samples),
                         rest_samples);
     }
 }

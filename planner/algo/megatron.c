@@ -75,16 +75,9 @@ static struct het_plan make_plan(struct megatron *megatron, const struct grid *g
     const struct het_cluster *cluster = megatron->cluster;
     for (uint32_t i = 0; i < grid->pp * grid->dp; i++) {
         const struct place *place = &megatron->places[i];
-        const struct het_node *node = &cluster->nodes[place->node];
-        megatron->replicas[i] = (struct het_replica){
-            .node_name = node->name,
-            .type_name = cluster->types[node->type].name,
-            .node = place->node,
-            .type = node->type,
-            .gpus = megatron->gpus + place->first_gpu,
-            .tp = grid->tp,
-            .microbatch_size = grid->size,
-        };
+        megatron->replicas[i] = het_plan_replica(cluster, place->node,
+                                                 megatron->gpus + place->first_gpu,
+                                                 grid->tp, grid->size);
     }
     uint32_t first = 0;
     for (uint32_t s = 0; s < grid->pp; s++) {

@@ -53,6 +53,22 @@ double het_cost_send(const struct het_problem *problem, const struct het_stage *
     return het_transfer_seconds(problem, from, to);
 }
 
+void het_cost_sends(const struct het_problem *problem, const struct het_stage *from,
+                    const struct het_stage *to, double *ret_send_s)
+{
+    const double *bytes = problem->profile->boundary_bytes;
+    struct het_stage sender = *from;
+    sender.layer_count = 1;
+    for (uint32_t cut = 1; cut < problem->profile->layer_count; cut++) {
+        uint32_t same = 1;
+        while (bytes[same - 1] != bytes[cut - 1])
+            same++;
+        sender.first_layer = cut - 1;
+        ret_send_s[cut] = same < cut ? ret_send_s[same]
+                                     : het_cost_send(problem, &sender, to);
+    }
+}
+
 /* ---- load on uplinks ---- */
 
 /* Seconds that the uplink of each node, and then of each domain, is busy, either way.

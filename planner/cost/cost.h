@@ -48,6 +48,11 @@ int het_cost_stage(const struct het_problem *problem, const struct het_stage *st
  * transfer.h, alone. */
 double het_cost_send(const struct het_problem *problem, const struct het_stage *from,
                      const struct het_stage *to);
+/* ret_send_s[cut] = the same where `to` begins with layer `cut`, 1 .. layer_count - 1,
+ * whatever layers the two have; others are left alone. Sends of as many bytes are worked
+ * out once. */
+void het_cost_sends(const struct het_problem *problem, const struct het_stage *from,
+                    const struct het_stage *to, double *ret_send_s);
 /* Gradient synchronisation: T_sync, the largest load over any GPU's link or node's uplink
  * (classes of layers overlap perfectly otherwise).
  *

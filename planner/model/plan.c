@@ -191,6 +191,20 @@ const struct het_cluster *het_plan_own_cluster(struct het_arena *arena,
 
 /* ---- counting ---- */
 
+struct het_replica het_plan_replica(const struct het_cluster *cluster, uint32_t node,
+                                    const uint32_t *gpus, uint32_t tp, uint32_t samples)
+{
+    return (struct het_replica){
+        .node_name = cluster->nodes[node].name,
+        .type_name = cluster->types[cluster->nodes[node].type].name,
+        .node = node,
+        .type = cluster->nodes[node].type,
+        .gpus = gpus,
+        .tp = tp,
+        .microbatch_size = samples,
+    };
+}
+
 size_t het_plan_replica_count(const struct het_plan *plan)
 {
     size_t count = 0;

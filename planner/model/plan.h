@@ -50,6 +50,10 @@ struct het_replica {
     uint32_t microbatch_size; /* samples of a micro-batch that this replica takes */
 };
 
+/* Bound to a node of the cluster. */
+struct het_replica het_plan_replica(const struct het_cluster *cluster, uint32_t node,
+                                    const uint32_t *gpus, uint32_t tp, uint32_t samples);
+
 struct het_stage {
     uint32_t first_layer, layer_count;
     enum het_recompute recompute;

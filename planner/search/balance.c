@@ -82,6 +82,36 @@ static void fill_sums(const struct het_balance_space *space,
     }
 }
 
+double het_balance_stage_seconds(const struct het_balance_stage *stage, uint32_t first,
+                                 uint32_t end)
+{
+    double forward_s = 0, backward_s = 0;
+    for (size_t t = 0; t < stage->times_count; t++) {
+        const struct het_balance_times *times = &stage->times[t];
+        forward_s = larger(forward_s, times->forward_s[end] - times->forward_s[first]);
+        backward_s =
+            larger(backward_s, times->backward_s[end] - times->backward_s[first]);
+    }
+    return forward_s + backward_s;
+}
+
+void het_balance_pipeline(const struct het_balance_stage *stages, uint32_t stage_count,
+                          const uint32_t *cuts, double *ret_sum_s,
+                          double *ret_bottleneck_s)
+{
+    double ahead_s = 0;
+    *ret_sum_s = *ret_bottleneck_s = 0;
+    for (uint32_t s = 0; s < stage_count; s++) {
+        double compute_s = het_balance_stage_seconds(&stages[s], cuts[s], cuts[s + 1]);
+        double behind_s =
+            s + 1 < stage_count && stages[s].send_s ? stages[s].send_s[cuts[s + 1]] : 0;
+        *ret_sum_s += compute_s + 2 * behind_s;
+        *ret_bottleneck_s =
+            larger(*ret_bottleneck_s, compute_s + 2 * (ahead_s + behind_s));
+        ahead_s = behind_s;
+    }
+}
+
 /* Seconds that stage `s` takes for one micro-batch with layers first .. end - 1. */
 static double stage_seconds(const struct het_balance_space *space,
                             const struct het_balance_stage *stage, uint32_t s,
@@ -91,14 +121,7 @@ static double stage_seconds(const struct het_balance_space *space,
         const double *sums = stage_sums(space, s);
         return sums[end] - sums[first];
     }
-    double forward_s = 0, backward_s = 0;
-    for (size_t t = 0; t < stage->times_count; t++) {
-        const struct het_balance_times *times = &stage->times[t];
-        forward_s = larger(forward_s, times->forward_s[end] - times->forward_s[first]);
-        backward_s =
-            larger(backward_s, times->backward_s[end] - times->backward_s[first]);
-    }
-    return forward_s + backward_s;
+    return het_balance_stage_seconds(stage, first, end);
 }
 
 static double send_seconds(const struct het_balance_layers *question, uint32_t stage,

@@ -41,6 +41,15 @@ struct het_balance_layers {
     bool hides_sends;
 };
 
+/* Seconds that the stage computes for a micro-batch with layers first .. end - 1. */
+double het_balance_stage_seconds(const struct het_balance_stage *stage, uint32_t first,
+                                 uint32_t end);
+/* What T_p (below) is of, where stage s has layers cuts[s] .. cuts[s + 1] - 1: the sum
+ * over stages, and the bottleneck, which every micro-batch after the first takes. */
+void het_balance_pipeline(const struct het_balance_stage *stages, uint32_t stage_count,
+                          const uint32_t *cuts, double *ret_sum_s,
+                          double *ret_bottleneck_s);
+
 /* Working memory, for any question with at most these counts. */
 struct het_balance_space;
 struct het_balance_space *het_balance_space_new(uint32_t layer_count,

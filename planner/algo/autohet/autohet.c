@@ -240,11 +240,8 @@ static uint32_t in_flight_of(const struct autohet *autohet, const struct pipe *p
 static struct het_stage one_stage(const struct autohet *autohet, const struct pipe *pipe,
                                   uint32_t s, struct het_replica *replica)
 {
-    *replica = (struct het_replica){ .node = pipe->nodes[s],
-                                     .type = autohet->types[pipe->types[s]],
-                                     .gpus = autohet->gpus,
-                                     .tp = autohet->tp,
-                                     .microbatch_size = autohet->size };
+    *replica = het_plan_replica(autohet->problem->cluster, pipe->nodes[s], autohet->gpus,
+                                autohet->tp, autohet->size);
     return (
         struct het_stage){ .layer_count = 1, .replicas = replica, .replica_count = 1 };
 }
@@ -254,17 +251,11 @@ static struct het_stage one_stage(const struct autohet *autohet, const struct pi
 static double *stage_sends(const struct autohet *autohet, const struct pipe *pipe,
                            uint32_t s)
 {
-    const double *bytes = autohet->problem->profile->boundary_bytes;
     double *send_s = HET_ARENA_ARRAY(autohet->arena, double, autohet->layer_count + 1);
     struct het_replica sender, receiver;
     struct het_stage from = one_stage(autohet, pipe, s, &sender);
     struct het_stage to = one_stage(autohet, pipe, s + 1, &receiver);
-    for (uint32_t cut = 1; cut < autohet->layer_count; cut++) {
-        from.first_layer = cut - 1;
-        send_s[cut] = cut > 1 && bytes[cut - 1] == bytes[cut - 2]
-                          ? send_s[cut - 1]
-                          : het_cost_send(autohet->problem, &from, &to);
-    }
+    het_cost_sends(autohet->problem, &from, &to, send_s);
     if (!s && !can_run(autohet, HET_EMPTY_STAGES))
         send_s[1] = HUGE_VAL;
     if (s + 2 == pipe->stage_count && !can_run(autohet, HET_EMPTY_STAGES))
@@ -316,32 +307,6 @@ static bool cut_evenly(const struct autohet *autohet, struct pipe *pipe,
             return false;
     }
     return true;
-}
-
-static double stage_seconds(const struct het_balance_stage *stage, uint32_t first,
-                            uint32_t end)
-{
-    double forward_s = 0, backward_s = 0;
-    for (size_t i = 0; i < stage->times_count; i++) {
-        const struct het_balance_times *times = &stage->times[i];
-        forward_s = fmax(forward_s, times->forward_s[end] - times->forward_s[first]);
-        backward_s = fmax(backward_s, times->backward_s[end] - times->backward_s[first]);
-    }
-    return forward_s + backward_s;
-}
-
-static void time_pipe(struct pipe *pipe, const struct het_balance_stage *stages)
-{
-    double before_s = 0;
-    pipe->sum_s = pipe->bottleneck_s = 0;
-    for (uint32_t s = 0; s < pipe->stage_count; s++) {
-        double compute_s = stage_seconds(&stages[s], pipe->cuts[s], pipe->cuts[s + 1]);
-        double send_s = stages[s].send_s ? stages[s].send_s[pipe->cuts[s + 1]] : 0;
-        pipe->sum_s += compute_s + 2 * send_s;
-        pipe->bottleneck_s =
-            fmax(pipe->bottleneck_s, compute_s + 2 * (before_s + send_s));
-        before_s = send_s;
-    }
 }
 
 struct miss {
@@ -407,7 +372,8 @@ static bool cut_pipe(struct autohet *autohet, struct pipe *pipe, bool shared)
     het_search_settle(autohet->search, het_balance_space_take_work(space), taken);
     het_balance_space_free(space);
     if (fits)
-        time_pipe(pipe, stages);
+        het_balance_pipeline(stages, pipe->stage_count, pipe->cuts, &pipe->sum_s,
+                             &pipe->bottleneck_s);
     else
         note_miss(autohet, pipe);
     return fits;
@@ -501,8 +467,6 @@ static void offer(struct autohet *autohet)
             stages[s] = one_stage(autohet, pipe, s, &replicas[s]);
             stages[s].first_layer = pipe->cuts[s];
             stages[s].layer_count = pipe->cuts[s + 1] - pipe->cuts[s];
-            replicas[s].node_name = cluster->nodes[node].name;
-            replicas[s].type_name = cluster->types[replicas[s].type].name;
             replicas[s].gpus = autohet->gpus + used[node];
             used[node] += autohet->tp;
         }

@@ -877,15 +877,9 @@ static void write_replicas(const struct het_draft *draft, const struct stage *st
             samples_end += sharing->kinds[k].count;
         uint32_t tp = draft->degrees[sharing->kinds[kind].degree];
         for (uint32_t gpu = 0; gpu + tp <= slot->gpu_count && left[kind]; gpu += tp) {
-            replicas[written++] = (struct het_replica){
-                .node_name = draft->cluster->nodes[slot->node].name,
-                .type_name = draft->cluster->types[slot->type].name,
-                .node = slot->node,
-                .type = slot->type,
-                .tp = tp,
-                .microbatch_size = samples_end[-(ptrdiff_t)left[kind]],
-            };
-            left[kind]--;
+            uint32_t samples = samples_end[-(ptrdiff_t)left[kind]--];
+            replicas[written++] =
+                het_plan_replica(draft->cluster, slot->node, NULL, tp, samples);
         }
     }
     assert(written == sharing->replica_count);
@@ -933,23 +927,13 @@ static const double *stage_sends(struct het_draft *draft, uint32_t stage)
         return known;
     write_replicas(draft, from, draft->replicas);
     write_replicas(draft, to, draft->replicas + from->sharing->replica_count);
-    struct het_stage sender = { .replicas = draft->replicas,
-                                .replica_count = from->sharing->replica_count };
+    const struct het_stage sender = { .replicas = draft->replicas,
+                                      .replica_count = from->sharing->replica_count };
     const struct het_stage receiver = { .replicas = draft->replicas +
                                                     from->sharing->replica_count,
-                                        .replica_count = to->sharing->replica_count,
-                                        .first_layer = 1,
-                                        .layer_count = 1 };
-    const double *boundary = draft->problem->profile->boundary_bytes;
+                                        .replica_count = to->sharing->replica_count };
     double *sends = HET_ARENA_ARRAY(draft->cache, double, (size_t)draft->layer_count + 1);
-    for (uint32_t cut = 1; cut < draft->layer_count; cut++) {
-        uint32_t same = 1;
-        while (same < cut && boundary[same - 1] != boundary[cut - 1])
-            same++;
-        sender.layer_count = cut;
-        sends[cut] = same < cut ? sends[same]
-                                : het_cost_send(draft->problem, &sender, &receiver);
-    }
+    het_cost_sends(draft->problem, &sender, &receiver, sends);
     sends[0] = HUGE_VAL;
     for (uint32_t cut = 1; cut < draft->layer_count; cut++)
         sends[0] = fmin(sends[0], sends[cut]);

@@ -166,15 +166,8 @@ static void add_replicas(struct assembly *assembly, const struct lane *lane,
             for (uint32_t t = 0; t < part->tp; t++)
                 gpus[t] = first_gpu + part->first_gpu + gpu + t;
             bool is_short = *extra == 0;
-            replicas[(*count)++] = (struct het_replica){
-                .node_name = problem->cluster->nodes[node].name,
-                .type_name = problem->cluster->types[class->type].name,
-                .node = node,
-                .type = class->type,
-                .gpus = gpus,
-                .tp = part->tp,
-                .microbatch_size = part->samples - is_short,
-            };
+            replicas[(*count)++] = het_plan_replica(problem->cluster, node, gpus,
+                                                    part->tp, part->samples - is_short);
             *extra -= !is_short;
         }
     }

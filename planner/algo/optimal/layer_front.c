@@ -26,19 +26,6 @@ static const double *sums_of(const struct walk *walk, uint32_t stage)
                : NULL;
 }
 
-static double stage_seconds(const struct walk *walk, uint32_t stage, uint32_t first,
-                            uint32_t end)
-{
-    const struct het_balance_stage *at = &walk->question->stages[stage];
-    double forward = 0, backward = 0;
-    for (size_t k = 0; k < at->times_count; k++) {
-        const struct het_balance_times *times = &at->times[k];
-        forward = larger(forward, times->forward_s[end] - times->forward_s[first]);
-        backward = larger(backward, times->backward_s[end] - times->backward_s[first]);
-    }
-    return forward + backward;
-}
-
 static double send_seconds(const struct walk *walk, uint32_t stage, uint32_t cut)
 {
     const double *send_s = walk->question->stages[stage].send_s;
@@ -61,7 +48,7 @@ static void end_stage(struct walk *walk, uint32_t s, uint32_t end, uint32_t leas
         if (stage->ends && stage->ends[first] < end)
             break;
         double seconds = sums ? sums[end] - sums[first]
-                              : stage_seconds(walk, s, first, end);
+                              : het_balance_stage_seconds(stage, first, end);
         if (seconds > (by_sum ? limit : best))
             break;
         double busy = seconds + 2 * ((ahead_s ? ahead_s[first] : 0) + behind);
@@ -112,14 +99,8 @@ static struct het_front_point read_point(struct walk *walk, struct het_arena *ar
     for (uint32_t s = walk->stages; s; s--)
         cuts[s - 1] = walk->from[s * (walk->layers + (size_t)1) + cuts[s]];
     struct het_front_point point = { .cuts = cuts };
-    double ahead = 0;
-    for (uint32_t s = 0; s < walk->stages; s++) {
-        double behind = send_seconds(walk, s, cuts[s + 1]);
-        double seconds = stage_seconds(walk, s, cuts[s], cuts[s + 1]);
-        point.sum_s += seconds + 2 * behind;
-        point.bottleneck_s = larger(point.bottleneck_s, seconds + 2 * (ahead + behind));
-        ahead = behind;
-    }
+    het_balance_pipeline(walk->question->stages, walk->stages, cuts, &point.sum_s,
+                         &point.bottleneck_s);
     return point;
 }
 

@@ -103,7 +103,6 @@ static void write_stage(struct het_arena *arena, const struct het_problem *probl
                         const struct stage *from, uint32_t *next_gpu,
                         struct het_stage *ret)
 {
-    const struct het_cluster *cluster = problem->cluster;
     struct het_replica *replicas =
         HET_ARENA_ARRAY(arena, struct het_replica, from->count);
     for (uint32_t r = 0; r < from->count; r++) {
@@ -111,15 +110,8 @@ static void write_stage(struct het_arena *arena, const struct het_problem *probl
         uint32_t *gpus = HET_ARENA_ARRAY(arena, uint32_t, replica->tp);
         for (uint32_t t = 0; next_gpu && t < replica->tp; t++)
             gpus[t] = next_gpu[replica->node]++;
-        replicas[r] = (struct het_replica){
-            .node_name = cluster->nodes[replica->node].name,
-            .type_name = cluster->types[replica->type].name,
-            .node = replica->node,
-            .type = replica->type,
-            .gpus = gpus,
-            .tp = replica->tp,
-            .microbatch_size = replica->samples,
-        };
+        replicas[r] = het_plan_replica(problem->cluster, replica->node, gpus, replica->tp,
+                                       replica->samples);
     }
     *ret = (struct het_stage){
         .first_layer = from->first,
@@ -286,14 +278,7 @@ static void set_sends(struct polish *polish, const struct pipe *pipe, uint32_t s
     struct het_stage from, to;
     write_stage(polish->scratch, polish->problem, &pipe->stages[s], NULL, &from);
     write_stage(polish->scratch, polish->problem, &pipe->stages[s + 1], NULL, &to);
-    from.first_layer = 0;
-    for (uint32_t l = 1; l < profile->layer_count; l++) {
-        from.layer_count = l;
-        send_s[l] = l > 1 && profile->boundary_bytes[l - 1] ==
-                                 profile->boundary_bytes[l - 2]
-                        ? send_s[l - 1]
-                        : het_cost_send(polish->problem, &from, &to);
-    }
+    het_cost_sends(polish->problem, &from, &to, send_s);
     ret->send_s = send_s;
 }
 
@@ -301,31 +286,22 @@ static void set_sends(struct polish *polish, const struct pipe *pipe, uint32_t s
  * it `must_fit`, do not fit. */
 static bool time_pipe(struct polish *polish, struct pipe *pipe, bool must_fit)
 {
-    double ahead = 0;
-    pipe->sum_s = pipe->bottleneck_s = 0;
+    struct het_balance_stage *stages =
+        HET_ARENA_ARRAY(polish->scratch, struct het_balance_stage, pipe->stage_count);
+    uint32_t *cuts =
+        HET_ARENA_ARRAY(polish->scratch, uint32_t, pipe->stage_count + (size_t)1);
     for (uint32_t s = 0; s < pipe->stage_count; s++) {
-        struct het_balance_stage at;
         const struct stage *stage = &pipe->stages[s];
-        uint32_t end = stage->first + stage->layers;
-        double forward = 0, backward = 0, behind = 0;
-        if (!set_times(polish, pipe, s, &at) || (must_fit && at.ends[stage->first] < end))
+        cuts[s] = stage->first;
+        cuts[s + 1] = stage->first + stage->layers;
+        if (!set_times(polish, pipe, s, &stages[s]) ||
+            (must_fit && stages[s].ends[cuts[s]] < cuts[s + 1]))
             return false;
-        for (size_t k = 0; k < at.times_count; k++) {
-            const struct het_balance_times *times = &at.times[k];
-            forward =
-                fmax(forward, times->forward_s[end] - times->forward_s[stage->first]);
-            backward =
-                fmax(backward, times->backward_s[end] - times->backward_s[stage->first]);
-        }
-        if (s + 1 < pipe->stage_count) {
-            set_sends(polish, pipe, s, &at);
-            behind = at.send_s[end];
-        }
-        pipe->sum_s += forward + backward + 2 * behind;
-        pipe->bottleneck_s =
-            fmax(pipe->bottleneck_s, forward + backward + 2 * (ahead + behind));
-        ahead = behind;
+        if (s + 1 < pipe->stage_count)
+            set_sends(polish, pipe, s, &stages[s]);
     }
+    het_balance_pipeline(stages, pipe->stage_count, cuts, &pipe->sum_s,
+                         &pipe->bottleneck_s);
     return true;
 }
 

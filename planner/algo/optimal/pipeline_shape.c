@@ -53,11 +53,9 @@ static struct het_stage stand_in(const struct het_cell_market *market,
         const struct het_node_class *class = &market->inventory->classes[part->class];
         uint32_t a_node = part->gpu_count / part->tp;
         for (uint32_t r = 0; r < het_cell_part_replicas(part); r++)
-            replicas[count++] =
-                (struct het_replica){ .node = class->nodes[part->first_node + r / a_node],
-                                      .type = class->type,
-                                      .tp = part->tp,
-                                      .microbatch_size = part->samples };
+            replicas[count++] = het_plan_replica(
+                market->problem->cluster, class->nodes[part->first_node + r / a_node],
+                NULL, part->tp, part->samples);
     }
     return (struct het_stage){ .replicas = replicas, .replica_count = count };
 }
@@ -71,13 +69,7 @@ static const double *find_sends(const struct het_cell_market *market,
     double *send_s = HET_ARENA_ARRAY(scratch, double, profile->layer_count + (size_t)1);
     struct het_stage sender = stand_in(market, scratch, from);
     struct het_stage receiver = stand_in(market, scratch, from + 1);
-    for (uint32_t l = 1; l < profile->layer_count; l++) {
-        sender.layer_count = l;
-        bool repeats = l > 1 &&
-                       profile->boundary_bytes[l - 1] == profile->boundary_bytes[l - 2];
-        send_s[l] = repeats ? send_s[l - 1]
-                            : het_cost_send(market->problem, &sender, &receiver);
-    }
+    het_cost_sends(market->problem, &sender, &receiver, send_s);
     return send_s;
 }
 
@@ -350,26 +342,12 @@ bool het_cell_split_shrink(const struct het_cell_market *market,
     *ret_split = *split;
     ret_split->cell = cell;
     bool is_had = make_question(market, scratch, cell, HUGE_VAL, &question);
-    double ahead = 0, sum = 0, bottleneck = 0;
-    for (uint32_t s = 0; is_had && s < cell->stage_count; s++) {
-        const struct het_balance_stage *stage = &question.stages[s];
-        uint32_t first = split->cuts[s], end = split->cuts[s + 1];
-        double forward = 0, backward = 0;
-        for (size_t k = 0; k < stage->times_count; k++) {
-            const struct het_balance_times *times = &stage->times[k];
-            forward = fmax(forward, times->forward_s[end] - times->forward_s[first]);
-            backward = fmax(backward, times->backward_s[end] - times->backward_s[first]);
-        }
+    if (is_had)
         /* The slowest share may be a size made of parts, e.g. 3 = 2 + 1. */
-        double behind = stage->send_s && s + 1 < cell->stage_count ? stage->send_s[end]
-                                                                   : 0;
-        sum += forward + backward + 2 * behind;
-        bottleneck = fmax(bottleneck, forward + backward + 2 * (ahead + behind));
-        ahead = behind;
-        is_had = stage->ends[first] >= end;
-    }
-    ret_split->sum_s = sum;
-    ret_split->bottleneck_s = bottleneck;
+        het_balance_pipeline(question.stages, cell->stage_count, split->cuts,
+                             &ret_split->sum_s, &ret_split->bottleneck_s);
+    for (uint32_t s = 0; is_had && s < cell->stage_count; s++)
+        is_had = question.stages[s].ends[split->cuts[s]] >= split->cuts[s + 1];
     het_arena_free(scratch);
     return is_had;
 }

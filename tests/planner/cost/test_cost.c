@@ -55,6 +55,24 @@ START_TEST(send_inside_a_node_uses_the_gpus_links)
 }
 END_TEST
 
+START_TEST(sends_by_cut_are_those_of_each_cut)
+{
+    static const double bytes[] = { 10e6, 20e6, 10e6, 40e6 };
+    struct toy *toy = toy_new();
+    double send_s[5] = { -1, 0, 0, 0, -1 };
+    toy->profile.boundary_bytes = bytes;
+    struct het_stage from = TOY_STAGE(toy, 0, 1, toy_replica(toy, TOY_F0, 0, 1, 2));
+    struct het_stage to = TOY_STAGE(toy, 1, 3, toy_replica(toy, TOY_F0, 1, 1, 2));
+    het_cost_sends(&toy->problem, &from, &to, send_s);
+    ck_near(send_s[1], 2 * 10e6 / 100e9); /* two samples over one 100 GB/s link */
+    ck_near(send_s[2], 2 * 20e6 / 100e9);
+    ck_assert_double_eq(send_s[3], send_s[1]);
+    ck_assert_double_eq(send_s[0], -1);
+    ck_assert_double_eq(send_s[4], -1);
+    toy_free(toy);
+}
+END_TEST
+
 START_TEST(replicas_that_send_at_once_share_the_uplink)
 {
     struct toy *toy = toy_new();
@@ -349,6 +367,7 @@ Suite *test_cost_suite(void)
     tcase_add_test(cases, stage_is_as_slow_as_its_slowest_replica_each_way);
     tcase_add_test(cases, missing_profile_is_named);
     tcase_add_test(cases, send_inside_a_node_uses_the_gpus_links);
+    tcase_add_test(cases, sends_by_cut_are_those_of_each_cut);
     tcase_add_test(cases, replicas_that_send_at_once_share_the_uplink);
     tcase_add_test(cases, only_samples_that_change_node_cross_the_uplink);
     tcase_add_test(cases, ring_crosses_an_uplink_once_however_many_replicas);

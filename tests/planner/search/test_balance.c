@@ -347,11 +347,39 @@ START_TEST(sharing_many_samples_costs_by_runs_of_sizes_and_says_what)
 }
 END_TEST
 
+START_TEST(pipeline_is_summed_up_and_its_bottleneck_found)
+{
+    /* Prefix sums over three layers. Two kinds of replicas in the first stage: the one is
+     * slow forward, the other backward. */
+    static const double slow_s[] = { 0, 3, 6, 9 }, fast_s[] = { 0, 1, 2, 3 };
+    static const double send_s[] = { 0, 0.5, 0.25, 0 };
+    static const struct het_balance_times mixed[] = { { slow_s, fast_s },
+                                                      { fast_s, slow_s } };
+    static const struct het_balance_times alike[] = { { fast_s, fast_s } };
+    const struct het_balance_stage stages[] = {
+        { .times = mixed, .times_count = 2, .send_s = send_s },
+        { .times = alike, .times_count = 1, .send_s = send_s },
+        { .times = alike, .times_count = 1, .send_s = send_s },
+    };
+    static const uint32_t cuts[] = { 0, 1, 2, 3 };
+    double sum_s, bottleneck_s;
+    ck_assert_double_eq(het_balance_stage_seconds(&stages[0], 0, 2), 6 + 6);
+    het_balance_pipeline(stages, 3, cuts, &sum_s, &bottleneck_s);
+    ck_assert_double_eq(sum_s, (3 + 3) + 2 * 0.5 + (1 + 1) + 2 * 0.25 + (1 + 1));
+    ck_assert_double_eq(bottleneck_s, 3 + 3 + 2 * 0.5);
+    het_balance_pipeline(stages + 1, 2, cuts + 1, &sum_s, &bottleneck_s);
+    ck_assert_double_eq(sum_s, (1 + 1) + 2 * 0.25 + (1 + 1));
+    /* The stage behind has the send before it, and none after. */
+    ck_assert_double_eq(bottleneck_s, 1 + 1 + 2 * 0.25);
+}
+END_TEST
+
 Suite *test_balance_suite(void)
 {
     Suite *suite = suite_create("balance");
     TCase *cases = tcase_create("balance");
     tcase_add_test(cases, sharing_many_samples_costs_by_runs_of_sizes_and_says_what);
+    tcase_add_test(cases, pipeline_is_summed_up_and_its_bottleneck_found);
     tcase_add_test(cases, layer_balance_equals_brute_force);
     tcase_add_test(cases, nearest_split_minimises_the_worst_share);
     tcase_add_test(cases, nearest_split_of_many_layers_asks_little);
