@@ -55,7 +55,7 @@ controller/kube                := transport http auth decode client watch lease
 controller/operator            := apply planner_child checkpoint_hook kueue_watches unreadable_jobs gauges overview_plan \
                                   overview loop
 controller/serve               := published tls server endpoints dashboard certificate certificate_bundle review \
-                                  admission check_command
+                                  questions admission authorization check_command
 controller/record              := snapshot_json record_file replay_command
 controller/kubectl             := preview text_table options kubectl_transport host blocking_client session \
                                   planner_question plan_commands history_command status_command change_commands \

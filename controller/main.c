@@ -8,6 +8,7 @@
 #include "controller/record/record_file.h"
 #include "controller/record/replay_command.h"
 #include "controller/serve/admission.h"
+#include "controller/serve/authorization.h"
 #include "controller/serve/certificate_bundle.h"
 #include "controller/serve/check_command.h"
 #include "controller/serve/dashboard.h"
@@ -69,8 +70,12 @@ static const char help[] =
     "  --hetplan PATH         the planner (default: hetplan beside this program)\n"
     "  --requests-per-second N, --burst N\n"
     "                         limits of requests to the API server (default 50 and 100)\n"
-    "  --http ADDRESS:PORT    serve /healthz, /readyz, /metrics and /log-level there\n"
-    "                         (default: nothing is served)\n"
+    "  --http ADDRESS:PORT    serve /healthz, /readyz and /log-level there (default: not)\n"
+    "  --metrics ADDRESS:PORT serve /metrics there, over TLS, to those whose bearer token\n"
+    "                         gives them the right to (default: not)\n"
+    "  --metrics-cert-dir DIR with the certificate tls.crt and its key tls.key there, read\n"
+    "                         again when they change; else with our own\n"
+    "  --metrics-open         in the clear, and to all who can reach it\n"
     "  --dashboard ADDRESS:PORT\n"
     "                         serve a page there that shows nodes, jobs and decisions, to\n"
     "                         all who can reach it (default: none)\n"
@@ -99,12 +104,13 @@ static const char help[] =
 
 struct options {
     const char *kubeconfig, *context, *ns, *config, *hardware, *hardware_map, *hetplan,
-        *log, *lease_ns, *lease, *http, *dashboard, *webhook, *certificate_folder,
-        *service, *configuration;
+        *log, *lease_ns, *lease, *http, *metrics, *metrics_folder, *dashboard, *webhook,
+        *certificate_folder, *service, *configuration;
     const char *record;
     int64_t record_max_bytes;
     bool record_env;
     bool is_alone; /* no election */
+    bool metrics_open;
     double requests_per_s;
     int burst;
 };
@@ -126,6 +132,9 @@ enum {
     RATE,
     BURST,
     HTTP,
+    METRICS,
+    METRICS_FOLDER,
+    METRICS_OPEN,
     DASHBOARD,
     WEBHOOK,
     CERTIFICATE_FOLDER,
@@ -153,6 +162,9 @@ static const struct option long_options[] = {
     { "requests-per-second", required_argument, NULL, RATE },
     { "burst", required_argument, NULL, BURST },
     { "http", required_argument, NULL, HTTP },
+    { "metrics", required_argument, NULL, METRICS },
+    { "metrics-cert-dir", required_argument, NULL, METRICS_FOLDER },
+    { "metrics-open", no_argument, NULL, METRICS_OPEN },
     { "dashboard", required_argument, NULL, DASHBOARD },
     { "webhook", required_argument, NULL, WEBHOOK },
     { "webhook-cert-dir", required_argument, NULL, CERTIFICATE_FOLDER },
@@ -202,6 +214,10 @@ static const char **text_of(struct options *options, int option)
         return &options->lease;
     case HTTP:
         return &options->http;
+    case METRICS:
+        return &options->metrics;
+    case METRICS_FOLDER:
+        return &options->metrics_folder;
     case DASHBOARD:
         return &options->dashboard;
     case WEBHOOK:
@@ -249,6 +265,9 @@ static int read_option(int option, struct options *options, struct het_error *er
         return 0;
     case RECORD_ENV:
         options->record_env = true;
+        return 0;
+    case METRICS_OPEN:
+        options->metrics_open = true;
         return 0;
     case HELP:
         return 1;
@@ -299,15 +318,29 @@ static void protect_memory(void)
     prctl(PR_SET_DUMPABLE, 0);
 }
 
+/* A listener over TLS, whose certificate is replaced in time. */
+struct secured {
+    struct program *program;
+    struct trust *trust;
+    char *owner;
+    size_t listener;
+};
+
 /* What --webhook takes; all NULL without it. */
 struct webhook_service {
     struct kube *kube; /* every replica answers: there is no fence */
     struct admission *admission;
-    struct trust *trust;
-    char *host, *owner, *service_name;
+    struct secured secured;
+    char *host, *service_name;
     const char *names[2]; /* of the certificate */
     size_t name_count;
-    size_t listener;
+};
+
+/* What --metrics takes; all NULL without it, and with --metrics-open. */
+struct metrics_service {
+    struct kube *kube; /* as of the webhook */
+    struct authorization *authorization;
+    struct secured secured;
 };
 
 /* Everything that needs giving back, in the order of its making. */
@@ -330,19 +363,33 @@ struct program {
     struct auth *auth;
     struct transport *transport;
     struct webhook_service webhook;
+    struct metrics_service metrics_service;
     struct recorder *recorder;
     struct controller *controller;
 };
 
+static void secured_fini(struct secured *secured)
+{
+    trust_free(secured->trust);
+    free(secured->owner);
+}
+
 static void webhook_fini(struct webhook_service *webhook)
 {
     admission_free(webhook->admission);
-    trust_free(webhook->trust);
+    secured_fini(&webhook->secured);
     if (webhook->kube)
         kube_free(webhook->kube);
     free(webhook->host);
-    free(webhook->owner);
     free(webhook->service_name);
+}
+
+static void metrics_service_fini(struct metrics_service *service)
+{
+    authorization_free(service->authorization);
+    secured_fini(&service->secured);
+    if (service->kube)
+        kube_free(service->kube);
 }
 
 static void program_fini(struct program *program)
@@ -352,6 +399,7 @@ static void program_fini(struct program *program)
     server_free(program->server);
     free(program->host_name);
     webhook_fini(&program->webhook);
+    metrics_service_fini(&program->metrics_service);
     if (program->transport)
         transport_free(program->transport);
     auth_free(program->auth);
@@ -377,13 +425,27 @@ static int64_t webhook_step(const struct webhook_service *webhook,
 {
     if (!webhook->kube)
         return INT64_MAX;
+    struct trust *trust = webhook->secured.trust;
     admission_set_server_minor(webhook->admission, controller_server_minor(controller));
-    trust_step(webhook->trust, now_ms, process_clock_ms(CLOCK_REALTIME));
+    trust_step(trust, now_ms, process_clock_ms(CLOCK_REALTIME));
     admission_step(webhook->admission, now_ms);
     kube_step(webhook->kube, now_ms);
+    return earlier(kube_next_ms(webhook->kube),
+                   earlier(trust_next_ms(trust), admission_next_ms(webhook->admission)));
+}
+
+/* The same. */
+static int64_t metrics_service_step(const struct metrics_service *service, int64_t now_ms)
+{
+    if (!service->kube)
+        return INT64_MAX;
+    struct trust *trust = service->secured.trust;
+    trust_step(trust, now_ms, process_clock_ms(CLOCK_REALTIME));
+    authorization_step(service->authorization, now_ms);
+    kube_step(service->kube, now_ms);
     return earlier(
-        kube_next_ms(webhook->kube),
-        earlier(trust_next_ms(webhook->trust), admission_next_ms(webhook->admission)));
+        kube_next_ms(service->kube),
+        earlier(trust_next_ms(trust), authorization_next_ms(service->authorization)));
 }
 
 /* Returns when it is to be called next. */
@@ -404,13 +466,14 @@ static void turn(struct program *program, int64_t longest_ms)
     double from_s = metrics_now(program->metrics);
     feed_beat(program->feed, now_ms);
     auth_step(program->auth, now_ms);
-    int64_t webhook_ms = webhook_step(&program->webhook, controller, now_ms);
+    int64_t served_ms = earlier(webhook_step(&program->webhook, controller, now_ms),
+                                metrics_service_step(&program->metrics_service, now_ms));
     controller_step(controller, now_ms, process_clock_ms(CLOCK_REALTIME));
     int64_t shown_ms = step_dashboard(program, now_ms);
     metrics_observe(program->metrics, METRIC_LOOP_SECONDS,
                     metrics_now(program->metrics) - from_s, NO_LABELS);
     int64_t next_ms = earlier(earlier(controller_next_ms(controller), shown_ms),
-                              earlier(auth_next_ms(program->auth), webhook_ms));
+                              earlier(auth_next_ms(program->auth), served_ms));
     controller_poll(controller, earlier(next_ms - now_ms, longest_ms));
 }
 
@@ -434,7 +497,7 @@ static int run(struct program *program)
             was_synced = true;
             log_event(LOG_INFO, "main", "synced");
         }
-        const struct trust *trust = program->webhook.trust;
+        const struct trust *trust = program->webhook.secured.trust;
         feed_set_ready(program->feed, was_synced && (!trust || trust_is_ready(trust)));
     }
     log_event(LOG_INFO, "main", "ending",
@@ -472,14 +535,6 @@ static struct server_listener *add_listener(struct program *program, const char 
     return listener;
 }
 
-static int use_certificate(void *context, const char *certificate_pem,
-                           const char *key_pem, struct het_error *err)
-{
-    const struct program *program = context;
-    return server_set_certificate(program->server, program->webhook.listener,
-                                  certificate_pem, key_pem, err);
-}
-
 static void wake_loop(void *context)
 {
     struct program *program = context;
@@ -492,6 +547,36 @@ static char *make_owner(const char *address)
     char host[HOST_NAME_MAX + 1] = "";
     gethostname(host, sizeof host - 1);
     return xasprintf("%s %s", host, address);
+}
+
+static int use_certificate(void *context, const char *certificate_pem,
+                           const char *key_pem, struct het_error *err)
+{
+    const struct secured *secured = context;
+    return server_set_certificate(secured->program->server, secured->listener,
+                                  certificate_pem, key_pem, err);
+}
+
+/* Adds the listener of one route over TLS, whose certificate is as `config` says. */
+static int open_secured(struct program *program, struct secured *secured,
+                        struct trust_config *config, const char *address,
+                        const struct server_route *route, struct het_error *err)
+{
+    secured->program = program;
+    secured->owner = make_owner(address);
+    config->owner = secured->owner;
+    config->use = use_certificate;
+    config->context = secured;
+    secured->trust = trust_new(config, process_clock_ms(CLOCK_BOOTTIME),
+                               process_clock_ms(CLOCK_REALTIME), err);
+    if (!secured->trust)
+        return -1;
+    secured->listener = program->listener_count;
+    struct server_listener *listener = add_listener(program, address, route, 1);
+    listener->answers_any_host = true;
+    listener->certificate_pem = trust_certificate(secured->trust);
+    listener->key_pem = trust_key(secured->trust);
+    return 0;
 }
 
 /* As the API server calls us: by the Service, or by our address. */
@@ -514,26 +599,18 @@ static int open_webhook(struct program *program, const struct options *options,
                         const char *ns, struct het_error *err)
 {
     struct webhook_service *webhook = &program->webhook;
-    webhook->owner = make_owner(options->webhook);
     if (name_service(webhook, options, ns, err) < 0)
         return -1;
     webhook->kube = kube_new(program->transport, "heterotrain-webhook");
     struct trust_config trust = {
         .folder = options->certificate_folder,
-        .owner = webhook->owner,
         .names = webhook->names,
         .name_count = webhook->name_count,
         .configuration = options->configuration ? options->configuration
                                                 : DEFAULT_CONFIGURATION,
         .kube = webhook->kube,
-        .use = use_certificate,
-        .context = program,
         .metrics = program->metrics,
     };
-    webhook->trust = trust_new(&trust, process_clock_ms(CLOCK_BOOTTIME),
-                               process_clock_ms(CLOCK_REALTIME), err);
-    if (!webhook->trust)
-        return -1;
     struct admission_config admission = {
         .settings = &program->settings,
         .kube = webhook->kube,
@@ -543,13 +620,36 @@ static int open_webhook(struct program *program, const struct options *options,
         .context = program,
     };
     webhook->admission = admission_new(&admission);
-    webhook->listener = program->listener_count;
-    struct server_listener *listener =
-        add_listener(program, options->webhook, admission_routes(webhook->admission), 1);
-    listener->answers_any_host = true;
-    listener->certificate_pem = trust_certificate(webhook->trust);
-    listener->key_pem = trust_key(webhook->trust);
-    return 0;
+    return open_secured(program, &webhook->secured, &trust, options->webhook,
+                        admission_routes(webhook->admission), err);
+}
+
+/* Metrics, up to their listener. Nobody is told the authority of our own certificate:
+ * who reads them does not look at it, or is given another by a folder. */
+static int open_metrics(struct program *program, const struct options *options,
+                        struct het_error *err)
+{
+    static const char *const names[] = { "localhost" };
+    struct metrics_service *service = &program->metrics_service;
+    const struct server_route *route = endpoints_metrics_route(program->endpoints);
+    if (options->metrics_open) {
+        add_listener(program, options->metrics, route, 1);
+        return 0;
+    }
+    service->kube = kube_new(program->transport, "heterotrain-metrics");
+    struct trust_config trust = { .folder = options->metrics_folder,
+                                  .names = names,
+                                  .name_count = 1 };
+    struct authorization_config authorization = {
+        .route = route,
+        .kube = service->kube,
+        .clock_ms = boot_clock_ms,
+        .wake = wake_loop,
+        .context = program,
+    };
+    service->authorization = authorization_new(&authorization);
+    return open_secured(program, &service->secured, &trust, options->metrics,
+                        authorization_route(service->authorization), err);
 }
 
 /* What we may be called: our pod's name, and what is settled. */
@@ -572,7 +672,9 @@ static int serve(struct program *program, const struct options *options, const c
         endpoints_new(program->feed, program->metrics, boot_clock_ms, NULL);
     if (options->http)
         add_listener(program, options->http, endpoints_routes(program->endpoints),
-                     ENDPOINTS_ROUTES);
+                     ENDPOINTS_OPEN_ROUTES);
+    if (options->metrics && open_metrics(program, options, err) < 0)
+        return het_wrap(err, "--metrics");
     if (options->dashboard) {
         program->dashboard = dashboard_new(program->feed, wake_loop, program);
         add_listener(program, options->dashboard, dashboard_routes(program->dashboard),
@@ -594,6 +696,8 @@ static int serve(struct program *program, const struct options *options, const c
     }
     if (program->webhook.admission)
         admission_set_server(program->webhook.admission, program->server);
+    if (program->metrics_service.authorization)
+        authorization_set_server(program->metrics_service.authorization, program->server);
     return 0;
 }
 
@@ -732,7 +836,7 @@ static int program_init(struct program *program, const struct options *options,
         config.decision_context = program->recorder;
     }
     program->feed = feed_new();
-    program->metrics = options->http ? metrics_new(boot_clock_s, NULL) : NULL;
+    program->metrics = options->metrics ? metrics_new(boot_clock_s, NULL) : NULL;
     config.metrics = program->metrics;
     metrics_set(program->metrics, METRIC_BUILD_INFO, 1, LABELS(HETEROTRAIN_VERSION));
     metrics_set(program->metrics, METRIC_START_TIME,

@@ -30,6 +30,8 @@ const struct kube_resource kube_priority_class = { "scheduling.k8s.io/v1",
 const struct kube_resource kube_access_review = { "authorization.k8s.io/v1",
                                                   "subjectaccessreviews",
                                                   "SubjectAccessReview", false };
+const struct kube_resource kube_token_review = { "authentication.k8s.io/v1",
+                                                 "tokenreviews", "TokenReview", false };
 const struct kube_resource kube_webhook_configuration = {
     "admissionregistration.k8s.io/v1", "validatingwebhookconfigurations",
     "ValidatingWebhookConfiguration", false

@@ -24,6 +24,8 @@ extern const struct kube_resource kube_node, kube_pod, kube_service, kube_config
     kube_priority_class, kube_batch_job;
 /* Of admission: whether somebody may do something; who is asked about jobs. */
 extern const struct kube_resource kube_access_review, kube_webhook_configuration;
+/* Who a bearer token is of. */
+extern const struct kube_resource kube_token_review;
 /* Of Kueue, where it is installed. */
 extern const struct kube_resource kube_local_queue, kube_cluster_queue,
     kube_resource_flavor, kube_workload;

@@ -3,42 +3,30 @@
 #include "controller/base/log.h"
 #include "controller/base/object.h"
 #include "controller/kube/decode.h"
+#include "controller/serve/questions.h"
 #include "controller/serve/review.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #define JSON_TYPE "application/json"
 
 /* A request that waits for what the API server says of its user. */
 struct waiting {
-    TAILQ_ENTRY(waiting) link;
+    struct question question; /* first */
     struct admission *admission;
-    uint64_t id; /* of the server's request */
     struct het_arena *arena;
     struct webhook_verdict verdict;
-    int64_t end_ms;
-    double from_s;       /* by the clock of the metrics */
-    uint64_t request_id; /* of the question */
+    double from_s; /* by the clock of the metrics */
 };
-
-TAILQ_HEAD(waitings, waiting);
 
 struct admission {
     struct admission_config config;
     struct server_route route;
+    struct questions *questions;
     atomic_int_least64_t server_minor; /* of the API server; 0: not known */
-
-    pthread_mutex_t lock;
-    struct waitings queue; /* for the loop to ask */
-    size_t count;          /* of all that wait */
-
-    /* The loop's thread alone. */
-    struct server *server;
-    struct waitings asked; /* in the order of their ends */
+    struct server *server;             /* the loop's thread alone */
 };
 
 /* ---- answers ---- */
@@ -68,29 +56,15 @@ static void make_reply(struct admission *admission, const struct webhook_verdict
     set_body(ret, 200, JSON_TYPE, json_dumps(answer, JSON_COMPACT));
 }
 
-static void waiting_free(struct waiting *waiting)
+static void waiting_free(struct question *question)
 {
+    struct waiting *waiting = (struct waiting *)question;
     json_decref(waiting->verdict.question);
     het_arena_free(waiting->arena);
     free(waiting);
 }
 
 /* ---- the server's thread ---- */
-
-/* Whether the loop will answer; not if enough others wait. */
-static bool enqueue(struct admission *admission, struct waiting *waiting)
-{
-    pthread_mutex_lock(&admission->lock);
-    bool has_room = admission->count < ADMISSION_WAITING;
-    if (has_room) {
-        admission->count++;
-        TAILQ_INSERT_TAIL(&admission->queue, waiting, link);
-    }
-    pthread_mutex_unlock(&admission->lock);
-    if (has_room)
-        admission->config.wake(admission->config.context);
-    return has_room;
-}
 
 /* Decides, or hands it to the loop: false. */
 static bool judge(struct admission *admission, const json_t *review, uint64_t id,
@@ -101,26 +75,25 @@ static bool judge(struct admission *admission, const json_t *review, uint64_t id
     struct webhook_verdict *verdict = &waiting->verdict;
     struct het_error err = { 0 };
     *waiting = (struct waiting){
+        .question.id = id,
         .admission = admission,
-        .id = id,
         .arena = het_arena_new(),
-        .end_ms = config->clock_ms(config->context) + ADMISSION_MS,
         .from_s = metrics_now(config->metrics),
     };
     struct tenancy tenancy = { .settings = config->settings,
                                .server_minor = atomic_load(&admission->server_minor) };
     if (webhook_review(waiting->arena, &tenancy, review, verdict, &err) < 0) {
         set_body(ret_reply, 400, NULL, xasprintf("%s\n", err.message));
-        waiting_free(waiting);
+        waiting_free(&waiting->question);
         return true;
     }
     if (verdict->decision == WEBHOOK_ASK) {
-        if (enqueue(admission, waiting))
+        if (questions_add(admission->questions, &waiting->question))
             return false;
         webhook_give_up(waiting->arena, "too many ask at the same time", verdict);
     }
     make_reply(admission, verdict, waiting->from_s, ret_reply);
-    waiting_free(waiting);
+    waiting_free(&waiting->question);
     return true;
 }
 
@@ -150,18 +123,15 @@ static bool on_validate(void *context, const struct server_request *request,
 
 /* ---- the loop's thread ---- */
 
-/* Out of the list of those that were asked about; its verdict is made. */
+/* Its verdict is made. */
 static void answer(struct waiting *waiting)
 {
     struct admission *admission = waiting->admission;
     struct server_reply reply;
     make_reply(admission, &waiting->verdict, waiting->from_s, &reply);
-    server_answer(admission->server, waiting->id, &reply);
-    TAILQ_REMOVE(&admission->asked, waiting, link);
-    pthread_mutex_lock(&admission->lock);
-    admission->count--;
-    pthread_mutex_unlock(&admission->lock);
-    waiting_free(waiting);
+    server_answer(admission->server, waiting->question.id, &reply);
+    questions_close(admission->questions, &waiting->question);
+    waiting_free(&waiting->question);
 }
 
 static void on_answer(void *context, const struct kube_result *result)
@@ -178,37 +148,30 @@ static void on_answer(void *context, const struct kube_result *result)
     answer(waiting);
 }
 
-static struct waiting *take_from_queue(struct admission *admission)
+static void ask(struct question *question)
 {
-    pthread_mutex_lock(&admission->lock);
-    struct waiting *waiting = TAILQ_FIRST(&admission->queue);
-    if (waiting)
-        TAILQ_REMOVE(&admission->queue, waiting, link);
-    pthread_mutex_unlock(&admission->lock);
-    return waiting;
+    struct waiting *waiting = (struct waiting *)question;
+    question->request_id = kube_create(waiting->admission->config.kube,
+                                       &kube_access_review, NULL,
+                                       waiting->verdict.question, on_answer, waiting);
+}
+
+static void give_up(struct question *question)
+{
+    struct waiting *waiting = (struct waiting *)question;
+    webhook_give_up(waiting->arena, "the API server did not answer within 4 s",
+                    &waiting->verdict);
+    answer(waiting);
 }
 
 void admission_step(struct admission *admission, int64_t now_ms)
 {
-    struct kube *kube = admission->config.kube;
-    for (struct waiting *waiting; (waiting = take_from_queue(admission)) != NULL;) {
-        TAILQ_INSERT_TAIL(&admission->asked, waiting, link);
-        waiting->request_id = kube_create(kube, &kube_access_review, NULL,
-                                          waiting->verdict.question, on_answer, waiting);
-    }
-    for (struct waiting *first;
-         (first = TAILQ_FIRST(&admission->asked)) != NULL && first->end_ms <= now_ms;) {
-        kube_cancel(kube, first->request_id);
-        webhook_give_up(first->arena, "the API server did not answer within 4 s",
-                        &first->verdict);
-        answer(first);
-    }
+    questions_step(admission->questions, now_ms);
 }
 
 int64_t admission_next_ms(const struct admission *admission)
 {
-    const struct waiting *first = TAILQ_FIRST(&admission->asked);
-    return first ? first->end_ms : INT64_MAX;
+    return questions_next_ms(admission->questions);
 }
 
 /* ---- life ---- */
@@ -224,9 +187,18 @@ struct admission *admission_new(const struct admission_config *config)
         .context = admission,
         .max_body_bytes = ADMISSION_BODY_BYTES,
     };
-    pthread_mutex_init(&admission->lock, NULL);
-    TAILQ_INIT(&admission->queue);
-    TAILQ_INIT(&admission->asked);
+    struct questions_config questions = {
+        .kube = config->kube,
+        .most = ADMISSION_WAITING,
+        .patience_ms = ADMISSION_MS,
+        .clock_ms = config->clock_ms,
+        .wake = config->wake,
+        .context = config->context,
+        .ask = ask,
+        .give_up = give_up,
+        .free = waiting_free,
+    };
+    admission->questions = questions_new(&questions);
     kube_set_rate(config->kube, ADMISSION_REQUESTS_PER_S, ADMISSION_REQUESTS_PER_S);
     return admission;
 }
@@ -235,14 +207,7 @@ void admission_free(struct admission *admission)
 {
     if (!admission)
         return;
-    for (struct waiting *waiting; (waiting = take_from_queue(admission)) != NULL;)
-        waiting_free(waiting);
-    for (struct waiting *first; (first = TAILQ_FIRST(&admission->asked)) != NULL;) {
-        TAILQ_REMOVE(&admission->asked, first, link);
-        kube_cancel(admission->config.kube, first->request_id);
-        waiting_free(first);
-    }
-    pthread_mutex_destroy(&admission->lock);
+    questions_free(admission->questions);
     free(admission);
 }
 

@@ -167,6 +167,16 @@ static bool is_to_be_renewed(const struct trust *trust)
            trust->wall_ms < end_ms - CERTIFICATE_LIFE_MS - CERTIFICATE_EARLY_MS;
 }
 
+/* The next one is shown at once, as nobody has to know its authority. */
+static void renew_untold(struct trust *trust)
+{
+    if (is_to_be_renewed(trust))
+        make_next(trust);
+    if (trust->next.certificate.key_pem)
+        show_next(trust);
+    trust->due_ms = trust->now_ms + TRUST_READ_MS;
+}
+
 /* ---- the bundle ---- */
 
 /* Base64 as JSON has it. */
@@ -314,6 +324,11 @@ void trust_step(struct trust *trust, int64_t now_ms, int64_t wall_ms)
             read_again(trust);
         return;
     }
+    if (!config->configuration) {
+        if (now_ms >= trust->due_ms)
+            renew_untold(trust);
+        return;
+    }
     if (is_to_be_renewed(trust))
         make_next(trust);
     if (trust->next.certificate.key_pem &&
@@ -333,7 +348,7 @@ int64_t trust_next_ms(const struct trust *trust)
 
 bool trust_is_ready(const struct trust *trust)
 {
-    return trust->config.folder || trust->is_missing ||
+    return trust->config.folder || !trust->config.configuration || trust->is_missing ||
            is_settled(trust, &trust->current, TRUST_READY_MS);
 }
 

@@ -3,7 +3,8 @@
  * ValidatingWebhookConfiguration), makes the next one in time, and shows it once the API
  * server knows that authority, too. Or, where somebody else makes it (cert-manager,
  * helm), reads its files again when they change. certificate.h says why each replica has
- * its own. In the loop's thread.
+ * its own. Without a configuration nobody is told: for clients who take any certificate,
+ * as those of metrics do. In the loop's thread.
  *
  * All replicas write the one bundle; a write is for the resourceVersion that was read, so
  * of two at a time one reads again. */
@@ -31,8 +32,9 @@ struct trust_config {
     const char *owner;
     const char *const *names;
     size_t name_count;
-    const char *configuration; /* name of the ValidatingWebhookConfiguration */
-    struct kube *kube;         /* without a fence: every replica writes */
+    /* Name of the ValidatingWebhookConfiguration; NULL: there is none to be told. */
+    const char *configuration;
+    struct kube *kube; /* without a fence: every replica writes */
     /* New connections are met with another certificate from now on; on an error the one
      * before stays. */
     int (*use)(void *context, const char *certificate_pem, const char *key_pem,

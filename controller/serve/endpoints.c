@@ -163,9 +163,9 @@ struct endpoints *endpoints_new(struct feed *feed, struct metrics *metrics,
     } served[ENDPOINTS_ROUTES] = {
         { "GET", "/healthz", on_healthz, 0 },
         { "GET", "/readyz", on_readyz, 0 },
-        { "GET", "/metrics", on_metrics, 0 },
         { "GET", "/log-level", on_get_level, 0 },
         { "PUT", "/log-level", on_put_level, ENDPOINTS_LEVEL_BYTES },
+        [ENDPOINTS_OPEN_ROUTES] = { "GET", "/metrics", on_metrics, 0 },
     };
     for (size_t i = 0; i < ENDPOINTS_ROUTES; i++)
         endpoints->routes[i] = (struct server_route){
@@ -193,4 +193,9 @@ void endpoints_free(struct endpoints *endpoints)
 const struct server_route *endpoints_routes(const struct endpoints *endpoints)
 {
     return endpoints->routes;
+}
+
+const struct server_route *endpoints_metrics_route(const struct endpoints *endpoints)
+{
+    return &endpoints->routes[ENDPOINTS_OPEN_ROUTES];
 }

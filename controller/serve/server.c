@@ -55,7 +55,7 @@ struct connection {
 
     const struct server_route *route;
     const char *method;
-    char *path, *query, *content_type;
+    char *path, *query, *content_type, *authorization;
     char *body;
     size_t body_length, body_capacity, content_length;
 
@@ -85,7 +85,8 @@ struct listener {
 /* What other threads have for the server's. */
 struct message {
     STAILQ_ENTRY(message) link;
-    uint64_t id; /* of the request that `reply` is for */
+    uint64_t id;  /* of the request that `reply` is for */
+    bool resumes; /* there is no reply: the handler is asked again */
     struct server_reply reply;
     struct listener *listener; /* whose identity is to be `identity`; NULL: none */
     struct tls_identity *identity;
@@ -127,9 +128,11 @@ static void drop_request(struct connection *connection)
     free(connection->path);
     free(connection->query);
     free(connection->content_type);
+    free(connection->authorization);
     free(connection->body);
     free(connection->reply);
-    connection->path = connection->query = connection->content_type = NULL;
+    connection->path = connection->query = NULL;
+    connection->content_type = connection->authorization = NULL;
     connection->body = connection->reply = NULL;
     connection->body_length = connection->body_capacity = 0;
     connection->reply_length = connection->reply_sent = 0;
@@ -249,6 +252,7 @@ static const char *reason_phrase(int status)
         { 200, "OK" },
         { 204, "No Content" },
         { 400, "Bad Request" },
+        { 401, "Unauthorized" },
         { 403, "Forbidden" },
         { 404, "Not Found" },
         { 405, "Method Not Allowed" },
@@ -368,6 +372,7 @@ static void call_handler(struct connection *connection)
         .path = connection->path,
         .query = connection->query,
         .content_type = connection->content_type,
+        .authorization = connection->authorization,
         .body = connection->body ? connection->body : "",
         .body_length = connection->body_length,
         .is_loopback = is_loopback(connection->wsi),
@@ -564,6 +569,7 @@ static int on_head(struct connection *connection)
     connection->path = xstrdup(path);
     connection->query = copy_query(wsi);
     connection->content_type = copy_header(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE);
+    connection->authorization = copy_header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION);
     connection->must_close = false;
     connection->body_ends = 0;
     set_deadline(connection, connection->server->request_s);
@@ -756,7 +762,10 @@ static void take_message(struct server *server, struct message *message)
     TAILQ_FOREACH(connection, &server->busy, link)
     if (connection->state == THINKING && connection->id == message->id) {
         lws_rx_flow_control(connection->wsi, 1);
-        start_reply(connection, &message->reply);
+        if (message->resumes)
+            call_handler(connection);
+        else
+            start_reply(connection, &message->reply);
         return;
     }
 }
@@ -788,6 +797,11 @@ static void on_wake(struct server *server)
 void server_answer(struct server *server, uint64_t id, const struct server_reply *reply)
 {
     post(server, &(struct message){ .id = id, .reply = *reply });
+}
+
+void server_resume(struct server *server, uint64_t id)
+{
+    post(server, &(struct message){ .id = id, .resumes = true });
 }
 
 int server_set_certificate(struct server *server, size_t index,

@@ -44,11 +44,12 @@ enum {
 };
 
 struct server_request {
-    uint64_t id;              /* for server_answer */
-    const char *method;       /* "GET", "POST", "PUT" */
-    const char *path, *query; /* unescaped; "" without a query */
-    const char *content_type; /* "" if none was said */
-    const char *body;         /* ends with a NUL that does not count */
+    uint64_t id;               /* for server_answer */
+    const char *method;        /* "GET", "POST", "PUT" */
+    const char *path, *query;  /* unescaped; "" without a query */
+    const char *content_type;  /* "" if none was said */
+    const char *authorization; /* the header; "" without */
+    const char *body;          /* ends with a NUL that does not count */
     size_t body_length;
     bool is_loopback; /* the client is a process of this host (or of its pod) */
 };
@@ -62,7 +63,7 @@ struct server_reply {
 };
 
 /* Answers a request, in the server's thread: true, and `ret_reply` is the answer; false:
- * server_answer is or will be called. The strings of the request live until this
+ * server_answer or server_resume is or will be called. The strings of the request live until this
  * returns. */
 typedef bool server_handler(void *context, const struct server_request *request,
                             struct server_reply *ret_reply);
@@ -114,6 +115,9 @@ int server_port(const struct server *server, size_t index);
 /* Answers a request whose handler returned false; from any thread. A client that has gone
  * meanwhile is not missed. */
 void server_answer(struct server *server, uint64_t id, const struct server_reply *reply);
+/* Has the handler that returned false asked once more, with the same request; from any
+ * thread. */
+void server_resume(struct server *server, uint64_t id);
 /* Connections from now on are met with this certificate; from any thread. Errors:
  * HET_BAD_INPUT, and the old one stays. */
 int server_set_certificate(struct server *server, size_t listener,

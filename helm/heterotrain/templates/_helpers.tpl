@@ -71,3 +71,37 @@ subjects:
   name: {{ include "heterotrain.serviceAccount" . }}
   namespace: {{ .Release.Namespace }}
 {{- end }}
+
+{{/* The Secret with the certificate that metrics are served with; empty: the controller's own. */}}
+{{- define "heterotrain.metricsSecret" -}}
+{{- with .Values.metrics -}}
+{{- if and .enabled .protected }}{{ .existingSecret }}{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{/* How metrics are scraped: of root, and monitor, the values of a ServiceMonitor or PodMonitor. */}}
+{{- define "heterotrain.endpoint" -}}
+- port: metrics
+  path: /metrics
+  {{- if .root.Values.metrics.protected }}
+  scheme: https
+  tlsConfig:
+    {{- toYaml (default (dict "insecureSkipVerify" true) .monitor.tlsConfig) | nindent 4 }}
+  {{- if .monitor.authorization }}
+  authorization:
+    {{- toYaml .monitor.authorization | nindent 4 }}
+  {{- else }}
+  bearerTokenFile: {{ required "metrics.podMonitor needs authorization.credentials, a Secret with a token: a PodMonitor cannot name a file" .monitor.bearerTokenFile }}
+  {{- end }}
+  {{- end }}
+  interval: {{ .monitor.interval }}
+  scrapeTimeout: {{ .monitor.scrapeTimeout }}
+  {{- with .monitor.relabelings }}
+  relabelings:
+    {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- with .monitor.metricRelabelings }}
+  metricRelabelings:
+    {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}

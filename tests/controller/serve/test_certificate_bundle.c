@@ -419,6 +419,27 @@ START_TEST(without_files_it_does_not_start)
 }
 END_TEST
 
+START_TEST(without_a_configuration_nobody_is_told_and_the_next_is_shown_at_once)
+{
+    struct trust_config config = config_of("b");
+    config.configuration = NULL;
+    struct het_error err = { 0 };
+    struct trust *untold = trust_new(&config, now_ms, wall_ms, &err);
+    ck_assert_ptr_nonnull(untold);
+    ck_assert(trust_is_ready(untold));
+    trust_step(untold, now_ms, wall_ms);
+    ck_assert_ptr_null(shown);
+    ck_assert_int_eq(trust_next_ms(untold), now_ms + TRUST_READ_MS);
+    auto_free char *first = xstrdup(trust_certificate(untold));
+    trust_step(untold, now_ms + TRUST_READ_MS, wall_ms + TRUST_RENEW_MS);
+    ck_assert_str_ne(trust_certificate(untold), first);
+    ck_assert_str_eq(trust_certificate(untold), shown);
+    kube_step(kube, now_ms + TRUST_READ_MS);
+    ck_assert_uint_eq(script_open_count(script), 0);
+    trust_free(untold);
+}
+END_TEST
+
 Suite *test_certificate_bundle_suite(void)
 {
     Suite *suite = suite_create("certificate_bundle");
@@ -438,5 +459,7 @@ Suite *test_certificate_bundle_suite(void)
     tcase_add_test(files, files_are_read_again_when_they_change);
     tcase_add_test(files, files_that_cannot_be_used_change_nothing);
     tcase_add_test(files, without_files_it_does_not_start);
+    tcase_add_test(own,
+                   without_a_configuration_nobody_is_told_and_the_next_is_shown_at_once);
     return suite;
 }
