@@ -45,7 +45,7 @@ PLANNER       := $(call modules,$(PLANNER_ROOMS))
 PLANNER_CORE  := $(call modules,$(PLANNER_CORE_ROOMS))
 
 controller/base                := process timestamp digest quantity strmap json_scan object object_store log metrics workqueue
-controller/job                 := pod_security pod_schema settings tenancy input_change node_selector job_spec
+controller/job                 := pod_security pod_schema settings tenancy input_change node_selector failure_policy job_spec
 controller/cluster             := hardware_map plan_object pod_need node_state kept_fields capacity_table capacity capacity_view \
                                   precedence kueue measurement
 controller/reconcile           := replan_rule other_jobs snapshot children status decision pass yielding fit \

@@ -150,10 +150,15 @@ static json_t *trim_our_pod(json_t *object)
                                             NULL };
     static const char *const spec_names[] = { "nodeName", "overhead",        "resources",
                                               "affinity", "schedulingGates", NULL };
-    static const char *const status[] = { "phase",      "nominatedNodeName",
-                                          "reason",     "message",
-                                          "conditions", "containerStatuses",
-                                          "podIP",      NULL };
+    static const char *const status[] = { "phase",
+                                          "nominatedNodeName",
+                                          "reason",
+                                          "message",
+                                          "conditions",
+                                          "initContainerStatuses",
+                                          "containerStatuses",
+                                          "podIP",
+                                          NULL };
     const json_t *spec = json_object_get(object, "spec");
     json_t *kept = trim_pick(spec, spec_names);
     json_object_set_new(kept, "containers",

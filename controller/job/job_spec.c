@@ -2,6 +2,7 @@
 
 #include "controller/base/object.h"
 #include "controller/base/timestamp.h"
+#include "controller/job/failure_policy.h"
 #include "controller/job/node_selector.h"
 #include "controller/job/settings.h"
 
@@ -668,22 +669,6 @@ static void read_runtime(struct reader *reader, struct job_spec *spec)
         1000 * read_integer(reader, "scheduling.gangTimeoutSeconds", 300, 10, 86400);
 }
 
-static void read_exit_codes(struct reader *reader, struct job_spec *spec)
-{
-    const json_t *list = find(reader->spec, "failurePolicy.nonRetryableExitCodes");
-    bool good = !list || (json_is_array(list) && json_array_size(list) <= 32);
-    for (size_t i = 0; good && i < json_array_size(list); i++) {
-        const json_t *code = json_array_get(list, i);
-        good = json_is_integer(code) && json_integer_value(code) >= 1 &&
-               json_integer_value(code) <= 255;
-    }
-    if (!good)
-        refuse(reader, "InvalidSpec",
-               "spec.failurePolicy.nonRetryableExitCodes: must be a list of at most 32 "
-               "whole numbers from 1 to 255");
-    spec->final_exit_codes = list;
-}
-
 static bool is_visible_ascii(const char *text)
 {
     for (; *text; text++)
@@ -733,7 +718,11 @@ static void read_failure_policy(struct reader *reader, struct job_spec *spec)
                "spec.failurePolicy: backoffMaxSeconds is below backoffSeconds");
     spec->reset_after_ms =
         1000 * read_integer(reader, "failurePolicy.resetAfterSeconds", 3600, 1, 2592000);
-    read_exit_codes(reader, spec);
+    struct het_error err;
+    spec->failure_rules = find(reader->spec, "failurePolicy.rules");
+    if (failure_policy_check(spec->failure_rules,
+                             json_object_get(spec->pod_template, "spec"), &err) < 0)
+        refuse(reader, "InvalidSpec", "%s", err.message);
 }
 
 static void read_life(struct reader *reader, struct job_spec *spec)

@@ -166,8 +166,8 @@ struct job_spec {
     int64_t ttl_ms;         /* from status.completionTime; -1: the job is kept */
 
     int64_t max_restarts, backoff_ms, backoff_max_ms;
-    int64_t reset_after_ms;         /* of running, after which restarts are forgotten */
-    const json_t *final_exit_codes; /* array of numbers or NULL: no restart after these */
+    int64_t reset_after_ms;      /* of running, after which restarts are forgotten */
+    const json_t *failure_rules; /* of failure_policy.h, or NULL */
 };
 
 /* Whether the job is ours at all: spec.managedBy absent or our name. */

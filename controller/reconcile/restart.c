@@ -2,6 +2,7 @@
 
 #include "controller/base/object.h"
 #include "controller/base/timestamp.h"
+#include "controller/job/failure_policy.h"
 #include "controller/reconcile/drain.h"
 #include "controller/reconcile/fit.h"
 #include "controller/reconcile/generation.h"
@@ -55,53 +56,93 @@ static int64_t disturbed_wall_ms(const struct snapshot_pod *pod)
 
 /* What is wrong with the pods of the current generation; NULL: nothing of that kind. */
 struct breakage {
-    const struct snapshot_pod *failed;    /* by itself */
-    const struct snapshot_pod *final;     /* so, with an exit code that nothing mends */
+    const struct snapshot_pod *broken;    /* the first by index */
+    const struct snapshot_pod *failed;    /* so, by itself */
     const struct snapshot_pod *disturbed; /* first of those that somebody else ends */
     int64_t disturbed_wall_ms;
+    /* The first of failurePolicy.rules that matches one of them, which, and why. */
+    const json_t *rule;
+    size_t rule_index;
+    const struct snapshot_pod *ruled;
+    const char *why;
 };
 
-static bool is_final(const struct pass *pass, const struct snapshot_pod *pod)
+static bool is_broken(const struct snapshot_pod *pod)
 {
-    const json_t *codes = pass->snapshot->spec.final_exit_codes;
-    for (size_t i = 0; i < json_array_size(codes); i++)
-        if (json_integer_value(json_array_get(codes, i)) == pod->exit_code)
-            return true;
-    return false;
+    return pod && pod->phase != POD_SUCCEEDED &&
+           (pod->phase == POD_FAILED || pod->is_deleting);
+}
+
+static bool ended_before(const struct pass *pass, const struct snapshot_pod *pod,
+                         int64_t wall_ms)
+{
+    return pod->phase == POD_FAILED && ended_wall_ms(pass, pod) < wall_ms;
+}
+
+static void find_disturbed(const struct pass *pass, struct breakage *found)
+{
+    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
+        const struct snapshot_pod *pod = pass->pods[i];
+        if (!is_broken(pod))
+            continue;
+        int64_t disturbed_ms = disturbed_wall_ms(pod);
+        if (!ended_before(pass, pod, disturbed_ms) &&
+            (!found->disturbed || disturbed_ms < found->disturbed_wall_ms)) {
+            found->disturbed = pod;
+            found->disturbed_wall_ms = disturbed_ms;
+        }
+    }
+}
+
+/* Ranks fail when a peer of theirs is taken away. So a failure is the program's own only
+ * if it came before any disturbance, with all nodes well. */
+static bool is_own_failure(const struct pass *pass, const struct breakage *found,
+                           const struct snapshot_pod *pod)
+{
+    return !pass->is_suspect && (!pass->lost_trigger || pass->lost_pods_still_run) &&
+           ended_before(pass, pod, found->disturbed_wall_ms);
+}
+
+/* Whether `rule` may be asked about `pod`, which is broken: of a pod that we told to end,
+ * or that went with its node, conditions say nothing of a failure. */
+static bool may_ask(const struct pass *pass, const struct breakage *found,
+                    const json_t *rule, const struct snapshot_pod *pod)
+{
+    if (failure_policy_asks_exit_code(rule))
+        return is_own_failure(pass, found, pod);
+    return !*pass->current->retired && (!pass->lost_trigger || pass->lost_pods_still_run);
+}
+
+static void find_rule(const struct pass *pass, struct breakage *found)
+{
+    const json_t *rules = pass->snapshot->spec.failure_rules;
+    for (size_t i = 0; i < json_array_size(rules) && !found->why; i++) {
+        found->rule = json_array_get(rules, i);
+        found->rule_index = i;
+        for (size_t k = 0; k < pass->current->rank_node_count && !found->why; k++) {
+            found->ruled = pass->pods[k];
+            if (is_broken(found->ruled) &&
+                may_ask(pass, found, found->rule, found->ruled))
+                found->why =
+                    failure_policy_match(pass->arena, found->rule, found->ruled->object);
+        }
+    }
 }
 
 static struct breakage find_breakage(const struct pass *pass)
 {
     struct breakage found = { .disturbed_wall_ms = INT64_MAX };
-    for (size_t i = 0; i < pass->current->rank_node_count; i++) {
-        const struct snapshot_pod *pod = pass->pods[i];
-        if (!pod || pod->phase == POD_SUCCEEDED ||
-            (pod->phase != POD_FAILED && !pod->is_deleting))
+    find_disturbed(pass, &found);
+    for (size_t i = 0; i < pass->current->rank_node_count && !found.failed; i++) {
+        if (!is_broken(pass->pods[i]))
             continue;
-        int64_t disturbed_ms = disturbed_wall_ms(pod);
-        if (pod->phase == POD_FAILED &&
-            (disturbed_ms == INT64_MAX || ended_wall_ms(pass, pod) < disturbed_ms)) {
-            if (!found.failed)
-                found.failed = pod;
-            if (!found.final && is_final(pass, pod))
-                found.final = pod;
-        } else if (!found.disturbed || disturbed_ms < found.disturbed_wall_ms) {
-            found.disturbed = pod;
-            found.disturbed_wall_ms = disturbed_ms;
-        }
+        if (!found.broken)
+            found.broken = pass->pods[i];
+        if (is_own_failure(pass, &found, pass->pods[i]))
+            found.failed = pass->pods[i];
     }
+    find_rule(pass, &found);
     return found;
-}
-
-/* Ranks fail when a peer of theirs is taken away. So a failure is the program's own only
- * if it came before any disturbance, with all nodes well. */
-static bool is_own_failure(const struct pass *pass, const struct breakage *found)
-{
-    if (!found->failed || pass->is_suspect ||
-        (pass->lost_trigger && !pass->lost_pods_still_run))
-        return false;
-    return !found->disturbed ||
-           ended_wall_ms(pass, found->failed) < found->disturbed_wall_ms;
 }
 
 /* ---- starting again ---- */
@@ -183,10 +224,19 @@ static bool ran_well(const struct pass *pass, int64_t wall_ms)
            wall_ms - since_ms >= pass->snapshot->spec.reset_after_ms;
 }
 
-/* `pod` failed by itself (NULL: it is gone since): the generation starts again after the
- * back-off, until the limit. What the story is stands on the ConfigMap from the first
- * sight on, as pods may go. */
-static void restart_failed(struct pass *pass, const struct snapshot_pod *pod)
+static void say_listening(struct pass *pass, const char *message)
+{
+    pass_set_not_placed(
+        pass, "RestartBackOff",
+        pass_text(pass, "%s; whether its nodes still speak is seen", message));
+    pass->decision->summary = pass_text(pass, "%s; listening for its nodes", message);
+}
+
+/* `pod` failed (NULL: it is gone since), as `message` says: the generation starts again
+ * after the back-off, until the limit. What the story is stands on the ConfigMap from the
+ * first sight on, as pods may go. */
+static void restart_failed(struct pass *pass, const struct snapshot_pod *pod,
+                           const char *message)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const struct snapshot_plan *current = pass->current;
@@ -196,24 +246,10 @@ static void restart_failed(struct pass *pass, const struct snapshot_pod *pod)
     int64_t restarts = current->restarts;
     if (!*current->retired && ran_well(pass, ended_ms))
         restarts = 0;
-    const char *message = pod ? pass_text(pass, "pod %s failed (exit code %" PRId64 ")",
-                                          pod->name, pod->exit_code)
-                              : pass_text(pass, "a pod of generation %" PRId64 " failed",
-                                          current->generation);
     if (heartbeat_listen(pass)) {
         generation_retire(pass, "RestartBackOff", restarts);
         generation_delete_pods(pass);
-        pass_set_not_placed(
-            pass, "RestartBackOff",
-            pass_text(pass, "%s; whether its nodes still speak is seen", message));
-        pass->decision->summary = pass_text(pass, "%s; listening for its nodes", message);
-        return;
-    }
-    const char *silent = heartbeat_silent(pass);
-    if (silent) {
-        restart_generation(
-            pass, "NodeNotReady",
-            pass_text(pass, "%s, and node %s does not speak", message, silent), restarts);
+        say_listening(pass, message);
         return;
     }
     if (restarts >= snapshot->spec.max_restarts) {
@@ -249,28 +285,58 @@ static bool was_searched(struct pass *pass)
     return false;
 }
 
+/* Does what the first rule that matches says. */
+static void follow_rule(struct pass *pass, const struct breakage *found)
+{
+    enum failure_action action = failure_policy_action(found->rule);
+    const char *message = pass_text(pass, "pod %s: %s (failurePolicy.rules[%zu]: %s)",
+                                    found->ruled->name, found->why, found->rule_index,
+                                    object_text(found->rule, "action"));
+    if (action == FAILURE_COUNT) {
+        restart_failed(pass, found->ruled, message);
+        return;
+    }
+    if (failure_policy_asks_exit_code(found->rule) && heartbeat_listen(pass)) {
+        say_listening(pass, message);
+    } else if (action == FAILURE_IGNORE)
+        restart_disrupted(pass, "PodFailureIgnored", message);
+    else
+        life_fail(pass, "PodFailurePolicy", message);
+}
+
 bool restart_broken(struct pass *pass)
 {
     bool is_backing_off = pass_was_retired_for(pass, "RestartBackOff");
     if (*pass->current->retired && !is_backing_off)
         return false; /* its pods end because they were told to */
     struct breakage found = find_breakage(pass);
-    if (found.final) {
-        life_fail(pass, "NonRetryableExitCode",
-                  pass_text(pass,
-                            "pod %s failed with exit code %" PRId64
-                            ", after which failurePolicy lets nothing start again",
-                            found.final->name, found.final->exit_code));
+    const char *message = found.failed
+                              ? pass_text(pass, "pod %s failed (exit code %" PRId64 ")",
+                                          found.failed->name, found.failed->exit_code)
+                              : pass_text(pass, "a pod of generation %" PRId64 " failed",
+                                          pass->current->generation);
+    const char *silent = heartbeat_silent(pass);
+    if (silent && (found.broken || is_backing_off)) {
+        restart_generation(
+            pass, "NodeNotReady",
+            pass_text(pass, "%s, and node %s does not speak", message, silent),
+            pass->current->restarts);
         return true;
     }
-    if (is_backing_off || is_own_failure(pass, &found)) {
-        restart_failed(pass, found.failed);
+    /* A failure that was counted stays so; it may yet turn out to be final. */
+    if (found.why &&
+        (!is_backing_off || failure_policy_action(found.rule) == FAILURE_FAIL_JOB)) {
+        follow_rule(pass, &found);
+        return true;
+    }
+    if (is_backing_off || found.failed) {
+        restart_failed(pass, found.failed, message);
         return true;
     }
     /* Pods that went with their node are the node's story: restart_lost tells it. */
     if (pass->lost_trigger && !pass->lost_pods_still_run)
         return false;
-    const struct snapshot_pod *pod = found.disturbed ? found.disturbed : found.failed;
+    const struct snapshot_pod *pod = found.disturbed ? found.disturbed : found.broken;
     if (pod) {
         restart_disrupted(pass, "PodDisrupted",
                           pass_text(pass, "pod %s was disrupted", pod->name));
@@ -391,7 +457,7 @@ static bool is_refused_again_too_soon(struct pass *pass)
 /* The job had failed, and whoever stopped it did not come to say so. */
 static bool had_failed(struct pass *pass)
 {
-    static const char *const final[] = { "RestartLimitReached", "NonRetryableExitCode",
+    static const char *const final[] = { "RestartLimitReached", "PodFailurePolicy",
                                          "DeadlineExceeded" };
     for (size_t i = 0; i < sizeof final / sizeof *final; i++)
         if (pass_was_retired_for(pass, final[i])) {
@@ -411,6 +477,7 @@ void restart_retired(struct pass *pass)
     const char *message = pass_text(pass, "generation %" PRId64 " was stopped (%s)",
                                     pass->current->generation, trigger);
     if (pass_was_retired_for(pass, "PodDisrupted") ||
+        pass_was_retired_for(pass, "PodFailureIgnored") ||
         pass_was_retired_for(pass, "PodLost"))
         restart_disrupted(pass, trigger, message);
     else

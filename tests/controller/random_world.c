@@ -229,6 +229,24 @@ static void choose_checkpoint(struct dice *dice, json_t *spec)
           json_string(dice_pick(dice, resharding)));
 }
 
+/* One to three rules about what happens to pods here. */
+static json_t *choose_failure_rules(struct dice *dice)
+{
+    static const char *const actions[] = { "FailJob", "Ignore", "Count" };
+    static const char *const matches[] = {
+        "'onExitCodes': {'operator': 'In', 'values': [2]}",
+        "'onExitCodes': {'containerName': 'trainer', 'operator': 'NotIn', 'values': [2]}",
+        "'onPodConditions': [{'type': 'DisruptionTarget'}]"
+    };
+    json_t *rules = json_array();
+    for (int64_t left = dice_between(dice, 1, 3); left > 0; left--) {
+        const char *action = dice_pick(dice, actions);
+        json_array_append_new(
+            rules, quoted("{'action': '%s', %s}", action, dice_pick(dice, matches)));
+    }
+    return rules;
+}
+
 static void choose_life(struct dice *dice, json_t *spec)
 {
     object_set(spec, "failurePolicy.maxRestarts", json_integer(dice_between(dice, 0, 3)));
@@ -236,7 +254,7 @@ static void choose_life(struct dice *dice, json_t *spec)
                json_integer(dice_between(dice, 1, 20)));
     object_set(spec, "failurePolicy.backoffMaxSeconds",
                json_integer(dice_between(dice, 20, 60)));
-    maybe(dice, 200, spec, "failurePolicy.nonRetryableExitCodes", json_pack("[i]", 2));
+    maybe(dice, 300, spec, "failurePolicy.rules", choose_failure_rules(dice));
     maybe(dice, 200, spec, "failurePolicy.resetAfterSeconds",
           json_integer(dice_between(dice, 10, 600)));
     maybe(dice, 150, spec, "successPolicy.completeWhen", json_string("RankZero"));

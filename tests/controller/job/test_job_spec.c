@@ -42,7 +42,7 @@ START_TEST(absent_fields_take_the_defaults)
     ck_assert_str_eq(spec.plan_mount_path, "/etc/hetero-plan");
     ck_assert_int_eq(spec.max_restarts, 6);
     ck_assert_int_eq(spec.reset_after_ms, 3600000);
-    ck_assert_ptr_null(spec.final_exit_codes);
+    ck_assert_ptr_null(spec.failure_rules);
     ck_assert_str_eq(spec.approved_hash, "");
     ck_assert(!spec.is_plan_only);
     ck_assert(!spec.is_suspended);
@@ -77,7 +77,8 @@ START_TEST(given_fields_are_read)
         "{'type': 'custom'}, 'podTemplate': {'spec': {'terminationGracePeriodSeconds': "
         "9}}, 'suspend': true, 'successPolicy': {'completeWhen': 'RankZero'}, "
         "'activeDeadlineSeconds': 90, 'ttlSecondsAfterFinished': 0, 'failurePolicy': "
-        "{'nonRetryableExitCodes': [3, 4], 'resetAfterSeconds': 60}}");
+        "{'rules': [{'action': 'Count', 'onPodConditions': [{'type': 'A'}]}], "
+        "'resetAfterSeconds': 60}}");
     struct job_spec spec;
     const char *reason;
     struct het_error err;
@@ -107,7 +108,7 @@ START_TEST(given_fields_are_read)
     ck_assert_int_eq(spec.deadline_ms, 90000);
     ck_assert_int_eq(spec.ttl_ms, 0);
     ck_assert_int_eq(spec.reset_after_ms, 60000);
-    ck_assert_uint_eq(json_array_size(spec.final_exit_codes), 2);
+    ck_assert_uint_eq(json_array_size(spec.failure_rules), 1);
     ck_assert_int_eq(spec.hook_method, HOOK_HTTP);
     ck_assert_int_eq(spec.hook_timeout_ms, 7000);
     ck_assert_int_eq(spec.hook_port, 8476);
@@ -342,10 +343,11 @@ static const struct {
     { "{'successPolicy': 'RankZero'}", "InvalidSpec",
       "spec.successPolicy: must be an object" },
     { "{'ttlSecondsAfterFinished': -1}", "InvalidSpec", "ttlSecondsAfterFinished" },
-    { "{'failurePolicy': {'nonRetryableExitCodes': [3, 0]}}", "InvalidSpec",
-      "nonRetryableExitCodes" },
-    { "{'failurePolicy': {'nonRetryableExitCodes': 3}}", "InvalidSpec",
-      "nonRetryableExitCodes" },
+    { "{'failurePolicy': {'rules': [{'action': 'Count'}]}}", "InvalidSpec",
+      "spec.failurePolicy.rules[0]: give exactly one of" },
+    { "{'failurePolicy': {'rules': [{'action': 'FailJob', 'onExitCodes': "
+      "{'containerName': 'none', 'operator': 'In', 'values': [3]}}]}}",
+      "InvalidSpec", "none is no container of podTemplate.spec" },
     { "{'failurePolicy': {'resetAfterSeconds': 0}}", "InvalidSpec", "resetAfterSeconds" },
     { "{'scheduling': {'gang': 'Volcano'}}", "InvalidSpec", "spec.scheduling.gang" },
     { "{'activeDeadlineSeconds': 0}", "InvalidSpec", "activeDeadlineSeconds" },

@@ -221,22 +221,157 @@ START_TEST(failed_pod_that_somebody_tidies_away_still_counts)
 }
 END_TEST
 
+#define RULES(list) "{'failurePolicy': {'maxRestarts': 1, 'rules': [" list "]}}"
+#define ON_CODES(action, operator, values)                                               \
+    "{'action': '" action "', 'onExitCodes': {'containerName': 'trainer', 'operator': '" \
+    operator"', 'values': " values "}}"
+#define ON_DISRUPTION(action)                                                            \
+    "{'action': '" action "', 'onPodConditions': [{'type': 'DisruptionTarget', "         \
+    "'status': 'True'}]}"
+#define EVICTED                                                                          \
+    "[{'type': 'DisruptionTarget', 'status': 'True', 'reason': "                         \
+    "'EvictionByEvictionAPI', 'lastTransitionTime': '2026-01-01T00:16:38Z'}]"
+
 START_TEST(exit_code_that_nothing_mends_ends_the_job_at_once)
 {
-    world_run_job(world, "{'failurePolicy': {'nonRetryableExitCodes': [2, 78]}}");
+    world_run_job(world, RULES(ON_CODES("FailJob", "In", "[2, 78]")));
     fail_pod("job-1-0", 1, 1, "{}", "[]"); /* dies of its peer's death */
     fail_pod("job-1-1", 78, 1, "{}", "[]");
     world_settle(world);
-    ck_assert_str_eq(world_reason(world, "Failed"), "NonRetryableExitCode");
+    ck_assert_str_eq(world_reason(world, "Failed"), "PodFailurePolicy");
+    ck_assert_str_eq(world_message(world, "Failed"),
+                     "pod job-1-1: container trainer ended with exit code 78 "
+                     "(failurePolicy.rules[0]: FailJob)");
     ck_assert_str_eq(condition("Failed"), "True");
     ck_assert_int_eq(world_generation(world), 1);
     ck_assert_int_eq(world_free_on(world, "a"), 4);
 }
 END_TEST
 
+START_TEST(failure_that_is_ignored_is_answered_uncounted_by_the_same_plan)
+{
+    world_run_job(world, RULES(ON_CODES("Ignore", "In", "[75]")));
+    for (int generation = 1; generation <= 3; generation++) {
+        auto_free char *name = xasprintf("job-%d-1", generation);
+        fail_pod(name, 75, 0, "{}", "[]");
+        world_pass_s(world, 10);
+        ck_assert_int_eq(world_generation(world), generation + 1);
+        ck_assert_str_eq(trigger(), "PodFailureIgnored");
+        ck_assert_int_eq(status_number("restarts"), 0);
+        world_run_pods(world);
+        world_settle(world);
+        ck_assert_str_eq(condition("Running"), "True");
+    }
+}
+END_TEST
+
+START_TEST(ignored_failure_waits_for_the_back_off_like_a_disruption)
+{
+    world_run_job(world, "{'failurePolicy': {'backoffSeconds': 100, 'rules': [" ON_CODES(
+                             "Ignore", "In", "[75]") "]}}");
+    fail_pod("job-1-1", 75, 0, "{}", "[]");
+    world_settle(world);
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_RETIRED),
+                     "PodFailureIgnored");
+    world_remove(world, &kube_pod, "ns", "job-1-1");
+    world_pass_s(world, 99);
+    ck_assert_int_eq(world_generation(world), 1);
+    world_pass_s(world, 1);
+    ck_assert_int_eq(world_generation(world), 2);
+    ck_assert_int_eq(status_number("restarts"), 0);
+}
+END_TEST
+
+START_TEST(first_rule_that_matches_any_pod_is_followed)
+{
+    /* Count of 3 stands before FailJob of all but 75. */
+    world_run_job(world,
+                  RULES(ON_CODES("Ignore", "In", "[75]") ", " ON_CODES(
+                      "Count", "In", "[3]") ", " ON_CODES("FailJob", "NotIn", "[75]")));
+    fail_pod("job-1-0", 3, 0, "{}", "[]");
+    check_restart_after(10, 1);
+    world_run_pods(world);
+    world_settle(world);
+    fail_pod("job-2-0", 1, 1, "{}", "[]"); /* of its peer's death */
+    fail_pod("job-2-1", 75, 1, "{}", "[]");
+    world_pass_s(world, 10);
+    ck_assert_int_eq(world_generation(world), 3);
+    ck_assert_int_eq(status_number("restarts"), 1);
+    world_run_pods(world);
+    world_settle(world);
+    fail_pod("job-3-0", 1, 0, "{}", "[]");
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Failed"), "PodFailurePolicy");
+    ck_assert_ptr_nonnull(strstr(world_message(world, "Failed"), "rules[2]: FailJob"));
+}
+END_TEST
+
+START_TEST(disruption_counts_or_ends_the_job_where_a_rule_says_so)
+{
+    world_run_job(world, RULES(ON_DISRUPTION("Count")));
+    fail_pod("job-1-1", 137, 0, "{}", EVICTED);
+    world_settle(world);
+    check_restart_after(10, 1);
+    world_run_pods(world);
+    change_spec(RULES(ON_DISRUPTION("FailJob")));
+    world_settle(world);
+    fail_pod("job-2-1", 137, 0, "{}", EVICTED);
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Failed"), "PodFailurePolicy");
+    ck_assert_ptr_nonnull(strstr(world_message(world, "Failed"),
+                                 "pod job-2-1: condition DisruptionTarget is True"));
+}
+END_TEST
+
+START_TEST(exit_code_of_a_rank_whose_peer_was_evicted_is_not_asked_for)
+{
+    world_run_job(world, RULES(ON_CODES("FailJob", "NotIn", "[75]")));
+    fail_pod("job-1-1", 137, 0, "{}", EVICTED);
+    fail_pod("job-1-0", 1, 1, "{}", "[]"); /* at 00:16:39 */
+    world_pass_s(world, 10);
+    ck_assert_str_eq(condition("Failed"), "False");
+    ck_assert_int_eq(world_generation(world), 2);
+    ck_assert_int_eq(status_number("restarts"), 0);
+}
+END_TEST
+
+START_TEST(no_rule_is_asked_about_a_lost_node)
+{
+    world_run_job(
+        world, RULES(ON_CODES("FailJob", "NotIn", "[75]") ", " ON_DISRUPTION("FailJob")));
+    world_remove(world, &kube_node, "", "b");
+    fail_pod("job-1-1", 137, 0, "{}", EVICTED);
+    fail_pod("job-1-0", 1, 0, "{}", "[]");
+    world_settle(world);
+    world_pass_s(world, 10);
+    world_answer_nodes(world, "a:4 c:2", 2.0);
+    world_settle(world);
+    ck_assert_str_eq(condition("Failed"), "False");
+    ck_assert_int_eq(world_generation(world), 2);
+    ck_assert_str_eq(trigger(), "NodeLost");
+}
+END_TEST
+
+START_TEST(final_exit_code_ends_the_job_even_while_another_failure_backs_off)
+{
+    world_run_job(world, RULES(ON_CODES("Ignore", "In",
+                                        "[75]") ", " ON_CODES("FailJob", "In", "[78]")));
+    json_t *peer = json_deep_copy(store_find(world->store, &kube_pod, "ns", "job-1-1"));
+    fail_pod("job-1-0", 1, 0, "{}", "[]");
+    world_settle(world);
+    ck_assert_str_eq(world_plan_annotation(world, 1, ANNOTATION_RETIRED),
+                     "RestartBackOff");
+    json_object_del(json_object_get(peer, "metadata"), "uid");
+    world_put(world, &kube_pod, peer);
+    fail_pod("job-1-1", 78, 1, "{}", "[]"); /* heard of only now */
+    world_settle(world);
+    ck_assert_str_eq(world_reason(world, "Failed"), "PodFailurePolicy");
+}
+END_TEST
+
 START_TEST(exit_code_of_a_pod_that_was_told_to_end_ends_no_job)
 {
-    world_run_job(world, "{'failurePolicy': {'nonRetryableExitCodes': [143]}}");
+    world_run_job(world, RULES(ON_CODES("FailJob", "In", "[143]")));
     fail_pod("job-1-0", 143, 0,
              "{'deletionTimestamp': '2026-01-01T00:17:10Z', "
              "'deletionGracePeriodSeconds': 30}",
@@ -300,16 +435,35 @@ static void put_lease(const char *node, int age_s)
                      node, NODE_LEASES, time));
 }
 
-/* The rank on node a of a job that may not restart fails; the heartbeat of b, where its
- * peers are, was `age_s` seconds ago. */
-static void fail_a_rank_beside(int age_s)
+static void fail_a_rank_of(const char *spec, int age_s)
 {
-    world_run_job(world, "{'failurePolicy': {'maxRestarts': 0}}");
+    world_run_job(world, spec);
     put_lease("a", 3);
     put_lease("b", age_s);
     fail_pod("job-1-0", 1, 0, "{}", "[]");
     world_settle(world);
 }
+
+/* The rank on node a of a job that may not restart fails; the heartbeat of b, where its
+ * peers are, was `age_s` seconds ago. */
+static void fail_a_rank_beside(int age_s)
+{
+    fail_a_rank_of("{'failurePolicy': {'maxRestarts': 0}}", age_s);
+}
+
+START_TEST(no_rule_ends_the_job_for_a_node_that_hangs)
+{
+    fail_a_rank_of(RULES(ON_CODES("FailJob", "NotIn", "[75]")), 17);
+    ck_assert_str_eq(condition("Failed"), "False");
+    put_lease("a", 3);
+    world_pass_s(world, 11);
+    ck_assert_str_eq(condition("Failed"), "False");
+    world_answer_nodes(world, "a:4 c:2", 2.0);
+    world_settle(world);
+    ck_assert_int_eq(world_generation(world), 2);
+    ck_assert_str_eq(trigger(), "NodeNotReady");
+}
+END_TEST
 
 START_TEST(rank_that_fails_as_a_node_hangs_does_not_count_and_the_node_is_left)
 {
@@ -780,6 +934,15 @@ Suite *test_lifecycle_suite(void)
     tcase_add_test(cases, failure_is_answered_after_the_back_off_that_doubles);
     tcase_add_test(cases, failed_pod_that_somebody_tidies_away_still_counts);
     tcase_add_test(cases, exit_code_that_nothing_mends_ends_the_job_at_once);
+    tcase_add_test(cases, failure_that_is_ignored_is_answered_uncounted_by_the_same_plan);
+    tcase_add_test(cases, ignored_failure_waits_for_the_back_off_like_a_disruption);
+    tcase_add_test(cases, first_rule_that_matches_any_pod_is_followed);
+    tcase_add_test(cases, disruption_counts_or_ends_the_job_where_a_rule_says_so);
+    tcase_add_test(cases, exit_code_of_a_rank_whose_peer_was_evicted_is_not_asked_for);
+    tcase_add_test(cases, no_rule_is_asked_about_a_lost_node);
+    tcase_add_test(cases,
+                   final_exit_code_ends_the_job_even_while_another_failure_backs_off);
+    tcase_add_test(cases, no_rule_ends_the_job_for_a_node_that_hangs);
     tcase_add_test(cases, exit_code_of_a_pod_that_was_told_to_end_ends_no_job);
     tcase_add_test(cases, rank_that_fails_after_its_peer_was_evicted_does_not_count);
     tcase_add_test(cases, rank_that_failed_before_anybody_was_evicted_counts);

@@ -1527,7 +1527,8 @@ START_TEST(evictions_and_final_exit_codes_go_by_their_rules)
 {
     put_job("j", 8);
     do_event("patch job/j {\"spec\": {\"failurePolicy\": {\"maxRestarts\": 0, "
-             "\"nonRetryableExitCodes\": [7]}}}");
+             "\"rules\": [{\"action\": \"FailJob\", \"onExitCodes\": "
+             "{\"operator\": \"In\", \"values\": [7]}}]}}}");
     run_s(30);
     do_event("evict pod/j-1-1");
     run_s(120);
@@ -1536,7 +1537,7 @@ START_TEST(evictions_and_final_exit_codes_go_by_their_rules)
     ck_assert_int_eq(generation_now("j"), 2);
     do_event("fail pod/j-2-1 7");
     run_s(60);
-    check_condition("j", "Failed", "True", "NonRetryableExitCode");
+    check_condition("j", "Failed", "True", "PodFailurePolicy");
     check_quiet();
 }
 END_TEST
