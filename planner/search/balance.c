@@ -365,6 +365,8 @@ struct sharing {
     double limit_s;         /* shares slower than this */
     uint32_t cap;           /* or larger than this are not allowed */
     struct share_set *sets; /* [kind_count] */
+    bool *rises;            /* [kind_count]: every share is allowed, and takes no less
+                               than those below it */
     uint64_t *run;          /* [words], scratch */
     uint64_t *reachable;    /* [replica_count + 1][words]: sums that the first replicas
                                can have; NULL while no set has gaps */
@@ -383,11 +385,32 @@ static bool is_allowed(const struct sharing *sharing, size_t kind, uint32_t shar
            sharing->kinds[kind].seconds[share] <= sharing->limit_s;
 }
 
+/* The largest share under the limit, of a kind that rises; 0: none. */
+static uint32_t most_under(const struct sharing *sharing,
+                           const struct het_balance_replicas *kind)
+{
+    uint32_t low = 0,
+             high = kind->max_samples < sharing->cap ? kind->max_samples : sharing->cap;
+    while (low < high) {
+        uint32_t middle = low + (high - low + 1) / 2;
+        if (kind->seconds[middle] <= sharing->limit_s)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
 /* The shares of one kind under the limit; false if there are none. */
 static bool find_set(struct sharing *sharing, size_t k)
 {
     const struct het_balance_replicas *kind = &sharing->kinds[k];
     struct share_set set = { 0 };
+    if (sharing->rises[k]) {
+        set = (struct share_set){ .lo = 1, .hi = most_under(sharing, kind) };
+        sharing->sets[k] = set;
+        return set.hi;
+    }
     uint32_t found = 0, run_start = 0;
     for (uint32_t n = 1; n <= kind->max_samples && n <= sharing->cap; n++) {
         if (kind->seconds[n] > sharing->limit_s || kind->seconds[n] == HUGE_VAL)
@@ -512,6 +535,24 @@ static int compare_falling(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
+static bool rises(const struct het_balance_replicas *kind)
+{
+    for (uint32_t n = 2; n <= kind->max_samples; n++)
+        if (kind->seconds[n] < kind->seconds[n - 1])
+            return false;
+    return kind->max_samples && kind->seconds[kind->max_samples] < HUGE_VAL;
+}
+
+/* Merges two runs that rise, `list` and then `more`, which is room for the first too. */
+static void merge(double *list, size_t count, double *more, size_t more_count)
+{
+    memcpy(more + more_count, list, count * sizeof *list);
+    const double *a = more + more_count, *a_end = a + count;
+    const double *b = more, *b_end = b + more_count;
+    while (a < a_end || b < b_end)
+        *list++ = b == b_end || (a < a_end && *a <= *b) ? *a++ : *b++;
+}
+
 /* The least limit that can be met, HUGE_VAL if none can. */
 static double find_limit(struct sharing *sharing, uint32_t largest)
 {
@@ -519,14 +560,20 @@ static double find_limit(struct sharing *sharing, uint32_t largest)
     auto_free double *limits = NULL;
     for (size_t k = 0; k < sharing->kind_count; k++) {
         const struct het_balance_replicas *kind = &sharing->kinds[k];
-        ARRAY_RESERVE(limits, &capacity, count + kind->max_samples + 1);
+        size_t more = 0;
+        ARRAY_RESERVE(limits, &capacity, 3 * (count + kind->max_samples) + 1);
+        sharing->rises[k] = rises(kind);
+        double *added = limits + count + kind->max_samples;
         for (uint32_t n = 1; kind->count && n <= kind->max_samples; n++)
             if (kind->seconds[n] < HUGE_VAL)
-                limits[count++] = kind->seconds[n];
+                added[more++] = kind->seconds[n];
+        if (!sharing->rises[k])
+            qsort(added, more, sizeof *added, compare_seconds);
+        merge(limits, count, added, more);
+        count += more;
     }
     if (!count)
         return HUGE_VAL;
-    qsort(limits, count, sizeof *limits, compare_seconds);
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -601,10 +648,12 @@ bool het_balance_samples(const struct het_balance_replicas *kinds, size_t kind_c
                          uint64_t *work)
 {
     auto_free struct share_set *sets = xcalloc(kind_count, sizeof *sets);
+    auto_free bool *rising = xcalloc(kind_count, sizeof *rising);
     struct sharing sharing = { .kinds = kinds,
                                .kind_count = kind_count,
                                .samples = samples,
                                .sets = sets,
+                               .rises = rising,
                                .words = samples / 64 + 1 };
     uint32_t largest = 0;
     for (size_t k = 0; k < kind_count; k++) {

@@ -35,6 +35,8 @@ struct step {
 
 enum { BEFORE, BEHIND, PHASES };
 
+#define NOT_ASKED UINT32_MAX
+
 /* Layers that can be done when certain amounts are taken. */
 struct range {
     uint32_t low, high; /* low > high: none */
@@ -51,6 +53,8 @@ struct space {
     uint32_t *taken;        /* [vector][resource] */
     struct range *done;     /* [vector]: layers reached from the start */
     struct range *open;     /* [vector]: layers from which the end can be reached */
+    /* [kind][layer]: farthest, earliest of it under the limit at hand; NOT_ASKED. */
+    uint32_t *farthest, *earliest;
     double *values[PHASES]; /* [vector][layer] */
     struct step *steps[PHASES];
     double floor_s; /* sum over layers of the fastest kind's seconds */
@@ -180,6 +184,21 @@ static uint32_t earliest(const struct het_template_kind *kind, uint32_t end,
     return low;
 }
 
+static uint32_t *asked(const struct space *space, uint32_t *layers, size_t kind,
+                       uint32_t layer)
+{
+    return &layers[kind * ((size_t)space->layers + 1) + layer];
+}
+
+/* Many vectors ask for the same few layers. */
+static void forget_asked(struct space *space)
+{
+    size_t bytes = space->question->kind_count * ((size_t)space->layers + 1) *
+                   sizeof *space->farthest;
+    memset(space->farthest, 0xff, bytes);
+    memset(space->earliest, 0xff, bytes);
+}
+
 static void widen(struct range *range, uint32_t low, uint32_t high)
 {
     if (low < range->low)
@@ -205,9 +224,11 @@ static void reach_forward(struct space *space, double limit_s)
             uint32_t low = space->done[from].low + 1, start = space->done[from].high;
             if (start == space->layers)
                 start--; /* stages that start before reach no farther */
-            uint32_t high = farthest(space, kind, start, limit_s);
-            if (low <= high)
-                widen(done, low, high);
+            uint32_t *high = asked(space, space->farthest, k, start);
+            if (*high == NOT_ASKED)
+                *high = farthest(space, kind, start, limit_s);
+            if (low <= *high)
+                widen(done, low, *high);
         }
     }
 }
@@ -224,10 +245,12 @@ static void reach_back(struct space *space, double limit_s)
             if (!leads_to(space, v, k, &to) ||
                 space->open[to].low > space->open[to].high || !space->open[to].high)
                 continue;
-            uint32_t low = earliest(kind, space->open[to].low, limit_s);
+            uint32_t *low = asked(space, space->earliest, k, space->open[to].low);
             uint32_t high = space->open[to].high - 1;
-            if (low <= high)
-                widen(open, low, high);
+            if (*low == NOT_ASKED)
+                *low = earliest(kind, space->open[to].low, limit_s);
+            if (*low <= high)
+                widen(open, *low, high);
         }
     }
 }
@@ -236,6 +259,7 @@ static void reach_back(struct space *space, double limit_s)
 static bool reach(struct space *space, double limit_s)
 {
     uint64_t work = space->vectors * space->question->kind_count;
+    forget_asked(space);
     reach_back(space, limit_s);
     space->cells += work;
     if (space->open[0].low > 0)
@@ -494,6 +518,9 @@ static void search(struct space *space, bool by_count, double *worths,
     size_t cells = space->vectors * (space->layers + 1);
     fill_taken(space);
     space->done = HET_ARENA_ARRAY(space->arena, struct range, space->vectors);
+    size_t layers = space->question->kind_count * ((size_t)space->layers + 1);
+    space->farthest = HET_ARENA_ARRAY(space->arena, uint32_t, layers);
+    space->earliest = HET_ARENA_ARRAY(space->arena, uint32_t, layers);
     space->open = HET_ARENA_ARRAY(space->arena, struct range, space->vectors);
     for (int phase = 0; phase < PHASES; phase++) {
         space->values[phase] = HET_ARENA_ARRAY(space->arena, double, cells);
