@@ -86,6 +86,54 @@ static double layer_floor(const struct het_problem *problem, uint32_t type,
     return least_fitting < HUGE_VAL ? least_fitting : least;
 }
 
+/* layer_floor of all layers of a type under a largest degree. */
+struct floor_row {
+    uint32_t type, largest_tp;
+    double *seconds; /* [layer] */
+};
+
+struct het_bound_rows {
+    const struct het_problem *problem;
+    struct floor_row *rows;
+    size_t count, capacity;
+};
+
+struct het_bound_rows *het_bound_rows_new(const struct het_problem *problem)
+{
+    struct het_bound_rows *rows = xcalloc(1, sizeof *rows);
+    rows->problem = problem;
+    return rows;
+}
+
+void het_bound_rows_free(struct het_bound_rows *rows)
+{
+    for (size_t i = 0; rows && i < rows->count; i++)
+        xfree(rows->rows[i].seconds);
+    if (rows)
+        xfree(rows->rows);
+    xfree(rows);
+}
+
+size_t het_bound_rows_count(const struct het_bound_rows *rows)
+{
+    return rows->count;
+}
+
+static const double *find_row(struct het_bound_rows *rows, uint32_t type,
+                              uint32_t largest_tp)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->rows[i].type == type && rows->rows[i].largest_tp == largest_tp)
+            return rows->rows[i].seconds;
+    uint32_t layers = rows->problem->profile->layer_count;
+    struct floor_row row = { type, largest_tp, xcalloc(layers, sizeof(double)) };
+    for (uint32_t l = 0; l < layers; l++)
+        row.seconds[l] = layer_floor(rows->problem, type, largest_tp, l);
+    ARRAY_RESERVE(rows->rows, &rows->capacity, rows->count + 1);
+    rows->rows[rows->count++] = row;
+    return row.seconds;
+}
+
 /* The most GPUs of a type that a plan may use. */
 static uint32_t most_gpus(const struct het_problem *problem, uint32_t type)
 {
@@ -95,7 +143,8 @@ static uint32_t most_gpus(const struct het_problem *problem, uint32_t type)
 }
 
 /* Types that can compute, with their GPUs and costs. */
-static void program_init(struct program *program, const struct het_problem *problem)
+static void program_init(struct program *program, struct het_bound_rows *rows,
+                         const struct het_problem *problem)
 {
     const struct het_cluster *cluster = problem->cluster;
     uint32_t layers = problem->profile->layer_count;
@@ -103,22 +152,19 @@ static void program_init(struct program *program, const struct het_problem *prob
         .class_layers = xcalloc(layers, sizeof(double)),
         .class_cost = xcalloc((size_t)layers * HET_MAX_TYPES, sizeof(double)),
     };
-    struct {
-        uint32_t cluster_type, largest_tp;
-    } type[HET_MAX_TYPES];
+    const double *seconds[HET_MAX_TYPES];
     for (uint32_t t = 0; t < cluster->type_count; t++) {
-        uint32_t largest_tp = het_cluster_largest_node_gpus(cluster, t);
-        if (problem->profile_type[t] == HET_NO_TYPE ||
-            layer_floor(problem, t, largest_tp, 0) >= HUGE_VAL)
+        if (problem->profile_type[t] == HET_NO_TYPE)
             continue;
-        type[program->types].cluster_type = t;
-        type[program->types].largest_tp = largest_tp;
-        program->gpus[program->types++] = most_gpus(problem, t);
+        seconds[program->types] =
+            find_row(rows, t, het_cluster_largest_node_gpus(cluster, t));
+        if (seconds[program->types][0] < HUGE_VAL)
+            program->gpus[program->types++] = most_gpus(problem, t);
     }
     for (uint32_t l = 0; l < layers; l++) {
         double *cost = program->class_cost + program->class_count * program->types;
         for (size_t t = 0; t < program->types; t++)
-            cost[t] = layer_floor(problem, type[t].cluster_type, type[t].largest_tp, l);
+            cost[t] = seconds[t][l];
         size_t same = 0;
         while (memcmp(program->class_cost + same * program->types, cost,
                       program->types * sizeof *cost))
@@ -241,10 +287,11 @@ static double least_of_groups(const struct het_problem *problem,
     return least_s;
 }
 
-static double floor_of(const struct het_problem *problem)
+double het_bound_floor_of_part(struct het_bound_rows *rows,
+                               const struct het_problem *part)
 {
     struct program program;
-    program_init(&program, problem);
+    program_init(&program, rows, part);
     double bound = 0;
     if (program.types) {
         start_basis(&program);
@@ -253,7 +300,15 @@ static double floor_of(const struct het_problem *problem)
     }
     program_fini(&program);
     /* The last digits are rounding's. */
-    return bound * problem->workload->global_batch * (1 - 1e-12);
+    return bound * part->workload->global_batch * (1 - 1e-12);
+}
+
+static double floor_of(const struct het_problem *problem)
+{
+    struct het_bound_rows *rows = het_bound_rows_new(problem);
+    double floor_s = het_bound_floor_of_part(rows, problem);
+    het_bound_rows_free(rows);
+    return floor_s;
 }
 
 double het_bound_floor(const struct het_problem *problem)

@@ -28,6 +28,17 @@
  * of one: this bound and the next are the least of the groups' own. */
 double het_bound_floor(const struct het_problem *problem);
 
+/* The floors of many parts of one problem's cluster (the same types, fewer GPUs): what a
+ * layer costs on a type depends only on the largest node that the part has of it, and is
+ * worked out once. `problem` is borrowed; GPUs that may not be mixed are in no part. */
+struct het_bound_rows;
+struct het_bound_rows *het_bound_rows_new(const struct het_problem *problem);
+void het_bound_rows_free(struct het_bound_rows *rows);
+double het_bound_floor_of_part(struct het_bound_rows *rows,
+                               const struct het_problem *part);
+/* Pairs of a type and a largest node whose layers were looked at so far. */
+size_t het_bound_rows_count(const struct het_bound_rows *rows);
+
 /* A proved lower bound on iteration_s of any plan on any subset of the cluster, in closed
  * form and simulated: the compute floor, and what gradients and sends between nodes take
  * beside it. A node that holds much of the model has many gradients to exchange; nodes

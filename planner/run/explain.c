@@ -191,29 +191,17 @@ static int explain_stages(struct explain *explain, struct het_error *err)
 
 /* ---- searching again ---- */
 
-static double search_by(const struct het_problem *problem,
-                        const struct het_search_options *options, const char *algorithm)
-{
-    struct het_arena *arena = het_arena_new();
-    struct het_search_options by = *options;
-    const struct het_plan *found;
-    double seconds = HUGE_VAL;
-    by.algorithm = algorithm;
-    if (!het_search_run(arena, problem, &by, &found, NULL, NULL))
-        seconds = found->predicted.iteration_s;
-    het_arena_free(arena);
-    return seconds;
-}
-
-/* Seconds of the best plan. There are many searches: where all algorithms are asked for,
- * the two that are fast and good at grids and at the rest. */
+/* Seconds of the best plan. */
 static double search_again(const struct het_problem *problem,
                            const struct het_search_options *options)
 {
-    if (options->algorithm && strcmp(options->algorithm, "auto") != 0)
-        return search_by(problem, options, options->algorithm);
-    return fmin(search_by(problem, options, "amp"),
-                search_by(problem, options, "optimal"));
+    struct het_arena *arena = het_arena_new();
+    const struct het_plan *found;
+    double seconds = HUGE_VAL;
+    if (!het_search_run(arena, problem, options, &found, NULL, NULL))
+        seconds = found->predicted.iteration_s;
+    het_arena_free(arena);
+    return seconds;
 }
 
 #define BIT(freedom) (1u << (freedom))
@@ -238,9 +226,11 @@ static const struct {
     { "perStageRecompute", "+ recomputation by stage", BIT(HET_RECOMPUTE_PER_STAGE) },
 };
 
-/* What each step of freedom brings, within what the job's runtime has. */
+/* What each step of freedom brings, within what the job's runtime has. From the step on
+ * that has all freedoms that the plan takes, it is as good as the plan. */
 static const struct het_explain_freedom *
 find_freedoms(struct het_arena *arena, const struct het_problem *problem,
+              const struct het_plan *plan, double plan_s,
               const struct het_search_options *options)
 {
     struct het_explain_freedom *freedoms =
@@ -254,6 +244,8 @@ find_freedoms(struct het_arena *arena, const struct het_problem *problem,
     for (size_t i = 0; i < HET_EXPLAIN_FREEDOMS; i++) {
         runtime.freedoms |= freedom_steps[i].bits;
         best_s = fmin(best_s, search_again(&limited, options));
+        if (het_runtime_express(arena, &runtime, plan, NULL))
+            best_s = fmin(best_s, plan_s);
         freedoms[i] = (struct het_explain_freedom){ freedom_steps[i].name,
                                                     freedom_steps[i].text, best_s };
     }
@@ -281,26 +273,45 @@ static double search_with(const struct het_problem *problem, const struct het_no
     return seconds;
 }
 
-static void find_more(struct het_arena *arena, const struct het_problem *problem,
-                      const struct het_search_options *options,
-                      struct het_explanation *ret)
+/* The nodes that there might be more of; what they bring is not known yet. */
+static struct het_explain_more *
+list_more(struct het_arena *arena, const struct het_problem *problem, size_t *ret_count)
 {
     const struct het_cluster *cluster = problem->cluster;
     struct het_explain_more *more =
         HET_ARENA_ARRAY(arena, struct het_explain_more, 2 * cluster->type_count);
+    *ret_count = 0;
     for (uint32_t t = 0; t < cluster->type_count; t++) {
         const struct het_node *like = het_cluster_largest_node(cluster, t);
         if (!like || problem->profile_type[t] == HET_NO_TYPE)
             continue;
-        for (uint32_t gpus = 1; gpus <= like->gpu_count; gpus += like->gpu_count - 1) {
-            more[ret->more_count++] = (struct het_explain_more){
-                t, gpus,
-                /* More GPUs are never worse: they may stay idle. */
-                fmin(ret->cost.iteration_s, search_with(problem, like, gpus, options))
-            };
-            if (like->gpu_count == 1)
-                break;
-        }
+        more[(*ret_count)++] = (struct het_explain_more){ .type = t, .gpus = 1 };
+        if (like->gpu_count > 1)
+            more[(*ret_count)++] =
+                (struct het_explain_more){ .type = t, .gpus = like->gpu_count };
+    }
+    return more;
+}
+
+/* All searches together have the effort of one. */
+static void search_further(struct het_arena *arena, const struct het_problem *problem,
+                           const struct het_plan *plan,
+                           const struct het_search_options *options,
+                           struct het_explanation *ret)
+{
+    struct het_explain_more *more = list_more(arena, problem, &ret->more_count);
+    struct het_search_options share = *options;
+    uint64_t effort = options->effort ? options->effort : HET_DEFAULT_EFFORT;
+    share.effort = effort / (HET_EXPLAIN_FREEDOMS + ret->more_count);
+    share.effort = share.effort ? share.effort : 1;
+    share.no_bound = true;
+    ret->freedoms = find_freedoms(arena, problem, plan, ret->cost.iteration_s, &share);
+    for (size_t i = 0; i < ret->more_count; i++) {
+        const struct het_node *like =
+            het_cluster_largest_node(problem->cluster, more[i].type);
+        /* More GPUs are never worse: they may stay idle. */
+        more[i].iteration_s =
+            fmin(ret->cost.iteration_s, search_with(problem, like, more[i].gpus, &share));
     }
     ret->more = more;
 }
@@ -320,10 +331,8 @@ int het_explain(struct het_arena *arena, const struct het_problem *problem,
     explanation.stage_count = explain.stage_count;
     explanation.lower_bound_s = het_bound_iteration(problem);
     explanation.busiest_uplink = explanation.cost.sync_uplink;
-    if (options) {
-        explanation.freedoms = find_freedoms(arena, problem, options);
-        find_more(arena, problem, options, &explanation);
-    }
+    if (options)
+        search_further(arena, problem, plan, options, &explanation);
     *ret = explanation;
     return 0;
 }

@@ -95,8 +95,10 @@ struct share {
 struct part {
     struct share *shares; /* [type] */
     uint64_t gpus;
-    double speed; /* samples a second, roughly: for the order */
-    bool is_done; /* searched to the end, or cannot win */
+    double speed;   /* samples a second, roughly: for the order */
+    double floor_s; /* no plan on it is faster; 0: not asked yet */
+    size_t index;   /* as they were found */
+    bool is_done;   /* searched to the end, or cannot win */
     bool is_winner;
 };
 
@@ -115,6 +117,7 @@ struct parts {
     size_t type_count;
     struct part *items;
     size_t count, capacity;
+    struct het_bound_rows *rows;
 };
 
 static uint32_t trimmed(const struct het_cluster *cluster, uint32_t type, uint32_t trim)
@@ -248,9 +251,7 @@ static void add_part(struct parts *parts, const struct share *shares)
         (workload->max_gpus && part.gpus > workload->max_gpus))
         return;
     size_t bytes = parts->type_count * sizeof *shares;
-    for (size_t i = 0; i < parts->count; i++)
-        if (!memcmp(parts->items[i].shares, shares, bytes))
-            return;
+    part.index = parts->count;
     part.shares = HET_ARENA_ARRAY(parts->arena, struct share, parts->type_count);
     memcpy(part.shares, shares, bytes);
     ARRAY_RESERVE(parts->items, &parts->capacity, parts->count + 1);
@@ -283,6 +284,12 @@ static void add_parts_near(struct parts *parts, struct share *shares)
 /* Combinations looked at before the best HET_SEARCH_MAX_PARTS are kept. */
 #define MAX_COMBINATIONS 4096u
 
+static int compare_index(const struct part *a, const struct part *b)
+{
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* The one that can compute most first, of equal ones the one found first. */
 static int compare_parts(const void *left, const void *right)
 {
     const struct part *a = left, *b = right;
@@ -290,7 +297,26 @@ static int compare_parts(const void *left, const void *right)
         return a->speed > b->speed ? -1 : 1;
     if (a->gpus != b->gpus)
         return a->gpus > b->gpus ? -1 : 1;
-    return 0;
+    return compare_index(a, b);
+}
+
+static int compare_shares(const void *left, const void *right, void *context)
+{
+    const struct part *a = left, *b = right;
+    const struct parts *parts = context;
+    int order = memcmp(a->shares, b->shares, parts->type_count * sizeof *a->shares);
+    return order ? order : compare_index(a, b);
+}
+
+/* Of equal parts the one found first stays. */
+static void drop_repetitions(struct parts *parts)
+{
+    size_t kept = 0, bytes = parts->type_count * sizeof *parts->items->shares;
+    qsort_r(parts->items, parts->count, sizeof *parts->items, compare_shares, parts);
+    for (size_t i = 0; i < parts->count; i++)
+        if (!kept || memcmp(parts->items[kept - 1].shares, parts->items[i].shares, bytes))
+            parts->items[kept++] = parts->items[i];
+    parts->count = kept;
 }
 
 static bool is_inside_a_node(const struct parts *parts, const struct part *part)
@@ -316,16 +342,12 @@ static void advance_single_nodes(struct parts *parts)
     }
 }
 
-/* Insertion keeps equal parts in the order they were found. */
 static void sort_parts(struct parts *parts)
 {
-    for (size_t i = 1; i < parts->count; i++) {
-        struct part part = parts->items[i];
-        size_t at = i;
-        for (; at && compare_parts(&parts->items[at - 1], &part) > 0; at--)
-            parts->items[at] = parts->items[at - 1];
-        parts->items[at] = part;
-    }
+    if (!parts->count)
+        return;
+    drop_repetitions(parts);
+    qsort(parts->items, parts->count, sizeof *parts->items, compare_parts);
     if (parts->count > HET_SEARCH_MAX_PARTS)
         parts->count = HET_SEARCH_MAX_PARTS;
     advance_single_nodes(parts);
@@ -460,22 +482,25 @@ static const struct het_cluster *part_cluster(struct het_arena *arena,
 
 /* ---- running ---- */
 
-static bool can_win(const struct het_search *search)
+static bool can_win(const struct het_search *search, struct parts *parts,
+                    struct part *part)
 {
     if (!search->incumbent)
         return true;
     struct het_problem problem = *search->problem;
     problem.cluster = search->available;
+    if (!part->floor_s)
+        part->floor_s = het_bound_floor_of_part(parts->rows, &problem);
     double slack = search->preference ? HET_PREFERENCE_SLACK : 0;
-    return het_bound_floor(&problem) < search->incumbent_cost.iteration_s * (1 + slack);
+    return part->floor_s < search->incumbent_cost.iteration_s * (1 + slack);
 }
 
 /* Of the effort for a first look, each part may use this fraction of what is left, so
  * that the parts that can compute most are looked at longest. */
 #define LOOK_SHARES 16u
 
-static int run_part(struct het_search *search, struct part *part, uint64_t effort,
-                    struct het_error *err)
+static int run_part(struct het_search *search, struct parts *parts, struct part *part,
+                    uint64_t effort, struct het_error *err)
 {
     struct het_arena *arena = het_arena_new();
     const struct het_plan *before = search->incumbent;
@@ -483,7 +508,7 @@ static int run_part(struct het_search *search, struct part *part, uint64_t effor
     search->scratch = arena;
     search->effort_left = effort;
     int result = 0;
-    part->is_done = !can_win(search);
+    part->is_done = !can_win(search, parts, part);
     if (!part->is_done) {
         result = search->algorithm->run(search, err);
         part->is_done = search->effort_left > 0;
@@ -517,7 +542,7 @@ static int run_parts(struct het_search *search, struct parts *parts, uint64_t ef
         size_t rest = parts->count - i;
         uint64_t look = effort / 4 * 3 - search->effort_spent;
         uint64_t share = i ? look / (rest < LOOK_SHARES ? rest : LOOK_SHARES) : look / 2;
-        result = run_part(search, &parts->items[i], share ? share : 1, err);
+        result = run_part(search, parts, &parts->items[i], share ? share : 1, err);
         for (size_t j = 0; j < i && parts->items[i].is_winner; j++)
             parts->items[j].is_winner = false;
         if (search->effort_spent >= effort / 4 * 3)
@@ -527,7 +552,7 @@ static int run_parts(struct het_search *search, struct parts *parts, uint64_t ef
     while (result == 0 && !search->is_cut_short && search->effort_spent < effort &&
            (part = next_part(parts))) {
         uint64_t left = effort - search->effort_spent;
-        result = run_part(search, part, (left + 1) / 2, err);
+        result = run_part(search, parts, part, (left + 1) / 2, err);
         part->is_done = true;
     }
     return result;
@@ -788,7 +813,7 @@ static const struct het_plan *finish(struct het_arena *arena,
     assert(priced == 0);
     assert(simulated == 0);
 
-    double bound_s = het_bound_iteration(problem);
+    double bound_s = search->options->no_bound ? 0 : het_bound_iteration(problem);
     assert(bound_s <= cost.iteration_s);
     if (search->is_optimal)
         bound_s = cost.iteration_s;
@@ -868,6 +893,7 @@ static int search_group(struct het_arena *arena, const struct het_problem *probl
         .types =
             HET_ARENA_ARRAY(search.arena, struct choices, problem->cluster->type_count),
         .type_count = problem->cluster->type_count,
+        .rows = het_bound_rows_new(problem),
     };
     find_parts(&parts);
     int result = run_algorithms(&search, &parts, algorithms, effort, err);
@@ -884,6 +910,7 @@ static int search_group(struct het_arena *arena, const struct het_problem *probl
     het_shortlist_clear(&shortlist);
     het_preference_clear(search.preference);
     xfree(parts.items);
+    het_bound_rows_free(parts.rows);
     het_arena_free(search.arena);
     return result;
 }

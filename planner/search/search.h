@@ -70,6 +70,8 @@ struct het_search_options {
     enum het_metis_rows metis_rows;   /* in which nodes are laid out */
     enum het_walk_memory walk_memory; /* of metis-walk and oomfirst-walk */
     bool statistics;                  /* say them in the plan's search report */
+    bool no_bound; /* nobody asks how far from the best the plan can be: its lower bound
+                      is 0, unless the search proves that it is the best */
     void (*progress)(void *context, const struct het_search *search); /* may be NULL */
     void *progress_context;
     /* True: the search ends at once, with the best plan so far (het_search_run). It may

@@ -329,8 +329,8 @@ static void note_miss(struct autohet *autohet, const struct pipe *pipe)
     struct miss miss = { autohet, pipe };
     uint32_t stage, *cuts = pipe->cuts;
     double share;
-    if (autohet->search->incumbent)
-        return;
+    if (autohet->search->incumbent || autohet->search->seed_count)
+        return; /* there is a plan */
     struct het_balance_space *space =
         het_balance_space_new(autohet->layer_count, pipe->stage_count);
     het_balance_nearest(space, autohet->layer_count, pipe->stage_count, share_of_room,

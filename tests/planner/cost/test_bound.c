@@ -9,6 +9,7 @@
 
 #include <check.h>
 #include <math.h>
+#include <string.h>
 
 #define ck_near(a, b) ck_assert_double_eq_tol((a), (b), 1e-12)
 
@@ -27,6 +28,30 @@ START_TEST(bound_of_two_alike_types_adds_their_speeds)
     struct toy *toy = toy_new();
     /* Slow takes twice as long for every layer: 6 + 4 / 2 = 8 fast GPUs. */
     ck_near(het_bound_floor(&toy->problem), 8 * 0.030 * 2.5 / 4 / 8 * (1 - 1e-12));
+    toy_free(toy);
+}
+END_TEST
+
+/* A hundred parts, but the largest node has one or two fast GPUs, and none to two slow
+ * ones: layers are looked at five times. */
+START_TEST(floors_of_parts_look_at_layers_once)
+{
+    struct toy *toy = toy_new();
+    struct het_bound_rows *rows = het_bound_rows_new(&toy->problem);
+    struct het_node nodes[3];
+    struct het_cluster part = toy->cluster;
+    struct het_problem problem = toy->problem;
+    part.nodes = nodes;
+    problem.cluster = &part;
+    for (uint32_t i = 0; i < 100; i++) {
+        memcpy(nodes, toy->nodes, sizeof nodes);
+        nodes[TOY_F0].gpu_count = 1 + i % 2;
+        nodes[TOY_F1].gpu_count = 1;
+        nodes[TOY_S0].gpu_count = i / 2 % 3;
+        ck_assert(het_bound_floor_of_part(rows, &problem) == het_bound_floor(&problem));
+    }
+    ck_assert_uint_eq(het_bound_rows_count(rows), 2 + 3);
+    het_bound_rows_free(rows);
     toy_free(toy);
 }
 END_TEST
@@ -163,6 +188,7 @@ Suite *test_bound_suite(void)
     TCase *cases = tcase_create("bound");
     tcase_add_test(cases, bound_of_one_type_is_its_compute_floor);
     tcase_add_test(cases, bound_of_two_alike_types_adds_their_speeds);
+    tcase_add_test(cases, floors_of_parts_look_at_layers_once);
     tcase_add_loop_test(cases, bound_of_unlike_types_solves_the_linear_program, 0, 20);
     tcase_add_test(cases, bound_holds_where_measured_bandwidth_falls);
     tcase_add_test(cases, no_random_plan_is_below_the_bound);

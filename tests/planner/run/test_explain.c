@@ -133,6 +133,41 @@ START_TEST(freedoms_never_make_it_slower)
 }
 END_TEST
 
+/* The most that one run of an algorithm has spent. */
+static void note_effort(void *context, const struct het_search *search)
+{
+    uint64_t *most = context;
+    *most = search->effort_spent > *most ? search->effort_spent : *most;
+}
+
+START_TEST(all_searches_share_the_effort_of_one)
+{
+    struct toy *toy = toy_new();
+    struct het_plan plan = two_stages(toy);
+    uint64_t most = 0;
+    const struct het_search_options options = { .effort = 20000,
+                                                .progress = note_effort,
+                                                .progress_context = &most };
+    struct het_explanation e = explain(toy, &plan, &options);
+    /* Six steps of freedom, and one GPU and a node more of each of two types. */
+    ck_assert_uint_gt(most, 0);
+    ck_assert_uint_le(most, 20000 / (HET_EXPLAIN_FREEDOMS + e.more_count));
+    toy_free(toy);
+}
+END_TEST
+
+START_TEST(step_that_has_the_freedoms_of_the_plan_is_as_good)
+{
+    struct toy *toy = toy_new();
+    struct het_plan plan = two_stages(toy);
+    const struct het_search_options options = { .algorithm = "metis", .effort = 1 };
+    struct het_explanation e = explain(toy, &plan, &options);
+    /* Two stages of two layers, one GPU each: a grid. */
+    ck_assert_double_le(e.freedoms[0].iteration_s, e.cost.iteration_s);
+    toy_free(toy);
+}
+END_TEST
+
 Suite *test_explain_suite(void)
 {
     Suite *suite = suite_create("explain");
@@ -143,6 +178,8 @@ Suite *test_explain_suite(void)
     tcase_add_test(tcase, pipelines_that_are_alike_are_told_once);
     tcase_add_test(tcase, gradients_name_the_uplink_that_they_wait_for);
     tcase_add_test(tcase, freedoms_never_make_it_slower);
+    tcase_add_test(tcase, all_searches_share_the_effort_of_one);
+    tcase_add_test(tcase, step_that_has_the_freedoms_of_the_plan_is_as_good);
     suite_add_tcase(suite, tcase);
     return suite;
 }
