@@ -2,6 +2,7 @@
 
 #include "planner/base/memo.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Of what it is asked how many layers fit. */
@@ -119,4 +120,42 @@ const uint32_t *het_stage_table_ends(struct het_stage_table *table,
     if (!known->pointer && het_stage_table_times(table, kind))
         known->pointer = find_ends(table, &room);
     return known->pointer;
+}
+
+bool het_stage_table_ask(struct het_stage_table *table,
+                         const struct het_stage_kind *kinds, size_t count,
+                         uint32_t in_flight, uint32_t holders,
+                         struct het_balance_times *times, uint32_t *ends,
+                         struct het_balance_stage *ret)
+{
+    uint32_t layers = table->problem->profile->layer_count;
+    *ret = (struct het_balance_stage){ .times = times, .times_count = count };
+    for (size_t i = 0; i < count; i++) {
+        const struct het_balance_times *own = het_stage_table_times(table, kinds[i]);
+        const uint32_t *fit = het_stage_table_ends(table, kinds[i], in_flight, holders);
+        if (!own || !fit)
+            return false;
+        times[i] = *own;
+        ret->ends = count == 1 ? fit : ends;
+        for (uint32_t l = 0; count > 1 && l < layers; l++)
+            ends[l] = i && ends[l] < fit[l] ? ends[l] : fit[l];
+    }
+    return true;
+}
+
+double *het_stage_times_by_samples(struct het_arena *arena,
+                                   const struct het_problem *problem, uint32_t type,
+                                   uint32_t tp, uint32_t first, uint32_t count,
+                                   uint32_t most)
+{
+    double *seconds = HET_ARENA_ARRAY(arena, double, (size_t)most + 1);
+    for (uint32_t n = 1; n <= most; n++) {
+        double forward_s, backward_s;
+        bool is_had = het_workload_allows_microbatch(problem->workload, n) &&
+                      het_profile_times(problem->profile, problem->profile_type[type], tp,
+                                        n, first, count, &forward_s, &backward_s,
+                                        NULL) == 0;
+        seconds[n] = is_had ? forward_s + backward_s : HUGE_VAL;
+    }
+    return seconds;
 }

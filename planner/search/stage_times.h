@@ -25,11 +25,28 @@ struct het_stage_kind {
 const struct het_balance_times *het_stage_table_times(struct het_stage_table *table,
                                                       struct het_stage_kind kind);
 
+/* Seconds of a replica, forward and backward, for layers first .. first + count - 1 and
+ * 1 .. `most` samples, as het_balance_replicas has them: [most + 1] in `arena`; HUGE_VAL
+ * where the profile has none, or the job does not allow that many. */
+double *het_stage_times_by_samples(struct het_arena *arena,
+                                   const struct het_problem *problem, uint32_t type,
+                                   uint32_t tp, uint32_t first, uint32_t count,
+                                   uint32_t most);
+
 /* [layer_count]: layers first .. ends[first] - 1 fit, one more would not, with
  * `in_flight` micro-batches and `holders` replicas that hold the layers; NULL as above.
  */
 const uint32_t *het_stage_table_ends(struct het_stage_table *table,
                                      struct het_stage_kind kind, uint32_t in_flight,
                                      uint32_t holders);
+
+/* A stage of replicas of `count` kinds, as balance.h asks about it, without its sends:
+ * the times of each, and the least of their ends. Room for them is the caller's: times
+ * [count] and ends [layer_count]. false: a kind cannot be had. */
+bool het_stage_table_ask(struct het_stage_table *table,
+                         const struct het_stage_kind *kinds, size_t count,
+                         uint32_t in_flight, uint32_t holders,
+                         struct het_balance_times *times, uint32_t *ends,
+                         struct het_balance_stage *ret);
 
 #endif

@@ -263,36 +263,25 @@ static double *stage_sends(const struct autohet *autohet, const struct pipe *pip
     return send_s;
 }
 
-static struct het_stage_kind kind_of(const struct autohet *autohet, uint32_t type)
-{
-    return (struct het_stage_kind){ .type = autohet->types[type],
-                                    .tp = autohet->tp,
-                                    .samples = autohet->size };
-}
-
 /* Stage `s` of the pipeline alone, or, if `shared`, of all pipelines at once. */
 static void ask_stage(struct autohet *autohet, const struct pipe *pipe, uint32_t s,
                       bool shared, struct het_balance_stage *ret)
 {
-    struct het_balance_times *times =
-        HET_ARENA_ARRAY(autohet->arena, struct het_balance_times, autohet->type_count);
-    uint32_t *ends = HET_ARENA_ARRAY(autohet->arena, uint32_t, autohet->layer_count);
+    struct het_stage_kind kinds[HET_MAX_TYPES];
     size_t count = 0;
     for (uint32_t t = 0; t < autohet->type_count; t++) {
         bool is_there = pipe->types[s] == t;
         for (uint32_t j = 0; shared && j < autohet->pipe_count; j++)
             is_there |= autohet->pipes[j].types[s] == t;
-        if (!is_there)
-            continue;
-        struct het_stage_kind kind = kind_of(autohet, t);
-        const uint32_t *fit = het_stage_table_ends(
-            autohet->table, kind, in_flight_of(autohet, pipe, s), autohet->pipe_count);
-        for (uint32_t l = 0; l < autohet->layer_count; l++)
-            ends[l] = count && ends[l] < fit[l] ? ends[l] : fit[l];
-        times[count++] = *het_stage_table_times(autohet->table, kind);
+        if (is_there)
+            kinds[count++] = (struct het_stage_kind){ .type = autohet->types[t],
+                                                      .tp = autohet->tp,
+                                                      .samples = autohet->size };
     }
-    *ret =
-        (struct het_balance_stage){ .times = times, .times_count = count, .ends = ends };
+    het_stage_table_ask(
+        autohet->table, kinds, count, in_flight_of(autohet, pipe, s), autohet->pipe_count,
+        HET_ARENA_ARRAY(autohet->arena, struct het_balance_times, count),
+        HET_ARENA_ARRAY(autohet->arena, uint32_t, autohet->layer_count), ret);
     if (s + 1 < pipe->stage_count)
         ret->send_s = stage_sends(autohet, pipe, s);
 }

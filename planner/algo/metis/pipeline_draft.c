@@ -3,6 +3,7 @@
 #include "planner/base/memo.h"
 #include "planner/cost/cost.h"
 #include "planner/cost/memory.h"
+#include "planner/search/stage_times.h"
 
 #include <assert.h>
 #include <math.h>
@@ -16,8 +17,6 @@
 struct degree {
     uint32_t tp, max_samples; /* 0: the type lacks it */
     double *seconds; /* [max_samples + 1]: whole model, forward and backward; HUGE_VAL */
-    struct het_balance_times
-        *times; /* [max_samples + 1]; forward_s NULL: not asked yet */
 };
 
 struct kind {
@@ -83,6 +82,7 @@ struct het_draft {
 
     struct het_arena *arena; /* as long as the draft */
     struct het_arena *cache; /* what the memos hold */
+    struct het_stage_table *times;
     struct het_memo sharings, sends;
     /* Sharings of replicas of one kind, at [type][degree][replicas], for the samples at
      * hand; NULL on clusters that are too large for it. One table for each number of
@@ -141,19 +141,11 @@ static void fill_degree(struct het_draft *draft, uint32_t type, uint32_t index)
     uint32_t most = het_profile_max_microbatch(profile, profile_type, degree->tp);
     if (most > problem->workload->global_batch)
         most = problem->workload->global_batch;
-    degree->seconds = HET_ARENA_ARRAY(draft->arena, double, (size_t)most + 1);
-    degree->times =
-        HET_ARENA_ARRAY(draft->arena, struct het_balance_times, (size_t)most + 1);
-    for (uint32_t n = 1; n <= most; n++) {
-        double forward_s, backward_s;
-        degree->seconds[n] = HUGE_VAL;
-        if (!het_workload_allows_microbatch(problem->workload, n) ||
-            het_profile_times(profile, profile_type, degree->tp, n, 0, draft->layer_count,
-                              &forward_s, &backward_s, NULL) < 0)
-            continue;
-        degree->seconds[n] = forward_s + backward_s;
-        degree->max_samples = n;
-    }
+    degree->seconds = het_stage_times_by_samples(draft->arena, problem, type, degree->tp,
+                                                 0, draft->layer_count, most);
+    for (uint32_t n = 1; n <= most; n++)
+        if (degree->seconds[n] < HUGE_VAL)
+            degree->max_samples = n;
     if (degree->max_samples > draft->max_samples)
         draft->max_samples = degree->max_samples;
 }
@@ -275,6 +267,7 @@ struct het_draft *het_draft_new(const struct het_problem *problem,
     draft->type_count = (uint32_t)cluster->type_count;
     draft->stage_limit = stage_limit;
     draft->arena = het_arena_new();
+    draft->times = het_stage_table_new(problem);
     empty_cache(draft);
     fill_tables(draft);
     fill_gradients(draft);
@@ -317,6 +310,7 @@ void het_draft_free(struct het_draft *draft)
     if (!draft)
         return;
     het_balance_space_free(draft->space);
+    het_stage_table_free(draft->times);
     het_arena_free(draft->cache);
     het_arena_free(draft->arena);
     xfree(draft);
@@ -596,28 +590,6 @@ bool het_draft_can_trim(struct het_draft *draft)
     return false;
 }
 
-static const struct het_balance_times *part_times(struct het_draft *draft,
-                                                  const struct part *part)
-{
-    struct degree *degree = degree_at(draft, part->type, part->degree);
-    struct het_balance_times *times = &degree->times[part->samples];
-    if (times->forward_s)
-        return times;
-    const struct het_problem *problem = draft->problem;
-    size_t size = (size_t)draft->layer_count + 1;
-    double *forward_s = HET_ARENA_ARRAY(draft->arena, double, size);
-    double *backward_s = HET_ARENA_ARRAY(draft->arena, double, size);
-    for (uint32_t l = 1; l <= draft->layer_count; l++) {
-        int known = het_profile_times(problem->profile, problem->profile_type[part->type],
-                                      degree->tp, part->samples, 0, l, &forward_s[l],
-                                      &backward_s[l], NULL);
-        assert(known == 0);
-    }
-    times->forward_s = forward_s;
-    times->backward_s = backward_s;
-    return times;
-}
-
 /* Distinct (type, degree, samples), with their times. */
 static void find_parts(struct het_draft *draft, struct sharing *sharing)
 {
@@ -633,7 +605,10 @@ static void find_parts(struct het_draft *draft, struct sharing *sharing)
             if (r && samples[r] == samples[r - 1])
                 continue;
             parts[count] = (struct part){ kind->type, kind->degree, samples[r] };
-            times[count] = *part_times(draft, &parts[count]);
+            times[count] = *het_stage_table_times(
+                draft->times, (struct het_stage_kind){ .type = kind->type,
+                                                       .tp = draft->degrees[kind->degree],
+                                                       .samples = samples[r] });
             double seconds =
                 degree_at(draft, kind->type, kind->degree)->seconds[samples[r]];
             if (seconds > sharing->seconds || !count) {

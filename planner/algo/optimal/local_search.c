@@ -177,24 +177,6 @@ static void group_replicas(struct stage *stage)
 
 #define MAX_KINDS 8u
 
-/* Of the whole model, for 1 .. samples. */
-static const double *kind_seconds(struct polish *polish, const struct replica *replica,
-                                  uint32_t samples)
-{
-    double *seconds = HET_ARENA_ARRAY(polish->scratch, double, samples + (size_t)1);
-    const struct het_problem *problem = polish->problem;
-    for (uint32_t n = 1; n <= samples; n++) {
-        double forward, backward;
-        bool is_had = het_workload_allows_microbatch(problem->workload, n) &&
-                      het_profile_times(problem->profile,
-                                        problem->profile_type[replica->type], replica->tp,
-                                        n, 0, problem->profile->layer_count, &forward,
-                                        &backward, NULL) == 0;
-        seconds[n] = is_had ? forward + backward : HUGE_VAL;
-    }
-    return seconds;
-}
-
 /* Shares `samples` out over the replicas; false if they cannot. */
 static bool share_stage(struct polish *polish, struct stage *stage, uint32_t samples)
 {
@@ -217,7 +199,9 @@ static bool share_stage(struct polish *polish, struct stage *stage, uint32_t sam
         most = most < samples - stage->count + 1 ? most : samples - stage->count + 1;
         kinds[kind_count++] = (struct het_balance_replicas){
             .count = 1,
-            .seconds = kind_seconds(polish, &stage->replicas[r], most),
+            .seconds = het_stage_times_by_samples(
+                polish->scratch, polish->problem, stage->replicas[r].type,
+                stage->replicas[r].tp, 0, polish->problem->profile->layer_count, most),
             .max_samples = most,
         };
     }
@@ -242,31 +226,22 @@ static bool set_times(struct polish *polish, const struct pipe *pipe, uint32_t s
                       struct het_balance_stage *ret)
 {
     const struct stage *stage = &pipe->stages[s];
-    uint32_t layers = polish->problem->profile->layer_count;
-    struct het_balance_times *times =
-        HET_ARENA_ARRAY(polish->scratch, struct het_balance_times, stage->count);
-    uint32_t *ends = HET_ARENA_ARRAY(polish->scratch, uint32_t, layers);
-    *ret = (struct het_balance_stage){ .times = times, .ends = ends };
-    for (uint32_t l = 0; l < layers; l++)
-        ends[l] = layers;
+    struct het_stage_kind *kinds =
+        HET_ARENA_ARRAY(polish->scratch, struct het_stage_kind, stage->count);
+    size_t count = 0;
     for (uint32_t r = 0; r < stage->count; r++) {
         const struct replica *replica = &stage->replicas[r];
-        const struct het_stage_kind kind = { replica->type, replica->tp, replica->samples,
-                                             stage->recompute };
-        if (r && is_like(replica, replica - 1) &&
-            replica->samples == stage->replicas[r - 1].samples)
-            continue;
-        const struct het_balance_times *own = het_stage_table_times(polish->table, kind);
-        const uint32_t *own_ends = het_stage_table_ends(
-            polish->table, kind, pipe->stage_count - s, stage->count);
-        if (!own || !own_ends)
-            return false;
-        times[ret->times_count++] = *own;
-        for (uint32_t l = 0; l < layers; l++)
-            if (own_ends[l] < ends[l])
-                ends[l] = own_ends[l];
+        if (!r || !is_like(replica, replica - 1) ||
+            replica->samples != replica[-1].samples)
+            kinds[count++] = (struct het_stage_kind){ replica->type, replica->tp,
+                                                      replica->samples,
+                                                      stage->recompute };
     }
-    return true;
+    return het_stage_table_ask(
+        polish->table, kinds, count, pipe->stage_count - s, stage->count,
+        HET_ARENA_ARRAY(polish->scratch, struct het_balance_times, count),
+        HET_ARENA_ARRAY(polish->scratch, uint32_t, polish->problem->profile->layer_count),
+        ret);
 }
 
 static void set_sends(struct polish *polish, const struct pipe *pipe, uint32_t s,

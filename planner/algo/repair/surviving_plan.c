@@ -2,7 +2,7 @@
 
 #include "planner/cost/cost.h"
 #include "planner/model/runtime.h"
-#include "planner/search/balance.h"
+#include "planner/search/stage_times.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -127,26 +127,6 @@ static void part_lanes(struct repair *repair, struct rest *rest)
     }
 }
 
-/* Seconds of the stage's layers for n samples on a replica; [samples + 1]. */
-static const double *replica_seconds(const struct repair *repair,
-                                     const struct het_stage *stage,
-                                     const struct het_replica *replica, uint32_t samples)
-{
-    const struct het_problem *problem = repair->problem;
-    double *seconds = HET_ARENA_ARRAY(repair->arena, double, (size_t)samples + 1);
-    for (uint32_t n = 1; n <= samples; n++) {
-        double forward, backward;
-        int known = het_workload_allows_microbatch(problem->workload, n)
-                        ? het_profile_times(problem->profile,
-                                            problem->profile_type[replica->type],
-                                            replica->tp, n, stage->first_layer,
-                                            stage->layer_count, &forward, &backward, NULL)
-                        : -1;
-        seconds[n] = known < 0 ? HUGE_VAL : forward + backward;
-    }
-    return seconds;
-}
-
 /* Shares a stage's samples out over the replicas that are left. */
 static bool share_stage(const struct repair *repair, struct rest *rest, size_t s)
 {
@@ -159,8 +139,10 @@ static bool share_stage(const struct repair *repair, struct rest *rest, size_t s
     for (size_t r = 0; r < count; r++)
         kinds[r] = (struct het_balance_replicas){
             .count = 1,
-            .seconds =
-                replica_seconds(repair, &rest->stages[s], &replicas[r], rest->microbatch),
+            .seconds = het_stage_times_by_samples(
+                repair->arena, repair->problem, replicas[r].type, replicas[r].tp,
+                rest->stages[s].first_layer, rest->stages[s].layer_count,
+                rest->microbatch),
             .max_samples = rest->microbatch,
         };
     if (!het_balance_samples(kinds, count, rest->microbatch, shares, &slowest_s, NULL))
