@@ -12,6 +12,7 @@
 const struct kube_resource kube_node = { "v1", "nodes", "Node", false };
 const struct kube_resource kube_pod = { "v1", "pods", "Pod", true };
 const struct kube_resource kube_service = { "v1", "services", "Service", true };
+const struct kube_resource kube_namespaces = { "v1", "namespaces", "Namespace", false };
 const struct kube_resource kube_config_map = { "v1", "configmaps", "ConfigMap", true };
 const struct kube_resource kube_event = { "events.k8s.io/v1", "events", "Event", true };
 const struct kube_resource kube_lease = { "coordination.k8s.io/v1", "leases", "Lease",

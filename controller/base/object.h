@@ -21,7 +21,7 @@ struct kube_resource {
 
 extern const struct kube_resource kube_node, kube_pod, kube_service, kube_config_map,
     kube_event, kube_lease, kube_job, kube_model_profile, kube_cluster_model_profile,
-    kube_priority_class, kube_batch_job;
+    kube_priority_class, kube_batch_job, kube_namespaces;
 /* Of admission: whether somebody may do something; who is asked about jobs. */
 extern const struct kube_resource kube_access_review, kube_webhook_configuration;
 /* Who a bearer token is of. */

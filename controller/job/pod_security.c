@@ -2,13 +2,18 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const level_names[] = {
     [POD_SECURITY_RESTRICTED] = "restricted",
     [POD_SECURITY_BASELINE] = "baseline",
     [POD_SECURITY_PRIVILEGED] = "privileged",
+    [POD_SECURITY_NAMESPACE] = "namespace",
 };
+
+/* The first version whose rules are those here, but for what rules say of later ones. */
+#define FIRST_MINOR 25
 
 const char *pod_security_name(enum pod_security_level level)
 {
@@ -23,6 +28,33 @@ bool pod_security_parse(const char *name, enum pod_security_level *ret)
             return true;
         }
     return false;
+}
+
+/* "v1.N"; anything else is "latest", as an API server takes it. */
+static int64_t read_version(const char *text, int64_t latest)
+{
+    char *end = NULL;
+    long minor = strncmp(text, "v1.", 3) ? 0 : strtol(text + 3, &end, 10);
+    return end && end != text + 3 && !*end && minor >= 0 ? minor : latest;
+}
+
+struct pod_security_policy pod_security_of_labels(const json_t *labels,
+                                                  int64_t server_minor)
+{
+    const char *name = json_string_value(json_object_get(labels, POD_SECURITY_LABEL));
+    const char *version =
+        json_string_value(json_object_get(labels, POD_SECURITY_VERSION_LABEL));
+    struct pod_security_policy policy = {
+        .level = POD_SECURITY_PRIVILEGED,
+        .minor = version ? read_version(version, server_minor) : server_minor,
+    };
+    if (!name || policy.minor < FIRST_MINOR)
+        return policy;
+    /* The API server takes what is no level for the strictest, too. */
+    if (!pod_security_parse(name, &policy.level) ||
+        policy.level == POD_SECURITY_NAMESPACE)
+        policy.level = POD_SECURITY_RESTRICTED;
+    return policy;
 }
 
 /* ---- what a field may be ---- */
@@ -50,6 +82,7 @@ static bool is_one_of(const json_t *value, const char *const *allowed)
 
 struct checked {
     enum pod_security_level level;
+    int64_t minor; /* 0: the newest */
     struct het_error *err;
 };
 typedef int field_check(const struct checked *checked, const struct het_view *field,
@@ -178,7 +211,7 @@ enum owner { POD = 1, CONTAINER = 2, BOTH = POD | CONTAINER };
 
 /* A handler asks its own pod, and nobody else. */
 #define NO_HOST(handler)                                                                 \
-    POD_SECURITY_BASELINE, CONTAINER, handler ".host", must_be_absent, NULL
+    POD_SECURITY_BASELINE, CONTAINER, handler ".host", must_be_absent, NULL, 34
 
 /* What is absent is allowed; what must be there comes below. */
 static const struct rule {
@@ -187,33 +220,34 @@ static const struct rule {
     const char *path; /* below the spec of the pod, or below the container */
     field_check *check;
     const char *const *allowed;
+    int64_t since; /* Kubernetes 1.since; 0: always */
 } rules[] = {
-    { POD_SECURITY_PRIVILEGED, POD, "ephemeralContainers", must_be_absent, NULL },
-    { POD_SECURITY_BASELINE, POD, "hostNetwork", must_not_be_true, NULL },
-    { POD_SECURITY_BASELINE, POD, "hostPID", must_not_be_true, NULL },
-    { POD_SECURITY_BASELINE, POD, "hostIPC", must_not_be_true, NULL },
-    { POD_SECURITY_BASELINE, POD, "volumes[].hostPath", must_be_absent, NULL },
+    { POD_SECURITY_PRIVILEGED, POD, "ephemeralContainers", must_be_absent, NULL, 0 },
+    { POD_SECURITY_BASELINE, POD, "hostNetwork", must_not_be_true, NULL, 0 },
+    { POD_SECURITY_BASELINE, POD, "hostPID", must_not_be_true, NULL, 0 },
+    { POD_SECURITY_BASELINE, POD, "hostIPC", must_not_be_true, NULL, 0 },
+    { POD_SECURITY_BASELINE, POD, "volumes[].hostPath", must_be_absent, NULL, 0 },
     { POD_SECURITY_BASELINE, POD, "securityContext.sysctls[].name", must_be_one_of,
-      safe_sysctls },
+      safe_sysctls, 0 },
     { POD_SECURITY_BASELINE, BOTH, "securityContext.windowsOptions.hostProcess",
-      must_not_be_true, NULL },
+      must_not_be_true, NULL, 0 },
     { POD_SECURITY_BASELINE, BOTH, "securityContext.seLinuxOptions.type", must_be_one_of,
-      selinux_types },
+      selinux_types, 0 },
     { POD_SECURITY_BASELINE, BOTH, "securityContext.seLinuxOptions.user", must_be_absent,
-      NULL },
+      NULL, 0 },
     { POD_SECURITY_BASELINE, BOTH, "securityContext.seLinuxOptions.role", must_be_absent,
-      NULL },
+      NULL, 0 },
     { POD_SECURITY_BASELINE, BOTH, "securityContext.appArmorProfile.type", must_be_one_of,
-      profile_types },
+      profile_types, 0 },
     { POD_SECURITY_BASELINE, BOTH, "securityContext.seccompProfile.type", must_be_one_of,
-      profile_types },
+      profile_types, 0 },
     { POD_SECURITY_BASELINE, CONTAINER, "securityContext.privileged", must_not_be_true,
-      NULL },
+      NULL, 0 },
     { POD_SECURITY_BASELINE, CONTAINER, "securityContext.procMount", must_be_one_of,
-      proc_mounts },
+      proc_mounts, 0 },
     { POD_SECURITY_BASELINE, CONTAINER, "securityContext.capabilities.add",
-      must_all_be_of, baseline_capabilities },
-    { POD_SECURITY_BASELINE, CONTAINER, "ports[].hostPort", must_be_zero, NULL },
+      must_all_be_of, baseline_capabilities, 0 },
+    { POD_SECURITY_BASELINE, CONTAINER, "ports[].hostPort", must_be_zero, NULL, 0 },
     { NO_HOST("livenessProbe.httpGet") },
     { NO_HOST("livenessProbe.tcpSocket") },
     { NO_HOST("readinessProbe.httpGet") },
@@ -224,11 +258,11 @@ static const struct rule {
     { NO_HOST("lifecycle.postStart.tcpSocket") },
     { NO_HOST("lifecycle.preStop.httpGet") },
     { NO_HOST("lifecycle.preStop.tcpSocket") },
-    { POD_SECURITY_RESTRICTED, POD, "volumes[]", must_only_have, volume_types },
-    { POD_SECURITY_RESTRICTED, BOTH, "securityContext.runAsUser", must_not_be_zero,
-      NULL },
+    { POD_SECURITY_RESTRICTED, POD, "volumes[]", must_only_have, volume_types, 0 },
+    { POD_SECURITY_RESTRICTED, BOTH, "securityContext.runAsUser", must_not_be_zero, NULL,
+      0 },
     { POD_SECURITY_RESTRICTED, CONTAINER, "securityContext.capabilities.add",
-      must_all_be_of, restricted_capabilities },
+      must_all_be_of, restricted_capabilities, 0 },
 };
 
 /* Applies `rule` to what stands at `path` below `at`: keys with dots between them, "[]"
@@ -270,6 +304,7 @@ static int apply_rules(const struct checked *checked, enum owner owner,
 {
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (checked->level <= rules[i].loosest && (rules[i].owner & owner) &&
+            (!checked->minor || rules[i].since <= checked->minor) &&
             apply_rule(checked, &rules[i], at, rules[i].path) < 0)
             return -1;
     return 0;
@@ -387,14 +422,26 @@ static int check_containers(const struct checked *checked, const struct het_view
     return 0;
 }
 
-int pod_security_check(const struct het_view *pod, enum pod_security_level level,
-                       struct het_error *err)
+int pod_security_check(const struct het_view *pod,
+                       const struct pod_security_policy *policy, struct het_error *err)
 {
-    struct checked checked = { .level = level, .err = err };
+    struct checked checked = { .level = policy->level,
+                               .minor = policy->minor,
+                               .err = err };
     struct het_view spec = het_view_get(pod, "spec");
     if (apply_rules(&checked, POD, &spec) < 0 ||
         check_containers(&checked, &spec, "initContainers") < 0 ||
         check_containers(&checked, &spec, "containers") < 0)
         return -1;
-    return level == POD_SECURITY_PRIVILEGED ? 0 : check_annotations(&checked, pod);
+    return policy->level == POD_SECURITY_PRIVILEGED ? 0
+                                                    : check_annotations(&checked, pod);
+}
+
+bool pod_security_may_exempt(const struct het_view *pod)
+{
+    struct het_view spec = het_view_get(pod, "spec");
+    struct het_view users = het_view_get(&spec, "hostUsers");
+    struct het_view system = het_view_get(&spec, "os");
+    struct het_view name = het_view_get(&system, "name");
+    return json_is_false(users.json) || text_is(name.json, "windows");
 }

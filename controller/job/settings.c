@@ -39,6 +39,7 @@ static const struct settings default_settings = {
     .leaving_annotation_count = COUNT(leaving_annotations),
     .spot_labels = spot_labels,
     .spot_label_count = COUNT(spot_labels),
+    .pod_security = POD_SECURITY_NAMESPACE,
     .limits = { .checkpoint_s = 900,
                 .gang_s = 900,
                 .termination_grace_s = 900,
@@ -142,7 +143,8 @@ static int read_level(struct het_arena *arena, const struct het_view *field,
     if (het_view_name(field, arena, &name, err) < 0)
         return -1;
     if (name && !pod_security_parse(name, ret))
-        return het_view_fail(field, err, "must be restricted, baseline or privileged");
+        return het_view_fail(field, err,
+                             "must be namespace, restricted, baseline or privileged");
     return 0;
 }
 

@@ -8,6 +8,7 @@
 /* Whose pods are checked. */
 struct tenant {
     const struct settings *settings;
+    const struct tenancy *tenancy;
     const char *ns;
     struct het_error *err;
 };
@@ -183,8 +184,14 @@ static int check_data_sources(const struct tenant *tenant, const struct het_view
 
 static int check_pod_security(const struct tenant *tenant, const struct het_view *pod)
 {
-    return pod_security_check(pod, settings_pod_security(tenant->settings, tenant->ns),
-                              tenant->err);
+    enum pod_security_level level = settings_pod_security(tenant->settings, tenant->ns);
+    struct pod_security_policy policy = { .level = level };
+    if (level == POD_SECURITY_NAMESPACE) {
+        policy = tenant->tenancy->namespace_policy;
+        if (pod_security_may_exempt(pod)) /* which the API server decides */
+            policy.level = POD_SECURITY_PRIVILEGED;
+    }
+    return pod_security_check(pod, &policy, tenant->err);
 }
 
 static const struct {
@@ -249,7 +256,9 @@ static int check_times(const struct tenant *tenant, const struct het_view *spec)
 int tenancy_check_job(const struct tenancy *tenancy, const char *ns, const json_t *job,
                       const char **ret_reason, struct het_error *err)
 {
-    struct tenant tenant = { .settings = tenancy->settings, .ns = ns, .err = err };
+    struct tenant tenant = {
+        .settings = tenancy->settings, .tenancy = tenancy, .ns = ns, .err = err
+    };
     struct het_view root = het_view_root(job);
     struct het_view spec = het_view_get(&root, "spec");
     struct het_view scheduling = het_view_get(&spec, "scheduling");
@@ -269,7 +278,9 @@ int tenancy_check_job(const struct tenancy *tenancy, const char *ns, const json_
 int tenancy_check_pod(const struct tenancy *tenancy, const char *ns, const json_t *pod,
                       const char **ret_reason, struct het_error *err)
 {
-    struct tenant tenant = { .settings = tenancy->settings, .ns = ns, .err = err };
+    struct tenant tenant = {
+        .settings = tenancy->settings, .tenancy = tenancy, .ns = ns, .err = err
+    };
     struct het_view root = het_view_root(pod);
     return check_pod(&tenant, &root, ret_reason);
 }

@@ -5,7 +5,9 @@
  *
  * Always refused: classes of priority that begin with "system-", tolerations of the
  * control plane's taints, data sources of another namespace. Refused unless settled
- * otherwise: what Pod Security restricted does not allow, service accounts but "default",
+ * otherwise: what the namespace's own level of Pod Security does not allow, to which the
+ * API server holds the controller's pods as it would the author's; service accounts but
+ * "default",
  * their tokens, runtime classes; and times in which others wait that are longer than its
  * limits. */
 #ifndef CONTROLLER_JOB_TENANCY_H
@@ -17,6 +19,8 @@
 struct tenancy {
     const struct settings *settings;
     int64_t server_minor; /* of the API server: Kubernetes 1.server_minor; 0: not known */
+    /* Of the job's namespace, by its labels; privileged where they are not known. */
+    struct pod_security_policy namespace_policy;
 };
 
 /* Checks `job` in namespace `ns`: its pod template, class of priority and times. On

@@ -85,7 +85,7 @@ struct outcome {
     int64_t retry_after_ms;
 };
 
-enum { WATCHES = 9, POD_WATCH = 1 };
+enum { WATCHES = 10, POD_WATCH = 1 };
 
 struct controller {
     const char *ns;
@@ -500,6 +500,19 @@ static json_t *trim_common(json_t *object)
     return trimmed;
 }
 
+/* Of a namespace, what its pods are held to (pod_security.h). */
+static json_t *trim_namespace(json_t *object)
+{
+    static const char *const metadata_names[] = { "name", "uid", "resourceVersion",
+                                                  NULL };
+    static const char *const label_names[] = { POD_SECURITY_LABEL,
+                                               POD_SECURITY_VERSION_LABEL, NULL };
+    json_t *metadata = trim_pick(json_object_get(object, "metadata"), metadata_names);
+    json_object_set_new(metadata, "labels",
+                        trim_pick(object_at(object, "metadata.labels"), label_names));
+    return json_pack("{s:o}", "metadata", metadata);
+}
+
 /* Of a Service, whose it is and whom it selects. */
 static json_t *trim_service(json_t *object)
 {
@@ -528,6 +541,7 @@ static const struct {
     { &kube_model_profile, trim_common, NULL, false },
     { &kube_cluster_model_profile, trim_common, NULL, true },
     { &kube_priority_class, trim_common, NULL, true },
+    { &kube_namespaces, trim_namespace, NULL, true },
     { &kube_job, trim_common, NULL, false },
     { &kube_batch_job, measurement_trim_job,
       LABEL_MANAGED_BY "=" MANAGED_BY "," LABEL_COMPONENT "=" COMPONENT_PROFILER, false },
@@ -710,6 +724,8 @@ static void take_event(struct controller *controller, const struct event *event)
         enqueue_queued(controller);
     } else if (resource == &kube_batch_job) {
         enqueue_namespace(controller, kube_namespace(object));
+    } else if (resource == &kube_namespaces) {
+        enqueue_namespace(controller, kube_name(object));
     } else {
         enqueue_unfinished(controller); /* a profile: any job may be waiting for it */
     }

@@ -761,7 +761,8 @@ bool snapshot_is_same(const struct snapshot *a, const struct snapshot *b)
 struct tenancy snapshot_tenancy(const struct snapshot *snapshot)
 {
     return (struct tenancy){ .settings = snapshot->settings,
-                             .server_minor = snapshot->server_minor };
+                             .server_minor = snapshot->server_minor,
+                             .namespace_policy = snapshot->namespace_policy };
 }
 
 bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sources,
@@ -777,6 +778,10 @@ bool snapshot_take(struct het_arena *arena, const struct snapshot_sources *sourc
         .job = job,
         .hardware = sources->hardware,
         .server_minor = sources->server_minor,
+        .namespace_policy = pod_security_of_labels(
+            object_at(store_find(sources->store, &kube_namespaces, "", ns),
+                      "metadata.labels"),
+            sources->server_minor),
         .pods_version = sources->pods_version,
         .settings = sources->settings ? sources->settings : settings_default(),
         .leader = sources->leader,

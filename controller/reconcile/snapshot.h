@@ -184,6 +184,7 @@ struct snapshot {
     struct kueue_quota quota;
     int64_t avoided_until_wall_ms; /* some nodes are left out until then; 0: none is */
     int64_t server_minor;          /* of the API server: Kubernetes 1.server_minor */
+    struct pod_security_policy namespace_policy; /* by the labels of the namespace */
     /* The version of the API server up to which every change of any pod is known, as
      * watch_version; NULL: not known. */
     const char *pods_version;

@@ -268,7 +268,7 @@ static const struct table label_table = TABLE("struct settings_label", label_fie
 #define STRUCT struct settings_level
 static const struct field level_fields[] = {
     FIELD(TEXT, ns, .is_needed = true),
-    FIELD(CHOICE, level, .last = POD_SECURITY_PRIVILEGED),
+    FIELD(CHOICE, level, .last = POD_SECURITY_NAMESPACE),
 };
 static const struct table level_table = TABLE("struct settings_level", level_fields);
 #undef STRUCT
@@ -333,7 +333,7 @@ static const struct field settings_fields[] = {
     FIELD(TEXTS, topology_keys, COUNTED(topology_key_count)),
     FIELD(LENGTH, topology_key_count),
     FIELD(FLAG, allow_loopback_hooks),
-    FIELD(CHOICE, pod_security, .last = POD_SECURITY_PRIVILEGED),
+    FIELD(CHOICE, pod_security, .last = POD_SECURITY_NAMESPACE),
     FIELD(LIST, pod_security_levels, .table = &level_table,
           COUNTED(pod_security_level_count)),
     FIELD(LENGTH, pod_security_level_count),
@@ -371,6 +371,15 @@ static const struct field precedence_fields[] = {
 };
 static const struct table precedence_table =
     TABLE("struct precedence", precedence_fields);
+#undef STRUCT
+
+#define STRUCT struct pod_security_policy
+static const struct field policy_fields[] = {
+    FIELD(CHOICE, level, .last = POD_SECURITY_PRIVILEGED),
+    FIELD(WHOLE, minor),
+};
+static const struct table policy_table =
+    TABLE("struct pod_security_policy", policy_fields);
 #undef STRUCT
 
 #define STRUCT struct capacity_share
@@ -440,6 +449,7 @@ static const struct field snapshot_fields[] = {
     FIELD(MEMBER, quota, .table = &quota_table),
     FIELD(WHOLE, avoided_until_wall_ms),
     FIELD(WHOLE, server_minor),
+    FIELD(MEMBER, namespace_policy, .table = &policy_table),
     FIELD(TEXT, pods_version),
     FIELD(FEW_TEXTS, levels, COUNTED(level_count)),
     FIELD(LENGTH, level_count),

@@ -12,6 +12,10 @@
 - apiGroups: [heterotrain.io]
   resources: [clustermodelprofiles]
   verbs: [list, watch]
+# What Pod Security holds the pods of a namespace to, by its labels.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [list, watch]
 # Which job comes first.
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]

@@ -41,7 +41,7 @@ static bool allows(const json_t *pod, enum pod_security_level level,
 {
     struct het_view root = het_view_root(pod);
     *err = (struct het_error){ 0 };
-    return !pod_security_check(&root, level, err);
+    return !pod_security_check(&root, &(struct pod_security_policy){ level, 0 }, err);
 }
 
 #define SECURITY(text) "{'securityContext': " text "}"
@@ -292,6 +292,58 @@ START_TEST(levels_are_called_as_in_the_label)
 }
 END_TEST
 
+static const struct {
+    const char *labels;
+    int64_t server_minor;
+    enum pod_security_level level;
+    int64_t minor;
+} namespaces[] = {
+    { "{}", 34, POD_SECURITY_PRIVILEGED, 34 },
+    { "{'pod-security.kubernetes.io/warn': 'restricted'}", 34, POD_SECURITY_PRIVILEGED,
+      34 },
+    { "{'pod-security.kubernetes.io/enforce': 'baseline'}", 31, POD_SECURITY_BASELINE,
+      31 },
+    { "{'pod-security.kubernetes.io/enforce': 'restricted', "
+      "'pod-security.kubernetes.io/enforce-version': 'latest'}",
+      34, POD_SECURITY_RESTRICTED, 34 },
+    { "{'pod-security.kubernetes.io/enforce': 'restricted', "
+      "'pod-security.kubernetes.io/enforce-version': 'v1.29'}",
+      34, POD_SECURITY_RESTRICTED, 29 },
+    { "{'pod-security.kubernetes.io/enforce': 'restricted', "
+      "'pod-security.kubernetes.io/enforce-version': 'v1.24'}",
+      34, POD_SECURITY_PRIVILEGED, 24 },
+    { "{'pod-security.kubernetes.io/enforce': 'restricted', "
+      "'pod-security.kubernetes.io/enforce-version': 'v1.x'}",
+      34, POD_SECURITY_RESTRICTED, 34 },
+    /* The API server takes no such labels; were they there, it would be strict. */
+    { "{'pod-security.kubernetes.io/enforce': 'namespace'}", 34, POD_SECURITY_RESTRICTED,
+      34 },
+    { "{'pod-security.kubernetes.io/enforce': 'none'}", 34, POD_SECURITY_RESTRICTED, 34 },
+};
+
+START_TEST(a_namespace_says_by_labels_what_its_pods_are_held_to)
+{
+    json_auto_t *labels = quoted("%s", namespaces[_i].labels);
+    struct pod_security_policy policy =
+        pod_security_of_labels(labels, namespaces[_i].server_minor);
+    ck_assert_int_eq(policy.level, namespaces[_i].level);
+    ck_assert_int_eq(policy.minor, namespaces[_i].minor);
+}
+END_TEST
+
+START_TEST(a_rule_holds_from_its_version_on)
+{
+    struct het_error err;
+    json_auto_t *pod = changed_pod(
+        INTO_CONTAINER, "{'livenessProbe': {'httpGet': {'host': 'x', 'port': 1}}}");
+    struct het_view root = het_view_root(pod);
+    struct pod_security_policy before = { POD_SECURITY_BASELINE, 33 };
+    struct pod_security_policy since = { POD_SECURITY_BASELINE, 34 };
+    ck_assert_int_eq(pod_security_check(&root, &before, &err), 0);
+    ck_assert_int_eq(pod_security_check(&root, &since, &err), -1);
+}
+END_TEST
+
 Suite *test_pod_security_suite(void)
 {
     Suite *suite = suite_create("pod_security");
@@ -302,5 +354,8 @@ Suite *test_pod_security_suite(void)
     tcase_add_test(tests, a_container_may_say_what_the_pod_does_not);
     tcase_add_test(tests, a_name_ends_where_it_ends_and_not_at_a_nul);
     tcase_add_test(tests, levels_are_called_as_in_the_label);
+    tcase_add_loop_test(tests, a_namespace_says_by_labels_what_its_pods_are_held_to, 0,
+                        (int)(sizeof namespaces / sizeof *namespaces));
+    tcase_add_test(tests, a_rule_holds_from_its_version_on);
     return suite;
 }

@@ -67,17 +67,18 @@ START_TEST(each_namespace_has_its_level_and_its_accounts)
 {
     json_auto_t *json = quoted(
         "{'podSecurity': {'default': 'baseline', 'namespaces': {'a': 'privileged', 'b': "
-        "'restricted'}}, 'serviceAccounts': {'a': ['reader', 'writer'], 'b': []}, "
+        "'restricted', 'd': 'namespace'}}, 'serviceAccounts': {'a': ['reader', 'writer'], 'b': []}, "
         "'runtimeClasses': ['nvidia']}");
     struct settings settings;
     struct het_error err;
     ck_assert_int_eq(settings_pod_security(settings_default(), "a"),
-                     POD_SECURITY_RESTRICTED);
+                     POD_SECURITY_NAMESPACE);
     ck_assert(!settings_allow_account(settings_default(), "a", "default"));
     ck_assert_int_eq(settings_parse(arena, json, &settings, &err), 0);
     ck_assert_int_eq(settings_pod_security(&settings, "a"), POD_SECURITY_PRIVILEGED);
     ck_assert_int_eq(settings_pod_security(&settings, "b"), POD_SECURITY_RESTRICTED);
     ck_assert_int_eq(settings_pod_security(&settings, "c"), POD_SECURITY_BASELINE);
+    ck_assert_int_eq(settings_pod_security(&settings, "d"), POD_SECURITY_NAMESPACE);
     ck_assert(settings_allow_account(&settings, "a", "writer"));
     ck_assert(!settings_allow_account(&settings, "a", "default"));
     ck_assert(!settings_allow_account(&settings, "b", "writer"));

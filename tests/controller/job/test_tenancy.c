@@ -55,6 +55,8 @@ static const struct {
     { "{}", NULL, NULL, NULL },
     { TEMPLATE("{'hostNetwork': true}"), "PodSecurity", TEMPLATE_SPEC("hostNetwork: "),
       "{'podSecurity': {'namespaces': {'ns': 'privileged'}}}" },
+    { TEMPLATE("{'ephemeralContainers': [{'name': 'e'}]}"), "PodSecurity",
+      TEMPLATE_SPEC("ephemeralContainers: "), NULL },
     { TEMPLATE("{'serviceAccountName': 'default', 'serviceAccount': '', "
                "'automountServiceAccountToken': false}"),
       NULL, NULL, NULL },
@@ -162,11 +164,52 @@ START_TEST(what_is_settled_for_one_namespace_is_not_for_another)
 }
 END_TEST
 
+/* The namespace's own, unless something is settled; what the API server may exempt is left
+ * to it. */
+static const struct {
+    const char *spec, *settings;
+    enum pod_security_level namespace_level;
+    bool is_allowed;
+} held_to[] = {
+    { "{'hostPID': true}", "{}", POD_SECURITY_PRIVILEGED, true },
+    { "{'hostPID': true}", "{}", POD_SECURITY_BASELINE, false },
+    { "{'hostPID': true, 'hostUsers': true}", "{}", POD_SECURITY_BASELINE, false },
+    { "{'hostPID': true, 'hostUsers': false}", "{}", POD_SECURITY_BASELINE, true },
+    { "{'hostPID': true, 'os': {'name': 'windows'}}", "{}", POD_SECURITY_BASELINE, true },
+    { "{'hostPID': true}", "{'podSecurity': {'default': 'restricted'}}",
+      POD_SECURITY_PRIVILEGED, false },
+    { "{'hostPID': true, 'hostUsers': false}",
+      "{'podSecurity': {'default': 'restricted'}}", POD_SECURITY_PRIVILEGED, false },
+    { "{'hostPID': true}",
+      "{'podSecurity': {'default': 'restricted', 'namespaces': {'ns': 'namespace'}}}",
+      POD_SECURITY_PRIVILEGED, true },
+    { "{'hostPID': true}", "{'podSecurity': {'default': 'privileged'}}",
+      POD_SECURITY_RESTRICTED, true },
+};
+
+START_TEST(the_namespace_says_what_pods_are_held_to)
+{
+    auto_free char *spec = xasprintf(TEMPLATE("%s"), held_to[_i].spec);
+    json_auto_t *job = job_with(spec);
+    struct settings settings = settings_of(held_to[_i].settings);
+    struct tenancy tenancy = { .settings = &settings,
+                               .namespace_policy = { held_to[_i].namespace_level, 34 } };
+    const char *reason = "";
+    struct het_error err = { 0 };
+    int result = tenancy_check_job(&tenancy, "ns", job, &reason, &err);
+    ck_assert_msg((result == 0) == held_to[_i].is_allowed, "%s", err.message);
+    ck_assert_str_eq(reason, held_to[_i].is_allowed ? "" : "PodSecurity");
+}
+END_TEST
+
 /* ---- in the operator ---- */
 
 static struct world *running_world(const char *spec)
 {
     struct world *world = world_new();
+    world_put(world, &kube_namespaces,
+              quoted("{'kind': 'Namespace', 'metadata': {'name': 'ns', 'labels': "
+                     "{'pod-security.kubernetes.io/enforce': 'restricted'}}}"));
     world_node(world, "a", "NVIDIA-A100-SXM4-40GB", 4);
     world_job(world, spec);
     return world;
@@ -297,6 +340,8 @@ Suite *test_tenancy_suite(void)
     tcase_add_loop_test(tests, what_is_refused_has_a_reason_and_names_its_field, 0,
                         (int)(sizeof cases / sizeof *cases));
     tcase_add_test(tests, what_is_settled_for_one_namespace_is_not_for_another);
+    tcase_add_loop_test(tests, the_namespace_says_what_pods_are_held_to, 0,
+                        sizeof held_to / sizeof *held_to);
     tcase_add_test(tests, a_refused_job_gets_nothing_and_is_told_why);
     tcase_add_test(tests, nothing_that_a_tenant_writes_acts_on_who_reads_it);
     tcase_add_test(tests, what_a_program_is_given_is_passed_on_as_it_is);

@@ -57,7 +57,9 @@ static struct webhook_verdict judge_by(const struct settings *settings,
 {
     struct webhook_verdict verdict;
     struct het_error err = { 0 };
-    struct tenancy tenancy = { .settings = settings, .server_minor = server_minor };
+    struct tenancy tenancy = { .settings = settings,
+                               .server_minor = server_minor,
+                               .namespace_policy = { POD_SECURITY_PRIVILEGED, 0 } };
     ck_assert_msg(!webhook_review(arena, &tenancy, review, &verdict, &err), "%s",
                   err.message);
     ck_assert_str_eq(verdict.uid, "705ab4f5");
@@ -93,8 +95,8 @@ static const struct {
     { TEMPLATE("{'tolerationz': []}"), "InvalidSpec",
       "spec.podTemplate.spec.tolerationz: is no field of PodSpec in Kubernetes 1.30 to "
       "1.34; did you mean tolerations?" },
-    { TEMPLATE("{'hostNetwork': true}"), "PodSecurity",
-      "spec.podTemplate.spec.hostNetwork: " },
+    { TEMPLATE("{'ephemeralContainers': [{'name': 'e'}]}"), "PodSecurity",
+      "spec.podTemplate.spec.ephemeralContainers: " },
     { TEMPLATE("{'serviceAccountName': 'admin'}"), "ServiceAccountNotAllowed",
       "spec.podTemplate.spec.serviceAccountName: " },
     { TEMPLATE("{'runtimeClassName': 'kata'}"), "RuntimeClassNotAllowed",
@@ -383,7 +385,8 @@ START_TEST(a_denied_request_is_answered_with_a_status)
     auto_free char *text = json_dumps(answer, JSON_COMPACT);
     ck_assert_msg(json_equal(answer, expected), "%s", text);
 
-    struct webhook_verdict refused = judge(NULL, TEMPLATE("{'hostPID': true}"));
+    struct webhook_verdict refused =
+        judge(NULL, TEMPLATE("{'runtimeClassName': 'kata'}"));
     json_auto_t *other = webhook_answer(&refused);
     ck_assert_int_eq(object_integer(other, "response.status.code", 0), 403);
     ck_assert_str_eq(object_text(other, "response.status.reason"), "Forbidden");

@@ -1471,6 +1471,48 @@ END_TEST
 
 /* ---- the life of a job ---- */
 
+static void label_namespace(const char *level)
+{
+    put(quoted("{'apiVersion': 'v1', 'kind': 'Namespace', 'metadata': {'name': "
+               "'default', 'labels': {'pod-security.kubernetes.io/enforce': '%s'}}}",
+               level));
+}
+
+/* Its pods would be refused; when the namespace allows more, it goes on by itself, and what
+ * runs is not stopped by a stricter level. */
+START_TEST(job_is_held_to_what_its_namespace_says)
+{
+    put_job("j", 8);
+    json_t *root = json_deep_copy(job("j"));
+    json_object_del(object_at(root, "metadata"), "uid");
+    json_object_set_new(object_at(root, "metadata"), "name", json_string("root"));
+    json_object_del(
+        json_array_get(object_at(root, "spec.podTemplate.spec.containers"), 0),
+        "securityContext");
+    json_object_del(root, "status");
+    embedded_drop(server, "heterotrainingjobs", "default", "j");
+    label_namespace("baseline");
+    put(root);
+    run_s(60);
+    ck_assert(runs("root"));
+    label_namespace("restricted");
+    run_s(60);
+    check_condition("root", "Accepted", "False", "PodSecurity");
+    ck_assert(runs("root"));
+    do_event("suspend job/root");
+    run_s(60);
+    do_event("resume job/root");
+    run_s(60);
+    ck_assert(!runs("root"));
+    check_condition("root", "Accepted", "False", "PodSecurity");
+    label_namespace("privileged");
+    run_s(60);
+    check_condition("root", "Accepted", "True", "Valid");
+    ck_assert(runs("root"));
+    check_quiet();
+}
+END_TEST
+
 START_TEST(suspended_job_leaves_its_gpus_to_others_and_comes_back)
 {
     run_job(8);
@@ -2508,6 +2550,7 @@ Suite *test_simulation_suite(void)
     suite_add_tcase(suite, profiles);
     TCase *lives = tcase_create("lives");
     tcase_add_checked_fixture(lives, setup, teardown);
+    tcase_add_test(lives, job_is_held_to_what_its_namespace_says);
     tcase_add_test(lives, suspended_job_leaves_its_gpus_to_others_and_comes_back);
     tcase_add_test(lives, job_that_is_suspended_when_it_is_made_waits_for_its_resume);
     tcase_add_test(lives, suspended_job_gives_up_pods_of_a_node_that_dies);
