@@ -32,7 +32,7 @@ planner/format          := json yaml_read yaml_write kubernetes_node network_jso
 planner/format/profile  := megatron_log sailor metis config model timers object
 planner/format/document := read_file hardware_json cluster_json profile_json workload_json unused_json \
                            prediction_json plan_json question render_json answer_text
-planner                 := hetplan system_call_filter modules
+planner                 := hetplan system_call_filter shell_completion modules
 planner/cli             := options question_document command cmd_plan cmd_judge cmd_simulate cmd_diff cmd_explain \
                            cmd_compare cmd_render cmd_profile main
 # What knows libc and libm only; then files and formats (jansson, libyaml, OpenSSL).
@@ -112,7 +112,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 # Each needs only those after it.
 LIBRARIES      := $(B)/libsimulate.a $(B)/libcontroller.a $(B)/libplanner.a
 
-.PHONY: all library help unit sim check test test-rest test-all test-programs demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster rooms lint fmt golden cover clean install uninstall packages image manifests chart run-chart run-dashboard run-training show
+.PHONY: all library help unit sim check test test-rest test-all test-programs demo runtime fresh e2e run-e2e fuzz fuzz-targets bench bench-cluster rooms lint fmt golden cover clean install uninstall list-installed run-library packages image manifests chart run-chart run-dashboard run-training show
 help: ## this list
 	@echo "make [SAN=1] [V=1] [CC=clang] TARGET"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -226,13 +226,13 @@ check: ## the fast part: unit tests and scenarios, and 50 seeds of the random si
 
 # PARTS="unit e2e": some of them; CASES="webhook ttl": some of the cases.
 test: packages ## all layers: unit tests, 200 seeds, the telling cases on the real control plane
-	@SEEDS=1-200 CASES="$(or $(CASES),telling)" tests/run-all $(or $(PARTS),unit simulated runtime dashboard e2e training chart)
+	@SEEDS=1-200 CASES="$(or $(CASES),telling)" tests/run-all $(or $(PARTS),unit library simulated runtime dashboard e2e training chart)
 test-rest: ## what `make test` leaves out: sanitizers, 1,800 seeds, fuzz, all other cases, an empty Debian
 	@deploy/apt-packages build test lint
 	@SEEDS=201-2000 CASES="$(or $(CASES),rest)" tests/run-all $(or $(PARTS),sanitized simulated runtime fuzz fresh e2e chart training oldest)
 test-all: ## everything: both of them in one run
 	@deploy/apt-packages build test lint
-	@tests/run-all $(or $(PARTS),unit simulated runtime dashboard sanitized fuzz fresh e2e chart training oldest)
+	@tests/run-all $(or $(PARTS),unit library simulated runtime dashboard sanitized fuzz fresh e2e chart training oldest)
 
 runtime: $(B)/hetplan ## the training program and the profiler, deploy/runtime (T=words)
 	@tests/run-all "runtime=tests/runtime/run $(T)"
@@ -255,6 +255,10 @@ run-e2e: all $(B)/fakelet
 run-training: all $(B)/fakelet
 	@tests/runtime/fetch-torch >/dev/null
 	@tests/run-all "training=tests/e2e/training $(T)"
+
+# The library as programs outside the tree use it.
+run-library: all library
+	@tests/run-all "library=tests/library/run $(B) $(T)"
 
 # The page in headless Chromium; screenshots in build/dashboard.
 run-dashboard: all
@@ -346,7 +350,7 @@ golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the
 
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
-SCRIPTS = deploy/apt-packages deploy/image deploy/manifests .ci/run tests/fresh/run tests/fresh/steps tests/runtime/run tests/runtime/fetch-torch tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
+SCRIPTS = deploy/apt-packages deploy/image deploy/manifests deploy/manpage tests/library/run .ci/run tests/fresh/run tests/fresh/steps tests/runtime/run tests/runtime/fetch-torch tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
           tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/fetch-kueue tests/e2e/fetch-helm tests/e2e/go-programs tests/e2e/chart tests/e2e/training \
           tests/e2e/kueue tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
@@ -380,7 +384,7 @@ lint: ## formatting, rooms, purity, both compilers with -Werror, cppcheck, scrip
 # ---- installation ----
 # What is installed, below PREFIX: all that `make uninstall` removes.
 PREFIX    ?= /usr/local
-COMPLETED := kubectl-htj
+COMPLETED := hetplan kubectl-htj
 BASH_COMPLETIONS := $(COMPLETED:%=share/bash-completion/completions/%)
 ZSH_COMPLETIONS  := $(COMPLETED:%=share/zsh/site-functions/_%)
 FISH_COMPLETIONS := $(COMPLETED:%=share/fish/vendor_completions.d/%.fish)
@@ -420,6 +424,8 @@ $(FISH_COMPLETIONS:%=$(STAGE)/%): $(STAGE)/share/fish/vendor_completions.d/%.fis
 install: $(INSTALLED:%=$(STAGE)/%) ## install programs, library, man pages, completion below PREFIX (/usr/local)
 	@mkdir -p $(addprefix $(DESTDIR)$(PREFIX)/,$(sort $(dir $(INSTALLED))))
 	@$(foreach f,$(INSTALLED),cp -P --remove-destination $(STAGE)/$f $(DESTDIR)$(PREFIX)/$f && chmod -f u=rwX$(comma)go=rX $(DESTDIR)$(PREFIX)/$f;)
+list-installed:
+	@printf '%s\n' $(INSTALLED)
 uninstall: ## remove what `make install` has put below PREFIX
 	@rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED))
 

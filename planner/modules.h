@@ -29,6 +29,7 @@
 #include "planner/render/runtime/runtime_files.h"
 #include "planner/render/runtime/torchrun.h"
 #include "planner/run/run_all.h"
+#include "planner/shell_completion.h"
 #include "planner/system_call_filter.h"
 
 #endif

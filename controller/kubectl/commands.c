@@ -14,7 +14,7 @@ static int run_completion(struct session *session, struct het_error *err)
     const char *shell;
     if (session_get_name(session, 1, &shell, err) < 0)
         return -1;
-    return htj_completion_print(shell, session->host->out, err);
+    return het_shell_completion(shell, "kubectl-htj", session->host->out, err);
 }
 
 static const struct command {

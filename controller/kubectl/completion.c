@@ -4,76 +4,6 @@
 
 #include <string.h>
 
-static const char bash_script[] =
-    "# bash completion of kubectl-htj: source <(kubectl-htj completion bash)\n"
-    "_kubectl_htj() {\n"
-    "    local line directive=4\n"
-    "    COMPREPLY=()\n"
-    "    while IFS= read -r line; do\n"
-    "        case $line in\n"
-    "        :*) directive=${line#:} ;;\n"
-    "        *) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
-    "        esac\n"
-    "    done < <(kubectl-htj __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
-    "    if [ \"$directive\" = 0 ]; then\n"
-    "        while IFS= read -r line; do\n"
-    "            COMPREPLY+=(\"$line\")\n"
-    "        done < <(compgen -f -- \"${COMP_WORDS[COMP_CWORD]}\")\n"
-    "    fi\n"
-    "}\n"
-    "complete -F _kubectl_htj kubectl-htj\n";
-
-static const char zsh_script[] =
-    "#compdef kubectl-htj\n"
-    "# zsh completion of kubectl-htj: source <(kubectl-htj completion zsh)\n"
-    "_kubectl_htj() {\n"
-    "    local line directive=4\n"
-    "    local -a choices\n"
-    "    for line in \"${(@f)$(kubectl-htj __complete \"${(@)words[2,CURRENT]}\" "
-    "2>/dev/null)}\"; do\n"
-    "        case $line in\n"
-    "        :*) directive=${line#:} ;;\n"
-    "        *) choices+=(\"${line%%$'\\t'*}:${line#*$'\\t'}\") ;;\n"
-    "        esac\n"
-    "    done\n"
-    "    (( ${#choices} )) && _describe kubectl-htj choices\n"
-    "    [[ $directive != 0 ]] || _files\n"
-    "}\n"
-    "compdef _kubectl_htj kubectl-htj\n";
-
-static const char fish_script[] =
-    "# fish completion of kubectl-htj: kubectl-htj completion fish | source\n"
-    "function __kubectl_htj\n"
-    "    set -l words (commandline -opc)\n"
-    "    set -e words[1]\n"
-    "    set -l current (commandline -ct)\n"
-    "    set -l lines (kubectl-htj __complete $words \"$current\" 2>/dev/null)\n"
-    "    for line in $lines\n"
-    "        if test \"$line\" = :0\n"
-    "            __fish_complete_path \"$current\"\n"
-    "        else if not string match -q ':*' -- $line\n"
-    "            echo $line\n"
-    "        end\n"
-    "    end\n"
-    "end\n"
-    "complete -c kubectl-htj -f -a '(__kubectl_htj)'\n";
-
-static const struct {
-    const char *name, *script;
-} shells[] = { { "bash", bash_script }, { "zsh", zsh_script }, { "fish", fish_script } };
-#define SHELLS (sizeof shells / sizeof *shells)
-
-int htj_completion_print(const char *shell, FILE *out, struct het_error *err)
-{
-    for (size_t i = 0; i < SHELLS; i++)
-        if (!strcmp(shells[i].name, shell)) {
-            fputs(shells[i].script, out);
-            return 0;
-        }
-    return het_fail(err, HET_BAD_INPUT, "no completion for \"%.60s\": bash, zsh or fish",
-                    shell);
-}
-
 /* ---- what may stand there ---- */
 
 static const struct kube_resource namespaces = { "v1", "namespaces", "Namespace", false };
@@ -170,8 +100,8 @@ static bool offer_operand(const struct completing *completing)
     size_t before = completing->options.word_count;
     switch (completing->command->operand) {
     case HTJ_SHELL:
-        for (size_t i = 0; !before && i < SHELLS; i++)
-            offer(completing, shells[i].name, "");
+        for (size_t i = 0; !before && het_shells[i]; i++)
+            offer(completing, het_shells[i], "");
         break;
     case HTJ_JOB_AND_HASH:
         if (before == 1)

@@ -18,8 +18,6 @@ struct htj_completed {
     enum htj_operand operand;
 };
 
-/* The script for "bash", "zsh" or "fish". Errors: HET_BAD_INPUT. */
-int htj_completion_print(const char *shell, FILE *out, struct het_error *err);
 /* `words` up to the one that is completed. What the API server cannot be asked for is no
  * choice; nothing fails. */
 void htj_complete(const struct htj_host *host, const struct htj_completed *commands,

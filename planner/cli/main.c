@@ -2,6 +2,7 @@
  * Files in, JSON or text out. */
 #include "planner/cli/command.h"
 #include "planner/run/run_all.h"
+#include "planner/shell_completion.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -86,7 +87,10 @@ static void print_usage(FILE *out)
           out);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(out, "  %-28s  %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n\"hetplan COMMAND --help\" explains a command.\n", out);
+    fputs(
+        "\n\"hetplan COMMAND --help\" explains a command. \"hetplan completion SHELL\" is what\n"
+        "bash, zsh or fish reads to complete commands.\n",
+        out);
 }
 
 /* The command that the words begin with, one of them or two ("profile from-metis"), and
@@ -104,6 +108,49 @@ static const struct het_command *find_command(int count, char *const *words,
         }
     }
     return NULL;
+}
+
+/* ---- completion ---- */
+
+/* The commands that may stand there, of "profile ..." the second word. */
+static void complete_command(int count, char *const *words)
+{
+    const char *prefix = words[count - 1];
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        const char *name = commands[i]->name, *blank = strchr(name, ' ');
+        size_t first = blank ? (size_t)(blank - name) : strlen(name);
+        if (count == 2 && blank && strlen(words[0]) == first &&
+            !strncmp(name, words[0], first))
+            name = blank + 1;
+        else if (count > 1)
+            continue;
+        if (!strncmp(name, prefix, strlen(prefix)))
+            printf("%.*s\t%s\n", count > 1 ? (int)strlen(name) : (int)first, name,
+                   commands[i]->summary);
+    }
+}
+
+static int complete(int count, char *const *words)
+{
+    int used = 0;
+    const struct het_command *command = find_command(count - 1, words, &used);
+    bool takes_file = false;
+    if (command)
+        takes_file = het_options_complete(stdout, command->bit, words[count - 2],
+                                          words[count - 1]);
+    else if (count)
+        complete_command(count, words);
+    puts(takes_file ? ":0" : ":4");
+    return HET_EXIT_DONE;
+}
+
+static int print_completion(const char *shell)
+{
+    struct het_error err;
+    if (het_shell_completion(shell, "hetplan", stdout, &err) == 0)
+        return fflush(stdout) ? HET_EXIT_BAD_INPUT : HET_EXIT_DONE;
+    fprintf(stderr, "hetplan completion: %s\n", err.message);
+    return HET_EXIT_BAD_INPUT;
 }
 
 static int run_command(const struct het_command *command, int count,
@@ -174,6 +221,10 @@ int main(int argc, char **argv)
     const struct het_command *command = find_command(argc - 1, argv + 1, &words);
     if (command)
         return run_command(command, argc - 1 - words, argv + 1 + words);
+    if (!strcmp(name, "__complete"))
+        return complete(argc - 2, argv + 2);
+    if (!strcmp(name, "completion"))
+        return print_completion(argc > 2 ? argv[2] : "");
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         command = find_command(argc - 2, argv + 2, &words);
         if (command)

@@ -935,6 +935,44 @@ const char *het_options_text(const struct het_options *parsed, const char *key)
     return json_string_value(json_object_get(parsed->values, key));
 }
 
+/* ---- completion ---- */
+
+static bool begins_with(const char *text, const char *prefix)
+{
+    return !strncmp(text, prefix, strlen(prefix));
+}
+
+/* Whether the value may be a file. */
+static bool complete_value(FILE *out, const struct option *option, const char *prefix)
+{
+    const char *choices = option->choices ? option->choices : "";
+    while (*choices) {
+        int length = (int)strcspn(choices, " ");
+        if (begins_with(choices, prefix))
+            fprintf(out, "%.*s\n", length, choices);
+        choices += length + (choices[length] == ' ');
+    }
+    return option->kind == KIND_TEXT && !option->choices;
+}
+
+bool het_options_complete(FILE *out, enum het_command_bit command, const char *before,
+                          const char *prefix)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const struct option *option = &options[i];
+        if ((option->commands & command) && option->kind != KIND_FLAG &&
+            begins_with(before, "--") && !strcmp(option->name, before + 2))
+            return complete_value(out, option, prefix);
+    }
+    for (size_t i = 0; i < OPTION_COUNT && *prefix == '-'; i++) {
+        const struct option *option = &options[i];
+        auto_free char *word = xasprintf("--%s", option->name);
+        if ((option->commands & command) && begins_with(word, prefix))
+            fprintf(out, "%s\t%s\n", word, option->help);
+    }
+    return *prefix != '-';
+}
+
 /* ---- help ---- */
 
 #define HELP_COLUMNS 79

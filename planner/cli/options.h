@@ -52,6 +52,12 @@ const char *het_options_text(const struct het_options *options, const char *key)
 /* The options of `command` with ranges and defaults, for its help. */
 void het_options_print(FILE *out, enum het_command_bit command);
 
+/* What may stand where `prefix` begins, for completion (shell_completion.h), behind the
+ * word `before`: a value of that option, or an option of `command`. True if it may be a
+ * file as well. */
+bool het_options_complete(FILE *out, enum het_command_bit command, const char *before,
+                          const char *prefix);
+
 /* Prints `text` in lines of at most 79 columns, each after `indent` blanks. A newline in
  * the text ends a paragraph. */
 void het_options_wrap(FILE *out, int indent, const char *text);
