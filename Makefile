@@ -193,7 +193,7 @@ FORCE:
 $(B)/tests/main.o: $(B)/tests/suites.inc
 $(B)/tests/main.o: ALL_CFLAGS += -I$(B)/tests
 $(call obj,$(TEST_SRC) $(TEST_HELP_SRC) tests/main.c tests/sim.c): ALL_CFLAGS += $(shell pkg-config --cflags check) -Wno-conversion -Wno-sign-conversion -Wno-missing-prototypes -Wno-unused-variable -Wno-format-nonliteral
-$(B)/run-tests: $(call obj,tests/main.c $(TEST_SRC) $(TEST_HELP_SRC)) $(LIBRARIES)
+$(B)/run-tests: $(call obj,tests/main.c $(TEST_SRC) $(TEST_HELP_SRC) planner/cli/options.c) $(LIBRARIES)
 	$(if $(Q),@echo "  LINK  $@")
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(shell pkg-config --libs check libssl) $(CONTROLLER_LIBS)
 
