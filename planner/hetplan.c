@@ -482,8 +482,8 @@ const char *het_planner_simulate(struct het_planner *planner, const char *plan,
 
 static int read_pods(struct call *call, const char *text, struct het_render_job *ret)
 {
-    static const char *const fields[] = { "job",        "namespace",  "service",
-                                          "generation", "masterPort", NULL };
+    static const char *const fields[] = { "job",      "namespace",  "service",
+                                          "revision", "masterPort", NULL };
     json_t *json = json_object();
     uint32_t generation = 1, port = 29500;
     if (text && read_text(call, "pods", text, &json) < 0)
@@ -492,7 +492,7 @@ static int read_pods(struct call *call, const char *text, struct het_render_job 
     const struct het_view job = het_view_get(&root, "job");
     const struct het_view ns = het_view_get(&root, "namespace");
     const struct het_view service = het_view_get(&root, "service");
-    const struct het_view number = het_view_get(&root, "generation");
+    const struct het_view number = het_view_get(&root, "revision");
     const struct het_view master = het_view_get(&root, "masterPort");
     *ret = (struct het_render_job){ .job = "job",
                                     .ns = "default",

@@ -119,7 +119,7 @@ HET_API const char *het_planner_simulate(struct het_planner *planner, const char
                                          enum het_form form);
 /* The plan as a training runtime ("megatron") reads it: files, and arguments and
  * environment of every pod. Needs no question. `pods` is NULL, or what they are to be
- * called: { "job", "namespace", "service", "generation", "masterPort" }. */
+ * called: { "job", "namespace", "service", "revision", "masterPort" }. */
 HET_API const char *het_planner_render(struct het_planner *planner, const char *plan,
                                        const char *runtime, const char *pods,
                                        enum het_form form);

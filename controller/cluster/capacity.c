@@ -826,7 +826,7 @@ static char *job_name_of(const json_t *pod)
 {
     int64_t generation, index;
     if (!plan_object_place(pod, &generation, &index) ||
-        plan_object_number(kube_label(pod, LABEL_PLAN_GENERATION)) != generation ||
+        plan_object_number(kube_label(pod, LABEL_PLAN_REVISION)) != generation ||
         plan_object_number(kube_label(pod, LABEL_POD_INDEX)) != index)
         return NULL;
     return xstrdup(object_text(job_spec_find_owner(pod), "name"));

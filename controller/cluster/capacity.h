@@ -65,7 +65,7 @@ const struct het_hardware *capacity_hardware(const struct capacity *capacity);
 bool capacity_set_node(struct capacity *capacity, const char *name, json_t *node,
                        int64_t now_ms);
 bool capacity_set_pod(struct capacity *capacity, const char *uid, json_t *pod);
-/* `config_map` holds a plan (label heterotrain.io/plan-generation). */
+/* `config_map` holds a plan (label heterotrain.io/plan-revision). */
 bool capacity_set_plan(struct capacity *capacity, const char *uid, json_t *config_map);
 /* `job`: the HeteroTrainingJob, while it is there and not finished, else NULL: only then
  * its plan holds GPUs. `job_key` is "namespace/uid" of the job: whoever copies an

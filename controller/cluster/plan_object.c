@@ -61,7 +61,7 @@ int64_t plan_object_generation(const json_t *config_map)
 {
     static const char word[] = "plan-";
     const char *at = own_part(config_map);
-    const char *label = kube_label(config_map, LABEL_PLAN_GENERATION);
+    const char *label = kube_label(config_map, LABEL_PLAN_REVISION);
     const char *job = object_text(job_spec_find_owner(config_map), "name");
     int64_t generation;
     if (!at || strncmp(at, word, strlen(word)) ||
@@ -102,8 +102,8 @@ bool plan_object_is_of(const json_t *object, const json_t *job)
 
 int64_t plan_object_known(const json_t *job)
 {
-    int64_t newest = object_integer(job, "status.plan.generation", 0);
-    int64_t started = object_integer(job, "status.lastStart.generation", 0);
+    int64_t newest = object_integer(job, "status.plan.revision", 0);
+    int64_t started = object_integer(job, "status.lastStart.revision", 0);
     return newest > started ? newest : started;
 }
 

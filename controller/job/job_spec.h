@@ -20,15 +20,15 @@
 #define JOB_SPEC_AMD_RESOURCE  "amd.com/gpu"
 
 /* Labels of all children of a job. */
-#define LABEL_JOB_NAME        "heterotrain.io/job-name"
-#define LABEL_JOB_UID         "heterotrain.io/job-uid"
-#define LABEL_PLAN_GENERATION "heterotrain.io/plan-generation"
-#define LABEL_POD_INDEX       "heterotrain.io/pod-index"
-#define LABEL_GPU_TYPE        "heterotrain.io/gpu-type"
-#define LABEL_MANAGED_BY      "app.kubernetes.io/managed-by"
-#define MANAGED_BY            "heterotrain"
-#define LABEL_COMPONENT       "app.kubernetes.io/component"
-#define COMPONENT_PROFILER    "profiler" /* of what measures (measurement.h) */
+#define LABEL_JOB_NAME      "heterotrain.io/job-name"
+#define LABEL_JOB_UID       "heterotrain.io/job-uid"
+#define LABEL_PLAN_REVISION "heterotrain.io/plan-revision"
+#define LABEL_POD_INDEX     "heterotrain.io/pod-index"
+#define LABEL_GPU_TYPE      "heterotrain.io/gpu-type"
+#define LABEL_MANAGED_BY    "app.kubernetes.io/managed-by"
+#define MANAGED_BY          "heterotrain"
+#define LABEL_COMPONENT     "app.kubernetes.io/component"
+#define COMPONENT_PROFILER  "profiler" /* of what measures (measurement.h) */
 
 /* Gate of our pods: they are scheduled when the whole plan fits, all together. */
 #define SCHEDULING_GATE "heterotrain.io/placement"

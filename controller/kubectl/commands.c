@@ -51,7 +51,7 @@ static const struct command {
       htj_timeline },
     { { "history", "what was decided, and why", "text json", HTJ_HISTORY, HTJ_JOB },
       "JOB",
-      "Lists the plans of the job by generation, with the change that led to each and\n"
+      "Lists the plans of the job by revision, with the change that led to each and\n"
       "the one that ended it; the last plan that was weighed against the one that runs;\n"
       "and events. The last three plans are kept, and the API server keeps events for\n"
       "an hour unless it is told otherwise.\n",

@@ -28,7 +28,7 @@ static json_t *plan_entry(struct session *session, const json_t *map)
     const struct het_plan *plan = plan_object_read(session->arena, map);
     json_t *entry =
         json_pack("{s:I, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}",
-                  "generation", (json_int_t)plan_object_generation(map), "computedAt",
+                  "revision", (json_int_t)plan_object_generation(map), "computedAt",
                   annotation_json(map, ANNOTATION_COMPUTED_AT), "trigger",
                   annotation_json(map, ANNOTATION_TRIGGER), "hash",
                   annotation_json(map, ANNOTATION_PLAN_HASH), "restarts",
@@ -51,8 +51,8 @@ static json_t *plan_entry(struct session *session, const json_t *map)
 
 static int compare_generations(const void *a, const void *b)
 {
-    int64_t left = object_integer(*(json_t *const *)a, "generation", 0);
-    int64_t right = object_integer(*(json_t *const *)b, "generation", 0);
+    int64_t left = object_integer(*(json_t *const *)a, "revision", 0);
+    int64_t right = object_integer(*(json_t *const *)b, "revision", 0);
     return (left > right) - (left < right);
 }
 
@@ -170,7 +170,7 @@ static void print_plans(const struct session *session, const json_t *plans)
         const char *summary = object_text(entry, "summary");
         const char *retired = object_text(entry, "retired");
         const char *cells[] = {
-            het_arena_printf(arena, "%" PRId64, object_integer(entry, "generation", 0)),
+            het_arena_printf(arena, "%" PRId64, object_integer(entry, "revision", 0)),
             object_text(entry, "computedAt"),
             object_text(entry, "trigger"),
             het_arena_printf(arena, "%" PRId64, object_integer(entry, "gpus", 0)),

@@ -37,9 +37,9 @@ static const struct option {
       offsetof(struct htj_options, file),
       "A HeteroTrainingJob, YAML or JSON, that need not be in the cluster; - is standard "
       "input." },
-    { "generation", 0, "N", LOOKS, KIND_NUMBER, HTJ_TEXT,
+    { "revision", 0, "N", LOOKS, KIND_NUMBER, HTJ_TEXT,
       offsetof(struct htj_options, generation),
-      "The plan of this generation, as history lists them. Default: the newest." },
+      "The plan of this revision, as history lists them. Default: the newest." },
     { "candidate", 0, NULL, LOOKS, KIND_FLAG, HTJ_NO_VALUE,
       offsetof(struct htj_options, is_candidate),
       "The plan that waits for approval, or that planOnly shows (status.candidate)." },

@@ -69,20 +69,20 @@ static void print_change(const struct session *session, const json_t *job,
 {
     FILE *out = session->host->out;
     const struct het_prediction *predicted = &plan->predicted;
-    int64_t generation = object_integer(job, "status.plan.generation", 0);
+    int64_t generation = object_integer(job, "status.plan.revision", 0);
     const char *hash = het_codec_plan_hash(session->arena, plan);
     if (generation && !strcmp(object_text(job, "status.plan.hash"), hash))
-        fprintf(out, "\nThis is the plan that the job has (generation %" PRId64 ").\n",
+        fprintf(out, "\nThis is the plan that the job has (revision %" PRId64 ").\n",
                 generation);
     else if (generation && predicted->from_iteration_s > 0)
         fprintf(out,
-                "\nThe plan that the job has (generation %" PRId64
+                "\nThe plan that the job has (revision %" PRId64
                 ") takes %.6g s a step: this one does %+.1f %% in throughput.\n",
                 generation, predicted->from_iteration_s,
                 100 * (predicted->from_iteration_s / predicted->iteration_s - 1));
     else if (generation)
         fprintf(out,
-                "\nThe plan that the job has (generation %" PRId64
+                "\nThe plan that the job has (revision %" PRId64
                 ") cannot run on these GPUs.\n",
                 generation);
 }
@@ -140,7 +140,7 @@ static void print_heading(const struct session *session, const struct shown_plan
 {
     FILE *out = session->host->out;
     if (shown->generation)
-        fprintf(out, "plan generation %" PRId64 ": ", shown->generation);
+        fprintf(out, "plan revision %" PRId64 ": ", shown->generation);
     else
         fputs("candidate: ", out);
     fprintf(out, "%s\n\n", het_render_summary(session->arena, shown->plan));
@@ -150,7 +150,7 @@ static void print_heading(const struct session *session, const struct shown_plan
 static int fail_for_plan(const struct shown_plan *shown, struct het_error *err)
 {
     return shown->generation
-               ? het_wrap(err, "plan generation %" PRId64 ", for the job as it is now",
+               ? het_wrap(err, "plan revision %" PRId64 ", for the job as it is now",
                           shown->generation)
                : het_wrap(err, "candidate, for the job as it is now");
 }

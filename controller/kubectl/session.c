@@ -130,7 +130,7 @@ static int get_generation(struct session *session, const json_t *job, int64_t ge
                      plan_object_name(session->arena, kube_name(job), generation),
                      generation,
                      het_arena_printf(session->arena,
-                                      "job %s/%s has no plan of generation %" PRId64
+                                      "job %s/%s has no plan of revision %" PRId64
                                       ": history lists those that are kept",
                                       kube_namespace(job), kube_name(job), generation),
                      ret, err);
@@ -140,11 +140,11 @@ int session_get_plan(struct session *session, const json_t *job, struct shown_pl
                      struct het_error *err)
 {
     const struct htj_options *options = session->options;
-    int64_t newest = object_integer(job, "status.plan.generation", 0);
+    int64_t newest = object_integer(job, "status.plan.revision", 0);
     *ret = (struct shown_plan){ 0 };
     if (options->is_candidate && options->generation)
         return het_fail(err, HET_BAD_INPUT,
-                        "--candidate and --generation are two different plans");
+                        "--candidate and --revision are two different plans");
     if (options->is_candidate)
         return get_candidate(session, job, ret, err);
     if (!options->generation && newest < 1)

@@ -37,7 +37,7 @@ struct shown_plan {
     json_t *json;       /* plan.json; owned */
     const struct het_plan *plan;
 };
-/* The one that the options name: the newest, --generation, --candidate. Errors:
+/* The one that the options name: the newest, --revision, --candidate. Errors:
  * HET_NO_PLAN, when there is none yet, and why; HET_NOT_FOUND; HET_BAD_INPUT, when what
  * is there is no plan as the controller writes them. */
 int session_get_plan(struct session *session, const json_t *job, struct shown_plan *ret,

@@ -38,8 +38,8 @@ static void print_plan(const struct session *session, const json_t *job)
         return;
     print_line(session, "plan",
                het_arena_printf(
-                   arena, "generation %" PRId64 ", by %s, made %s for %s",
-                   object_integer(plan, "generation", 0), object_text(plan, "algorithm"),
+                   arena, "revision %" PRId64 ", by %s, made %s for %s",
+                   object_integer(plan, "revision", 0), object_text(plan, "algorithm"),
                    object_text(plan, "computedAt"), object_text(plan, "trigger")));
     print_line(session, "", object_text(plan, "summary"));
     print_line(session, "", short_hash(session, object_text(plan, "hash")));

@@ -327,7 +327,7 @@ static json_t *plan_json(const struct generation *generation)
     const json_t *map = generation->config_map;
     json_t *json = generation->reading->json ? json_copy(generation->reading->json)
                                              : json_object();
-    json_object_set_new(json, "generation", json_integer(generation->number));
+    json_object_set_new(json, "revision", json_integer(generation->number));
     json_object_set_new(json, "hash",
                         json_string(kube_annotation(map, ANNOTATION_PLAN_HASH)));
     json_object_set_new(json, "trigger",

@@ -9,11 +9,11 @@
  *                 "pods", "demand": [TYPE, GPUS, ...],
  *                 "conditions": [ [TYPE, STATUS, REASON, MESSAGE, TIME] ],
  *                 "decision": status.lastReplanDecision, "candidate": its summary,
- *                 "plan": { "generation", "hash", "algorithm", "summary", "trigger",
+ *                 "plan": { "revision", "hash", "algorithm", "summary", "trigger",
  *                           "time", "us": [ITERATION, BOUND, PIPELINE, GRADIENTS, STEP],
  *                           "samples", "estimated", "types": [TYPE, GPUS, ...],
  *                           "lanes", "nodes" (overview_plan.h) },
- *                 "history": [ [GENERATION, TIME, TRIGGER, PLANNER_MS, ITERATION_US,
+ *                 "history": [ [REVISION, TIME, TRIGGER, PLANNER_MS, ITERATION_US,
  *                               GPUS, RETIRED, RETIRED_TIME] ] } ],
  *     "left": [NODES, JOBS] }
  *

@@ -240,7 +240,7 @@ static void set_labels(json_t *labels, const struct job_spec *spec, int64_t gene
     json_object_set_new(labels, LABEL_JOB_NAME, json_string(spec->name));
     json_object_set_new(labels, LABEL_JOB_UID, json_string(spec->uid));
     if (generation)
-        json_object_set_new(labels, LABEL_PLAN_GENERATION,
+        json_object_set_new(labels, LABEL_PLAN_REVISION,
                             json_sprintf("%" PRId64, generation));
 }
 
@@ -445,7 +445,7 @@ json_t *desired_service(const struct snapshot *snapshot, int64_t generation)
         "apiVersion", "v1", "kind", "Service", "metadata",
         child_metadata(spec, spec->name, 0), "spec", "clusterIP", "None",
         "publishNotReadyAddresses", 1, "selector", LABEL_JOB_NAME, spec->name,
-        LABEL_PLAN_GENERATION, json_sprintf("%" PRId64, generation), "ports", "name",
+        LABEL_PLAN_REVISION, json_sprintf("%" PRId64, generation), "ports", "name",
         "master", "port", (json_int_t)spec->master_port, "targetPort",
         (json_int_t)spec->master_port, "protocol", "TCP");
 }
@@ -564,7 +564,7 @@ static int check_template(const struct job_spec *spec, struct het_error *err)
         return het_fail(
             err, HET_BAD_INPUT,
             "spec.podTemplate.spec.restartPolicy: must be Never (a failed rank "
-            "restarts the whole generation)");
+            "restarts all pods of the plan)");
     static const char *const lists[] = { "containers", "initContainers" };
     for (size_t k = 0; k < 2; k++) {
         const json_t *containers = json_object_get(template, lists[k]);

@@ -264,7 +264,7 @@ bool claim_is_waiting(struct pass *pass)
         !lacks_gpus(pass))
         return false;
     const char *message = pass_text(
-        pass, "generation %" PRId64 " waits for GPUs that other jobs are giving up",
+        pass, "revision %" PRId64 " waits for GPUs that other jobs are giving up",
         pass->current->generation);
     pass_set_not_placed(pass, "WaitingForPreempted", message);
     pass->facts.holds_gpus = false;

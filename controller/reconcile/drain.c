@@ -82,7 +82,7 @@ static void request(struct pass *pass, const struct snapshot_plan *plan, const c
     if (pass->snapshot->spec.hook_method == HOOK_HTTP)
         pass_event(pass, PHASE_EVENTS, false, "CheckpointRequested", "Checkpoint",
                    pass_text(pass,
-                             "generation %" PRId64 " is asked for a checkpoint, within "
+                             "revision %" PRId64 " is asked for a checkpoint, within "
                              "%" PRId64 " s",
                              plan->generation,
                              pass->snapshot->spec.hook_timeout_ms / 1000));
@@ -109,8 +109,8 @@ static void keep_hook(struct pass *pass, const struct snapshot_plan *plan, int64
     action->timeout_ms = due - pass->snapshot->now_ms;
     action->object = json_pack(
         "{s:s, s:s, s:s, s:s, s:I, s:s, s:f}", "apiVersion", "heterotrain.io/v1alpha1",
-        "kind", "CheckpointRequest", "namespace", spec->ns, "job", spec->name,
-        "generation", (json_int_t)plan->generation, "requestedAt",
+        "kind", "CheckpointRequest", "namespace", spec->ns, "job", spec->name, "revision",
+        (json_int_t)plan->generation, "requestedAt",
         kube_annotation(plan->config_map, ANNOTATION_CHECKPOINT_REQUESTED),
         "timeoutSeconds", (double)action->timeout_ms / 1000);
 }
@@ -131,11 +131,11 @@ static bool take_answer(struct pass *pass, const struct snapshot_plan *plan)
         timestamp_format_micro(pass->snapshot->wall_ms, now);
         annotate(pass, plan, ANNOTATION_CHECKPOINT_ACKNOWLEDGED, now);
         pass_event(pass, PHASE_EVENTS, false, "CheckpointAcknowledged", "Checkpoint",
-                   pass_text(pass, "generation %" PRId64 " has written a checkpoint",
+                   pass_text(pass, "revision %" PRId64 " has written a checkpoint",
                              plan->generation));
     } else if (hook->outcome == HOOK_REFUSED) {
         fail(pass, plan, "CheckpointRefused",
-             pass_text(pass, "generation %" PRId64 " writes no checkpoint: %s",
+             pass_text(pass, "revision %" PRId64 " writes no checkpoint: %s",
                        plan->generation, hook->message));
     }
     return hook->outcome == HOOK_ACKNOWLEDGED || hook->outcome == HOOK_REFUSED;
@@ -156,7 +156,7 @@ static bool is_answered(struct pass *pass, const struct snapshot_plan *plan)
     int64_t due = due_ms(pass, plan);
     if (pass_has_come(pass, due)) {
         fail(pass, plan, "CheckpointTimedOut",
-             pass_text(pass, "generation %" PRId64 " has written no checkpoint in time",
+             pass_text(pass, "revision %" PRId64 " has written no checkpoint in time",
                        plan->generation));
         return true;
     }

@@ -20,7 +20,7 @@ static void keep_service(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const char *generation = json_string_value(json_object_get(
-        object_at(snapshot->service, "spec.selector"), LABEL_PLAN_GENERATION));
+        object_at(snapshot->service, "spec.selector"), LABEL_PLAN_REVISION));
     const char *wanted =
         het_arena_printf(pass->arena, "%" PRId64, pass->current->generation);
     if (generation && !strcmp(generation, wanted))
@@ -104,7 +104,7 @@ void gang_report(struct pass *pass)
         pass_set(pass, "Running", "False", "PodsNotReady",
                  pass_text(pass, "%zu of %zu pods are ready", ready, total));
     pass->decision->summary = pass_text(pass,
-                                        "generation %" PRId64 ": %zu of %zu pods ready",
+                                        "revision %" PRId64 ": %zu of %zu pods ready",
                                         pass->current->generation, ready, total);
 }
 
@@ -419,7 +419,7 @@ bool gang_form(struct pass *pass)
     if (older)
         return wait_for(
             pass, pass->is_draining ? "WaitingForCheckpoint" : "WaitingForOldPods",
-            pass_text(pass, "%zu pods of older generations are still there", older));
+            pass_text(pass, "%zu pods of older revisions are still there", older));
     if (has_gates && missing)
         return wait_for(pass, "PodsPending",
                         pass_text(pass, "%zu pods are created", missing));

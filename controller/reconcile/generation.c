@@ -63,9 +63,9 @@ static int64_t next_generation(struct pass *pass)
     }
     if (next <= PLAN_OBJECT_LAST)
         return next;
-    refuse(pass, "GenerationsUsedUp",
+    refuse(pass, "RevisionsUsedUp",
            pass_text(pass,
-                     "generation %" PRId64 " was the last: a job has no more plans; "
+                     "revision %" PRId64 " was the last: a job has no more plans; "
                      "delete it and create it anew",
                      PLAN_OBJECT_LAST));
     return 0;
@@ -131,7 +131,7 @@ bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t 
     pass_event(pass, PHASE_EVENTS, false, event, "Plan", message);
     pass->is_replaced = true;
     pass->decision->summary =
-        pass_text(pass, "generation %" PRId64 ": %s", generation.generation, message);
+        pass_text(pass, "revision %" PRId64 ": %s", generation.generation, message);
     return true;
 }
 

@@ -46,9 +46,9 @@ static const struct snapshot_pod *find_evicted_pod(const struct pass *pass)
 static void report_eviction(struct pass *pass, const struct snapshot_pod *pod)
 {
     const json_t *workload = current_workload(pass);
-    const char *message = pass_text(
-        pass, "generation %" PRId64 " was stopped by Kueue: %s",
-        pass->current->generation, kueue_eviction_message(workload, pod->object));
+    const char *message = pass_text(pass, "revision %" PRId64 " was stopped by Kueue: %s",
+                                    pass->current->generation,
+                                    kueue_eviction_message(workload, pod->object));
     pass_set(pass, "QuotaReserved", "False", kueue_eviction_reason(workload), message);
     pass_set_not_placed(pass, EVICTED, message);
     pass->decision->summary = message;

@@ -69,11 +69,11 @@ bool life_is_complete(struct pass *pass)
     size_t count = current->rank_node_count;
     if (count && pass_count_pods(pass, pod_has_succeeded) == count)
         complete(pass, "AllPodsSucceeded",
-                 pass_text(pass, "all %zu pods of generation %" PRId64 " succeeded",
-                           count, current->generation));
+                 pass_text(pass, "all %zu pods of revision %" PRId64 " succeeded", count,
+                           current->generation));
     else if (count && pass->snapshot->spec.rank_zero_decides && pass->has_succeeded[0])
         complete(pass, "RankZeroSucceeded",
-                 pass_text(pass, "the pod of rank 0 of generation %" PRId64 " succeeded",
+                 pass_text(pass, "the pod of rank 0 of revision %" PRId64 " succeeded",
                            current->generation));
     else
         return false;

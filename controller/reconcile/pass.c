@@ -383,7 +383,6 @@ bool pass_runs_since(const struct pass *pass, int64_t *ret_wall_ms)
 bool pass_was_placed(const struct pass *pass)
 {
     const json_t *job = pass->snapshot->job;
-    return object_integer(job, "status.plan.generation", 0) ==
-               pass->current->generation &&
+    return object_integer(job, "status.plan.revision", 0) == pass->current->generation &&
            object_condition_is_true(job, "Placed");
 }

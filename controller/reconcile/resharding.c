@@ -134,7 +134,7 @@ const char *resharding_message(struct pass *pass)
 {
     bool is_fixed = resharding_is_fixed(pass);
     return pass_text(pass,
-                     "spec.checkpoint.resharding is %s: only %s as that of generation "
+                     "spec.checkpoint.resharding is %s: only %s as that of revision "
                      "%lld can load its checkpoint",
                      is_fixed ? "SamePlan" : "SamePipeline",
                      is_fixed ? "the same plan on equal nodes"

@@ -313,7 +313,7 @@ bool restart_broken(struct pass *pass)
     const char *message = found.failed
                               ? pass_text(pass, "pod %s failed (exit code %" PRId64 ")",
                                           found.failed->name, found.failed->exit_code)
-                              : pass_text(pass, "a pod of generation %" PRId64 " failed",
+                              : pass_text(pass, "a pod of revision %" PRId64 " failed",
                                           pass->current->generation);
     const char *silent = heartbeat_silent(pass);
     if (silent && (found.broken || is_backing_off)) {
@@ -345,7 +345,7 @@ bool restart_broken(struct pass *pass)
     size_t missing = pass_was_placed(pass) ? pass_missing_pods(pass) : 0;
     if (missing && was_searched(pass))
         restart_disrupted(pass, "PodLost",
-                          pass_text(pass, "%zu pods of generation %" PRId64 " are gone",
+                          pass_text(pass, "%zu pods of revision %" PRId64 " are gone",
                                     missing, pass->current->generation));
     return missing > 0;
 }
@@ -462,7 +462,7 @@ static bool had_failed(struct pass *pass)
     for (size_t i = 0; i < sizeof final / sizeof *final; i++)
         if (pass_was_retired_for(pass, final[i])) {
             life_fail(pass, final[i],
-                      pass_text(pass, "generation %" PRId64 " was stopped for good",
+                      pass_text(pass, "revision %" PRId64 " was stopped for good",
                                 pass->current->generation));
             return true;
         }
@@ -474,7 +474,7 @@ void restart_retired(struct pass *pass)
     if (had_failed(pass) || is_refused_again_too_soon(pass))
         return;
     const char *trigger = pass->current->retired;
-    const char *message = pass_text(pass, "generation %" PRId64 " was stopped (%s)",
+    const char *message = pass_text(pass, "revision %" PRId64 " was stopped (%s)",
                                     pass->current->generation, trigger);
     if (pass_was_retired_for(pass, "PodDisrupted") ||
         pass_was_retired_for(pass, "PodFailureIgnored") ||

@@ -215,7 +215,7 @@ static json_t *plan_json(struct het_arena *arena, const struct snapshot_plan *pl
 {
     json_t *json = json_object();
     const char *computed = kube_annotation(plan->config_map, ANNOTATION_COMPUTED_AT);
-    set_integer(json, "generation", plan->generation);
+    set_integer(json, "revision", plan->generation);
     json_object_set_new(json, "hash", json_string(plan->hash));
     json_object_set_new(json, "configMapRef", json_pack("{s:s}", "name", plan->name));
     if (*computed)
@@ -305,7 +305,7 @@ void status_find_succeeded(const struct snapshot *snapshot,
 {
     const json_t *present = json_object_get(snapshot->job, "status");
     memset(ret, 0, plan->rank_node_count * sizeof *ret);
-    if (object_integer(present, "plan.generation", 0) == plan->generation)
+    if (object_integer(present, "plan.revision", 0) == plan->generation)
         parse_indexes(object_text(present, "pods.succeededIndexes"), ret,
                       plan->rank_node_count);
     for (size_t i = 0; i < snapshot->pod_count; i++) {
@@ -459,13 +459,13 @@ static void set_last_start(json_t *status, const json_t *present,
                            const struct status_facts *facts)
 {
     json_t *before = json_object_get(present, "lastStart");
-    int64_t measured = json_integer_value(json_object_get(before, "generation"));
+    int64_t measured = json_integer_value(json_object_get(before, "revision"));
     const struct snapshot_plan *plan = facts->plan;
     int64_t took_ms = plan ? snapshot->wall_ms - plan->created_wall_ms : -1;
     if (plan && is_set(facts, "Running") && measured != plan->generation && took_ms >= 0)
         json_object_set_new(
             status, "lastStart",
-            json_pack("{s:I, s:I}", "generation", (json_int_t)plan->generation, "seconds",
+            json_pack("{s:I, s:I}", "revision", (json_int_t)plan->generation, "seconds",
                       (json_int_t)bounded((double)took_ms / 1000, INT32_MAX)));
     else if (before)
         json_object_set(status, "lastStart", before);

@@ -312,15 +312,15 @@ static const json_t *plan_before(const struct report *report, const json_t *conf
 {
     struct embedded *server = simulation_server(report->simulation);
     const char *uid = kube_label(config_map, LABEL_JOB_UID);
-    int64_t generation = atoll(kube_label(config_map, LABEL_PLAN_GENERATION));
+    int64_t generation = atoll(kube_label(config_map, LABEL_PLAN_REVISION));
     const json_t *best = NULL;
     for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
         const json_t *other = embedded_at(server, "configmaps", i);
-        int64_t number = atoll(kube_label(other, LABEL_PLAN_GENERATION));
+        int64_t number = atoll(kube_label(other, LABEL_PLAN_REVISION));
         if (strcmp(kube_label(other, LABEL_JOB_UID), uid) != 0 || number >= generation ||
             !number)
             continue;
-        if (!best || number > atoll(kube_label(best, LABEL_PLAN_GENERATION)))
+        if (!best || number > atoll(kube_label(best, LABEL_PLAN_REVISION)))
             best = other;
     }
     return best;
@@ -380,13 +380,13 @@ static void tell_plan(struct report *report, const json_t *config_map)
     const struct het_plan *old = older ? read_plan(arena, older) : NULL;
     const char *ns = object_text(config_map, "metadata.namespace");
     const char *job = kube_label(config_map, LABEL_JOB_NAME);
-    const char *generation = kube_label(config_map, LABEL_PLAN_GENERATION);
+    const char *generation = kube_label(config_map, LABEL_PLAN_REVISION);
     const char *trigger = kube_annotation(config_map, ANNOTATION_TRIGGER);
     const char *text =
         json_string_value(json_object_get(object_at(config_map, "data"), "plan.json"));
     json_t *json = json_loads(text ? text : "null", JSON_DECODE_ANY, NULL);
     json_t *data = json_pack("{s:s, s:s, s:s, s:s, s:o?}", "namespace", ns, "job", job,
-                             "generation", generation, "trigger", trigger, "plan", json);
+                             "revision", generation, "trigger", trigger, "plan", json);
     auto_free char *change = plan && old ? describe_change(arena, old, plan)
                                          : xstrdup("");
     auto_free char *wrapped = wrap(change, report->options.width - INDENT);
@@ -406,14 +406,14 @@ static void tell_service(struct report *report, const struct embedded_change *ch
 {
     static const char path[] = "spec.selector";
     const json_t *service = change->after;
-    const char *generation = json_string_value(
-        json_object_get(object_at(service, path), LABEL_PLAN_GENERATION));
+    const char *generation =
+        json_string_value(json_object_get(object_at(service, path), LABEL_PLAN_REVISION));
     if (!generation || (change->before && json_equal(object_at(change->before, path),
                                                      object_at(service, path))))
         return;
     const char *name = object_text(service, "metadata.name");
     add_entry(report, "service",
-              json_pack("{s:s, s:s}", "service", name, "generation", generation),
+              json_pack("{s:s, s:s}", "service", name, "revision", generation),
               xasprintf("service %s now finds the pods of plan %s", name, generation));
 }
 
@@ -472,7 +472,7 @@ static void on_change(void *context, const struct embedded_change *change)
     else if (!strcmp(change->plural, "heterotrainingjobs"))
         tell_job(report, change);
     else if (!strcmp(change->plural, "configmaps") && !change->before &&
-             *kube_label(change->after, LABEL_PLAN_GENERATION))
+             *kube_label(change->after, LABEL_PLAN_REVISION))
         tell_plan(report, change->after);
     else if (!strcmp(change->plural, "services") && change->after)
         tell_service(report, change);
@@ -569,13 +569,13 @@ static json_t *running_pods(const struct report *report, const json_t *job)
 {
     struct embedded *server = simulation_server(report->simulation);
     const char *uid = object_text(job, "metadata.uid");
-    int64_t generation = object_integer(job, "status.plan.generation", 0);
+    int64_t generation = object_integer(job, "status.plan.revision", 0);
     int64_t desired = object_integer(job, "status.pods.desired", 0);
     json_t *pods = json_array();
     for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
         json_t *pod = embedded_at(server, "pods", i);
         if (!strcmp(kube_label(pod, LABEL_JOB_UID), uid) &&
-            atoll(kube_label(pod, LABEL_PLAN_GENERATION)) == generation &&
+            atoll(kube_label(pod, LABEL_PLAN_REVISION)) == generation &&
             !strcmp(object_text(pod, "status.phase"), "Running"))
             json_array_append(pods, pod);
     }
@@ -589,7 +589,7 @@ static json_t *running_pods(const struct report *report, const json_t *job)
 static void show_running(struct report *report, const json_t *job)
 {
     auto_free char *key = object_key(job);
-    json_int_t generation = object_integer(job, "status.plan.generation", 0);
+    json_int_t generation = object_integer(job, "status.plan.revision", 0);
     if (json_integer_value(json_object_get(report->shown, key)) == generation ||
         !object_condition_is_true(job, "Running"))
         return;
@@ -599,7 +599,7 @@ static void show_running(struct report *report, const json_t *job)
     json_object_set_new(report->shown, key, json_integer(generation));
     auto_free char *table = draw_pods(report, pods);
     add_entry(report, "running",
-              json_pack("{s:s, s:I}", "job", key, "generation", generation),
+              json_pack("{s:s, s:I}", "job", key, "revision", generation),
               xasprintf("job %s runs:\n%s", key, table));
 }
 
@@ -687,7 +687,7 @@ static void add_job_row(json_t *rows, const json_t *job)
     json_t *row = add_row(rows);
     add_cell(row, "%s", key);
     add_cell(row, "%s", state_of(job));
-    add_cell(row, "%" PRId64, object_integer(job, "status.plan.generation", 0));
+    add_cell(row, "%" PRId64, object_integer(job, "status.plan.revision", 0));
     add_cell(row, "%" PRId64, object_integer(job, "status.allocatedGPUs", 0));
     add_cell(row, "%" PRId64, object_integer(job, "status.restarts", 0));
     add_cell(row, "%" PRId64, object_integer(job, "status.replans", 0));

@@ -64,7 +64,7 @@ static const struct {
     [HET_UNUSED_VIRTUAL_MACHINE] = { "VirtualMachine",
                                      "their node is set aside for virtual machines" },
     [HET_UNUSED_AVOIDED] = { "Avoided",
-                             "a generation of the job waited for their node in vain" },
+                             "a revision of the job waited for their node in vain" },
     [HET_UNUSED_NO_GPU] = { "NoGPU", "their node offers none of them" },
     [HET_UNUSED_NODE_GONE] = { "NodeGone", "their node is gone" },
     [HET_UNUSED_IN_USE] = { "InUse", "others hold them" },

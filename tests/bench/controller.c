@@ -61,8 +61,8 @@ static bool count_pods(struct simulation *simulation, struct run *run)
     struct embedded *server = simulation_server(simulation);
     const json_t *status = json_object_get(
         embedded_find(server, "heterotrainingjobs", "default", "bench"), "status");
-    int64_t generation = json_integer_value(
-        json_object_get(json_object_get(status, "plan"), "generation"));
+    int64_t generation =
+        json_integer_value(json_object_get(json_object_get(status, "plan"), "revision"));
     int64_t desired =
         json_integer_value(json_object_get(json_object_get(status, "pods"), "desired"));
     char prefix[32];
@@ -90,7 +90,7 @@ static double time_generation(struct simulation *simulation, struct run *run)
     if (simulation_run(simulation, simulation_now_ms(simulation) + 600000, until_placed,
                        run, &err) < 0 ||
         !count_pods(simulation, run)) {
-        fprintf(stderr, "bench-controller: generation %d never came\n",
+        fprintf(stderr, "bench-controller: revision %d never came\n",
                 (int)run->generation);
         exit(1);
     }

@@ -31,8 +31,8 @@ struct invariants {
     json_t *decided;    /* uid of a job: the ConfigMap of its plan that was made last */
     json_t *lost;       /* uid of a pod: its node was gone since it was bound */
     json_t *bound_ms;   /* uid of a pod: when it was bound */
-    json_t *partial_ms; /* "uid/generation": since when only a part of it is bound */
-    json_t *whole;      /* "uid/generation": all of it was bound once */
+    json_t *partial_ms; /* "uid/revision": since when only a part of it is bound */
+    json_t *whole;      /* "uid/revision": all of it was bound once */
     struct invariants_statistics statistics;
     char *broken;
 };
@@ -63,7 +63,7 @@ __attribute__((format(printf, 2, 3))) static void violate(struct invariants *inv
 
 static int64_t generation_of(const json_t *object)
 {
-    return atoll(kube_label(object, LABEL_PLAN_GENERATION));
+    return atoll(kube_label(object, LABEL_PLAN_REVISION));
 }
 
 /* The uid of the job that controls a child; "" if none does. */
@@ -310,7 +310,7 @@ static void check_planned_pod(struct invariants *invariants, const json_t *pod)
     if (!map)
         return;
     hold(generation_of(map) == generation_of(pod),
-         "I3: %s is made or released, but generation %" PRId64 " is decided",
+         "I3: %s is made or released, but revision %" PRId64 " is decided",
          kube_name(pod), generation_of(map));
     hold(invariants_planned_on(invariants, map, node) == gpus_of_pod(pod),
          "I3: %s has %" PRId64 " GPUs on %s, not as planned", kube_name(pod),
@@ -473,7 +473,7 @@ static void check_job_change(struct invariants *invariants, const json_t *before
 {
     static const char *const final[] = { "Complete", "Failed" };
     static const char *const rising[] = { "status.observedGeneration",
-                                          "status.plan.generation", "status.replans" };
+                                          "status.plan.revision", "status.replans" };
     for (size_t i = 0; i < 2; i++)
         hold(!is_condition(before, final[i], "True") ||
                  is_condition(after, final[i], "True"),
@@ -692,9 +692,9 @@ static void check_status(struct invariants *invariants, const json_t *job)
              "I5: %s: %" PRId64 " pods are %s, status says %" PRId64, kube_name(job),
              there, counts[i].phase, said);
     }
-    hold(!map || object_integer(job, "status.plan.generation", 0) == generation_of(map),
-         "I5: %s: status has generation %" PRId64 ", not %" PRId64, kube_name(job),
-         object_integer(job, "status.plan.generation", 0), generation_of(map));
+    hold(!map || object_integer(job, "status.plan.revision", 0) == generation_of(map),
+         "I5: %s: status has revision %" PRId64 ", not %" PRId64, kube_name(job),
+         object_integer(job, "status.plan.revision", 0), generation_of(map));
     int64_t allocated = object_integer(job, "status.allocatedGPUs", 0);
     if (is_condition(job, "Suspended", "True") && !snapshot_job_is_finished(job))
         hold(!allocated && !count_pods(invariants, map, "Running"),

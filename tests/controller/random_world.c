@@ -61,7 +61,7 @@ static void put_bystanders(struct random_world *world)
         quoted("{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': "
                "'j0-plan-1', 'labels': {'%s': 'j0', '%s': '1', '%s': '%s'}}, 'data': "
                "{'plan.json': '{}'}}",
-               LABEL_JOB_NAME, LABEL_PLAN_GENERATION, LABEL_MANAGED_BY, MANAGED_BY));
+               LABEL_JOB_NAME, LABEL_PLAN_REVISION, LABEL_MANAGED_BY, MANAGED_BY));
     put(world, quoted("{'apiVersion': 'v1', 'kind': 'Service', 'metadata': {'name': 'j1',"
                       " 'labels': {'%s': 'j1'}}, 'spec': {'ports': [{'port': 80}]}}",
                       LABEL_JOB_NAME));
@@ -69,7 +69,7 @@ static void put_bystanders(struct random_world *world)
         quoted("{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'j0-1-0', "
                "'labels': {'%s': 'j0', '%s': '1', '%s': '%s'}}, 'spec': {'containers': "
                "[{'name': 'c', 'image': 'i'}]}}",
-               LABEL_JOB_NAME, LABEL_PLAN_GENERATION, LABEL_MANAGED_BY, MANAGED_BY));
+               LABEL_JOB_NAME, LABEL_PLAN_REVISION, LABEL_MANAGED_BY, MANAGED_BY));
 }
 
 static const struct {

@@ -100,7 +100,7 @@ static json_t *child(const char *kind, const char *job, const char *name, int ge
         "'labels': {'%s': '%s', '%s': '%s', '%s': '%d', '%s': '0'}, "
         "'ownerReferences': [{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': "
         "'HeteroTrainingJob', 'name': '%s', 'uid': '%s', 'controller': true}]}}",
-        kind, name, LABEL_JOB_NAME, job, LABEL_JOB_UID, uid, LABEL_PLAN_GENERATION,
+        kind, name, LABEL_JOB_NAME, job, LABEL_JOB_UID, uid, LABEL_PLAN_REVISION,
         generation, LABEL_POD_INDEX, job, uid);
 }
 
@@ -195,7 +195,7 @@ START_TEST(pod_that_is_not_as_planned_breaks_I3)
         const char *broken;
     } cases[] = { { "n0", 1, 2, "not as planned" },
                   { "n1", 1, 4, "not as planned" },
-                  { "n0", 2, 4, "but generation 1 is decided" } };
+                  { "n0", 2, 4, "but revision 1 is decided" } };
     plan("j", 1, "n0:4");
     release_pod("j", cases[_i].generation, cases[_i].node, cases[_i].gpus);
     check_broken(cases[_i].broken);
@@ -219,7 +219,7 @@ START_TEST(pod_of_a_job_that_is_gone_is_of_its_last_plan)
     } cases[] = { { "n0", 2, 4, NULL },
                   { "n0", 2, 2, "I3: j-2-n0 has 2 GPUs on n0, not as planned" },
                   { "n1", 2, 4, "I3: j-2-n1 has 4 GPUs on n1, not as planned" },
-                  { "n1", 1, 4, "I3: j-1-n1 is made or released, but generation 2" } };
+                  { "n1", 1, 4, "I3: j-1-n1 is made or released, but revision 2" } };
     plan("j", 1, "n1:4");
     plan("j", 2, "n0:4");
     json_t *pod = a_pod("j", cases[_i].generation, cases[_i].node, cases[_i].gpus);
@@ -311,8 +311,8 @@ START_TEST(what_is_taken_back_breaks_I5)
           "{'conditions': [{'type': 'Failed', 'status': 'False'}]}", "Failed of j" },
         { "{'observedGeneration': 1}", "{'observedGeneration': 0}",
           "observedGeneration of j falls" },
-        { "{'plan': {'generation': 2}}", "{'plan': {'generation': 1}}",
-          "plan.generation of j falls" },
+        { "{'plan': {'revision': 2}}", "{'plan': {'revision': 1}}",
+          "plan.revision of j falls" },
         { "{}", "{'observedGeneration': 2}", "a spec that is not there" },
     };
     set_status(cases[_i][0]);
@@ -348,8 +348,8 @@ START_TEST(status_that_is_not_so_breaks_I5)
     static const char *const cases[][2] = {
         { "{'observedGeneration': 0}", "the spec was not looked at" },
         { "{'observedGeneration': 1}", "1 pods are Running, status says 0" },
-        { "{'observedGeneration': 1, 'pods': {'running': 1}}", "status has generation" },
-        { "{'observedGeneration': 1, 'pods': {'running': 1}, 'plan': {'generation': 1}, "
+        { "{'observedGeneration': 1, 'pods': {'running': 1}}", "status has revision" },
+        { "{'observedGeneration': 1, 'pods': {'running': 1}, 'plan': {'revision': 1}, "
           "'conditions': [{'type': 'Running', 'status': 'True'}]}",
           "j says that it runs" },
     };
@@ -375,7 +375,7 @@ START_TEST(what_is_left_over_breaks_I6_and_I10)
 {
     static const char *const cases[] = { "I6: pods j-1-n0 has no job any more",
                                          "I10: j-1-n0 waits behind its gate" };
-    static const char accepted[] = "{'observedGeneration': 1, 'plan': {'generation': 1}, "
+    static const char accepted[] = "{'observedGeneration': 1, 'plan': {'revision': 1}, "
                                    "'conditions': [{'type': 'Accepted', 'status': "
                                    "'False'}]}";
     plan("j", 1, "n0:4");

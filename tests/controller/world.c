@@ -163,7 +163,7 @@ json_t *world_status(struct world *world, const char *key)
 
 int64_t world_generation(struct world *world)
 {
-    return json_integer_value(json_object_get(world_status(world, "plan"), "generation"));
+    return json_integer_value(json_object_get(world_status(world, "plan"), "revision"));
 }
 
 const char *world_reason(struct world *world, const char *type)

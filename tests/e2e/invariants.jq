@@ -10,7 +10,7 @@ def summary: {
   name: .metadata.name,
   job: .metadata.labels["heterotrain.io/job-uid"],
   index: .metadata.labels["heterotrain.io/pod-index"],
-  generation: (.metadata.labels["heterotrain.io/plan-generation"] // "0" | tonumber),
+  generation: (.metadata.labels["heterotrain.io/plan-revision"] // "0" | tonumber),
   node: .spec.nodeName,
   gpus: gpus,
   gated: ((.spec.schedulingGates // []) | length > 0),

@@ -76,9 +76,9 @@ START_TEST(answers_are_taken_as_plans)
     ck_assert(!strncmp(answer, "<svg", 4));
     answer = ok(planner, het_planner_simulate(planner, plan, HET_FORM_TRACE));
     ck_assert(answer[0] == '{' || answer[0] == '[');
-    answer = ok(planner, het_planner_render(planner, plan, "generic",
-                                            "{\"job\": \"opt\", \"generation\": 3}",
-                                            HET_FORM_TEXT));
+    answer = ok(planner,
+                het_planner_render(planner, plan, "generic",
+                                   "{\"job\": \"opt\", \"revision\": 3}", HET_FORM_TEXT));
     ck_assert_ptr_nonnull(strstr(answer, "# opt-3-0."));
     xfree(plan);
     het_planner_free(planner);

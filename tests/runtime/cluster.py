@@ -75,7 +75,7 @@ def _environment(plan, plan_file, port, node):
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": port,
         "HETPLAN_FILE": plan_file,
-        "HETPLAN_GENERATION": 1,
+        "HETPLAN_REVISION": 1,
         "HETPLAN_RANK_OFFSET": offset,
         "HETPLAN_WORLD_SIZE": sum(count for _, count in nodes),
         "HETPLAN_GLOBAL_BATCH_SIZE": plan.get("globalBatchSize"),

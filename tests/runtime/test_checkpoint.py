@@ -107,7 +107,7 @@ def progress(step):
 class Checkpoints(FolderTest):
     def save(self, step, keep=9, **which):
         checkpoint.save(
-            self.root, holding(**which), progress(step), {"generation": "4"}, keep
+            self.root, holding(**which), progress(step), {"revision": "4"}, keep
         )
         return os.path.join(self.root, f"step-{step:08d}")
 
@@ -128,7 +128,7 @@ class Checkpoints(FolderTest):
         self.assertEqual(names[1], "layer-000.tp-0-of-1.optim.safetensors")
         self.assertEqual(len(names), 1 + 2 * models.LAYERS)
         manifest = checkpoint.read_manifest(folder)
-        self.assertEqual((manifest["step"], manifest["generation"]), (1, "4"))
+        self.assertEqual((manifest["step"], manifest["revision"]), (1, "4"))
         tensors = {t["tensor"]: t for t in manifest["layers"][1]["tensors"]}
         self.assertEqual(tensors["output_weight"]["splitDim"], 1)
         self.assertEqual(tensors["up_weight"]["sections"], [[40, 1, None], [40, 1, None]])

@@ -142,7 +142,7 @@ class Training:
         )
         labels = {
             "planHash": os.environ.get("HETPLAN_HASH", ""),
-            "generation": os.environ.get("HETPLAN_GENERATION", ""),
+            "revision": os.environ.get("HETPLAN_REVISION", ""),
         }
         checkpoint.save(
             self.options.checkpoint_dir,

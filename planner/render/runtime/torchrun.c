@@ -107,7 +107,7 @@ size_t het_render_torchrun(struct het_arena *arena, const struct het_plan *plan,
 
     add_rendezvous(&list, job, node_count, rank_node_index, node->gpu_count);
     add_text(&list, "HETPLAN_FILE", job->plan_path);
-    add_number(&list, "HETPLAN_GENERATION", job->generation);
+    add_number(&list, "HETPLAN_REVISION", job->generation);
     add_text(&list, "HETPLAN_HASH", job->plan_hash);
     add_number(&list, "HETPLAN_RANK_OFFSET", node->rank_offset);
     add_number(&list, "HETPLAN_WORLD_SIZE", last->rank_offset + last->gpu_count);

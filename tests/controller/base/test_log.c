@@ -27,10 +27,9 @@ START_TEST(line_has_time_level_component_event_and_fields)
 {
     log_set_time(1767225600123);
     log_event(LOG_INFO, "apply", "created", LOG_STR("pod", "train-1-0"),
-              LOG_INT("generation", 1), LOG_REAL("seconds", 0.25),
-              LOG_BOOL("gated", true));
+              LOG_INT("revision", 1), LOG_REAL("seconds", 0.25), LOG_BOOL("gated", true));
     ck_assert_str_eq(captured, "time=2026-01-01T00:00:00.123000Z level=info "
-                               "component=apply event=created pod=train-1-0 generation=1 "
+                               "component=apply event=created pod=train-1-0 revision=1 "
                                "seconds=0.25 gated=true");
 }
 END_TEST

@@ -86,7 +86,7 @@ static json_t *our_pod(const char *uid, const char *job_uid, int generation, int
 {
     return quoted(
         "{'metadata': {'name': 'j-%d-%d', 'namespace': 'ns', 'uid': '%s', 'labels': "
-        "{'heterotrain.io/plan-generation': '%d', 'heterotrain.io/pod-index': '%d'}, "
+        "{'heterotrain.io/plan-revision': '%d', 'heterotrain.io/pod-index': '%d'}, "
         "'ownerReferences': [{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': "
         "'HeteroTrainingJob', 'name': 'j', 'controller': true, 'uid': '%s'}]}, "
         "'spec': {'affinity': {'nodeAffinity': "
@@ -113,7 +113,7 @@ static json_t *plan_map_of(const char *uid, const char *job_uid, int generation,
     ck_assert_msg(!het_codec_plan(world->arena, json, &read, &err), "%s", err.message);
     json_t *map = quoted(
         "{'metadata': {'name': 'j-plan-%d', 'namespace': 'ns', 'uid': '%s', 'labels': "
-        "{'heterotrain.io/job-name': 'j', 'heterotrain.io/plan-generation': '%d'}, "
+        "{'heterotrain.io/job-name': 'j', 'heterotrain.io/plan-revision': '%d'}, "
         "'annotations': {'heterotrain.io/plan-hash': '%s'}, 'ownerReferences': "
         "[{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', 'name': "
         "'j', 'controller': true, 'uid': '%s'}]}, 'immutable': true, 'data': {}}",
@@ -146,8 +146,8 @@ START_TEST(what_is_not_written_like_a_plan_reserves_nothing)
     static const char *const changes[] = {
         "{'immutable': false}",
         "{'metadata': {'name': 'j-plan-01'}}",
-        "{'metadata': {'labels': {'heterotrain.io/plan-generation': '2'}}}",
-        "{'metadata': {'labels': {'heterotrain.io/plan-generation': '-1'}}}",
+        "{'metadata': {'labels': {'heterotrain.io/plan-revision': '2'}}}",
+        "{'metadata': {'labels': {'heterotrain.io/plan-revision': '-1'}}}",
         "{'metadata': {'labels': {'heterotrain.io/job-name': 'k'}}}",
         "{'metadata': {'annotations': {'heterotrain.io/plan-hash': 'sha256:0'}}}",
         "{'data': {'plan.json': '{}'}}",
@@ -257,18 +257,18 @@ START_TEST(pods_that_are_not_bound_hold_no_more_than_a_plan_says)
         { "another name", "{'metadata': {'name': 'phantom'}}", 0, 0 },
         { "another job's name", "{'metadata': {'name': 'k-1-0'}}", 0, 0 },
         { "no labels",
-          "{'metadata': {'labels': {'heterotrain.io/plan-generation': '', "
+          "{'metadata': {'labels': {'heterotrain.io/plan-revision': '', "
           "'heterotrain.io/pod-index': ''}}}",
           0, 0 },
         { "a place that the plan lacks",
           "{'metadata': {'name': 'j-1-1', 'labels': {'heterotrain.io/pod-index': '1'}}}",
           0, 0 },
-        { "a generation without a plan",
-          "{'metadata': {'name': 'j-9-0', 'labels': {'heterotrain.io/plan-generation': "
+        { "a revision without a plan",
+          "{'metadata': {'name': 'j-9-0', 'labels': {'heterotrain.io/plan-revision': "
           "'9'}}}",
           0, 0 },
         { "a second name of the place",
-          "{'metadata': {'name': 'j-01-00', 'labels': {'heterotrain.io/plan-generation': "
+          "{'metadata': {'name': 'j-01-00', 'labels': {'heterotrain.io/plan-revision': "
           "'01', 'heterotrain.io/pod-index': '00'}}}",
           0, 0 },
         { "another node",

@@ -209,7 +209,7 @@ static void give_plan(const char *name, int generation)
     json_t *map = quoted(
         "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': '%s-plan-%d', "
         "'namespace': 'default', 'labels': {'heterotrain.io/job-name': '%s', "
-        "'heterotrain.io/plan-generation': '%d', 'app.kubernetes.io/managed-by': "
+        "'heterotrain.io/plan-revision': '%d', 'app.kubernetes.io/managed-by': "
         "'heterotrain'}, 'annotations': {'heterotrain.io/trigger': 'JobCreated', "
         "'heterotrain.io/computed-at': '2026-01-01T00:00:0%dZ', "
         "'heterotrain.io/plan-hash': '%s'}, 'ownerReferences': [{'apiVersion': "
@@ -222,8 +222,8 @@ static void give_plan(const char *name, int generation)
     put(map);
     json_t *job = json_deep_copy(find_job(name));
     json_object_set_new(json_object_get(job, "status"), "plan",
-                        json_pack("{s:i, s:s, s:s}", "generation", generation, "hash",
-                                  hash, "summary", het_render_summary(arena, plan)));
+                        json_pack("{s:i, s:s, s:s}", "revision", generation, "hash", hash,
+                                  "summary", het_render_summary(arena, plan)));
     put(job);
     het_arena_free(arena);
 }
@@ -307,13 +307,13 @@ START_TEST(plan_is_compared_with_the_one_there_is)
 {
     give_plan("train", 3);
     ck_assert_int_eq(run("plan", "train"), 0);
-    check_text(out, "This is the plan that the job has (generation 3).");
+    check_text(out, "This is the plan that the job has (revision 3).");
     json_t *job = json_deep_copy(find_job("train"));
     json_object_set_new(json_object_get(json_object_get(job, "spec"), "resources"),
                         "maxGPUs", json_integer(2));
     put(job);
     ck_assert_msg(run("plan", "train") == 0, "%s", err);
-    check_text(out, "The plan that the job has (generation 3) cannot run on these GPUs.");
+    check_text(out, "The plan that the job has (revision 3) cannot run on these GPUs.");
 }
 END_TEST
 
@@ -396,7 +396,7 @@ START_TEST(explain_says_what_bounds_the_plan)
 {
     give_plan("train", 1);
     ck_assert_msg(run("explain", "train", "--no-search") == 0, "%s", err);
-    check_text(out, "plan generation 1: ");
+    check_text(out, "plan revision 1: ");
     check_width(out, 80);
     ck_assert_msg(run("explain", "train", "--no-search", "-ojson") == 0, "%s", err);
     json_auto_t *json = json_loads(out, 0, NULL);
@@ -422,7 +422,7 @@ START_TEST(timeline_is_text_picture_or_trace)
 {
     give_plan("train", 1);
     ck_assert_msg(run("timeline", "train") == 0, "%s", err);
-    check_text(out, "plan generation 1: ");
+    check_text(out, "plan revision 1: ");
     check_width(out, 80);
     ck_assert_int_eq(run("timeline", "train", "--svg"), 0);
     ck_assert_int_eq(strncmp(out, "<svg", 4), 0);
@@ -446,8 +446,8 @@ START_TEST(plan_that_is_not_there_is_said_to_be_so)
     ck_assert_int_eq(run("timeline", "train", "--candidate"), 1);
     check_text(err, "job default/train shows no candidate");
     give_plan("train", 2);
-    ck_assert_int_eq(run("timeline", "train", "--generation", "1"), 2);
-    check_text(err, "job default/train has no plan of generation 1: history lists");
+    ck_assert_int_eq(run("timeline", "train", "--revision", "1"), 2);
+    check_text(err, "job default/train has no plan of revision 1: history lists");
     ck_assert_int_eq(run("explain", "nobody"), 2);
     check_text(err, "there is no HeteroTrainingJob default/nobody");
 }
@@ -521,7 +521,7 @@ START_TEST(status_tells_where_a_job_stands)
 {
     put_job("runs", "{'replanPolicy': {'mode': 'Manual'}}",
             "{'conditions': [{'type': 'Running', 'status': 'True', 'reason': "
-            "'AllPodsReady', 'message': 'all 4 pods of a generation that has been going "
+            "'AllPodsReady', 'message': 'all 4 pods of a revision that has been going "
             "for a while now run, and are ready', 'lastTransitionTime': "
             "'2026-01-01T00:00:00Z'}], 'pods': {'desired': 4, 'running': 4}, "
             "'allocation': [{'gpuType': 'A100', 'gpus': 8, 'nodes': 1}], 'unusedGPUs': [{"
@@ -681,7 +681,7 @@ START_TEST(wrong_words_are_refused)
     ck_assert_int_eq(run("plan", "train", "-o"), 2);
     ck_assert_int_eq(run("plan", "train", "-o", "svg"), 2);
     check_text(err, "--output svg: must be one of: table json");
-    ck_assert_int_eq(run("explain", "train", "--generation", "0"), 2);
+    ck_assert_int_eq(run("explain", "train", "--revision", "0"), 2);
     ck_assert_int_eq(run("explain", "train", "--candidate=yes"), 2);
     ck_assert_int_eq(run("plan", "train", "--kubeconfig", "missing"), 2);
     check_text(err, "no such file or directory");

@@ -33,7 +33,7 @@ static void setup(void)
 {
     script = script_new();
     hooks = hooks_new(script_transport(script), false, on_done, NULL);
-    body = json_pack("{s:i}", "generation", 3);
+    body = json_pack("{s:i}", "revision", 3);
     dones = 0;
 }
 
@@ -65,7 +65,7 @@ static struct script_request *start(void)
 START_TEST(program_that_answers_200_has_acknowledged)
 {
     struct script_request *request = start();
-    ck_assert_str_eq(request->body, "{\"generation\":3}");
+    ck_assert_str_eq(request->body, "{\"revision\":3}");
     ck_assert_str_eq(request->content_type, "application/json");
     ck_assert_int_eq(request->timeout_ms, 60000);
     ck_assert(request->new_connection);

@@ -120,7 +120,7 @@ START_TEST(job_has_its_plan_as_lanes)
     build();
     check(job_member("name"), "\"job\"");
     check(job_member("state"), "\"Running\"");
-    check(job_member("plan.generation"), "1");
+    check(job_member("plan.revision"), "1");
     check(job_member("plan.types"), "[\"" A100 "\",8]");
     check(job_member("plan.nodes"), "[\"a\",\"b\"]");
     const json_t *lane = json_array_get(job_member("plan.lanes"), 0);
@@ -271,7 +271,7 @@ static void put_many_job(int index)
         json_t *map = quoted(
             "{'immutable': true, 'metadata': {'name': '%s-plan-%d', 'namespace': 'ns', "
             "'uid': 'm-%s-%d', 'labels': {'heterotrain.io/job-name': '%s', "
-            "'heterotrain.io/plan-generation': '%d'}, 'annotations': "
+            "'heterotrain.io/plan-revision': '%d'}, 'annotations': "
             "{'heterotrain.io/plan-hash': '%s', 'heterotrain.io/trigger': 'NodeLost', "
             "'heterotrain.io/computed-at': '2026-01-01T00:00:00Z', "
             "'heterotrain.io/planner-milliseconds': '120'}, 'ownerReferences': "

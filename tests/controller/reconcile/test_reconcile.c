@@ -445,8 +445,7 @@ START_TEST(failed_pod_restarts_the_generation_until_the_limit)
     world_run_pods(
         world); /* the failed one of generation 1 is a record, not a pod to run */
     ck_assert_int_eq(
-        json_integer_value(json_object_get(world_status(world, "plan"), "generation")),
-        2);
+        json_integer_value(json_object_get(world_status(world, "plan"), "revision")), 2);
     ck_assert_int_eq(json_integer_value(world_status(world, "restarts")), 1);
     ck_assert_int_eq(world->plans_asked, 1);
     world_settle(world);
@@ -674,8 +673,7 @@ START_TEST(restart_with_the_same_plan_forgets_no_better_one)
     world_answer_nodes(world, "a:4 b:4 d:4", 1.0);
     world_settle(world);
     ck_assert_int_eq(
-        json_integer_value(json_object_get(world_status(world, "plan"), "generation")),
-        3);
+        json_integer_value(json_object_get(world_status(world, "plan"), "revision")), 3);
 }
 END_TEST
 
@@ -782,14 +780,13 @@ START_TEST(forged_generation_is_no_generation)
     json_t *metadata = json_object_get(forged, "metadata");
     json_object_set_new(metadata, "name", json_string("job-plan-x"));
     json_object_set_new(metadata, "uid", json_string("forged"));
-    json_object_set_new(json_object_get(metadata, "labels"), LABEL_PLAN_GENERATION,
+    json_object_set_new(json_object_get(metadata, "labels"), LABEL_PLAN_REVISION,
                         json_string("9223372036854775807"));
     world_put(world, &kube_config_map, forged);
     world_settle(world);
     ck_assert_str_eq(world_pods(world), "job-1-0@a job-1-1@b");
     ck_assert_int_eq(
-        json_integer_value(json_object_get(world_status(world, "plan"), "generation")),
-        1);
+        json_integer_value(json_object_get(world_status(world, "plan"), "revision")), 1);
 }
 END_TEST
 
@@ -801,7 +798,7 @@ static json_t *forge(const struct kube_resource *resource, const char *from,
     json_t *metadata = json_object_get(forged, "metadata");
     json_object_set_new(metadata, "name", json_string(name));
     json_object_set_new(metadata, "uid", json_string(name));
-    json_object_set_new(json_object_get(metadata, "labels"), LABEL_PLAN_GENERATION,
+    json_object_set_new(json_object_get(metadata, "labels"), LABEL_PLAN_REVISION,
                         json_sprintf("%" PRId64, generation));
     return forged;
 }
@@ -837,7 +834,7 @@ START_TEST(pod_is_what_its_name_says_whatever_its_labels)
     world_run_job(world, "{}");
     json_t *pod = world_copy(world, &kube_pod, "ns", "job-1-0");
     json_t *labels = object_at(pod, "metadata.labels");
-    json_object_set_new(labels, LABEL_PLAN_GENERATION, json_string("7"));
+    json_object_set_new(labels, LABEL_PLAN_REVISION, json_string("7"));
     json_object_set_new(labels, LABEL_POD_INDEX, json_string("1"));
     world_put(world, &kube_pod, pod);
     world_settle(world);
@@ -866,12 +863,12 @@ START_TEST(job_whose_generations_are_used_up_says_so)
 {
     world_job(world, "{}");
     json_t *job = json_deep_copy(world_get_job(world));
-    object_set(job, "status.lastStart.generation", json_integer(PLAN_OBJECT_LAST));
+    object_set(job, "status.lastStart.revision", json_integer(PLAN_OBJECT_LAST));
     world_put(world, &kube_job, job);
     world_settle(world);
     world_answer_nodes(world, "a:4 b:2", 4.0);
     world_settle(world);
-    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "GenerationsUsedUp");
+    ck_assert_str_eq(world_reason(world, "PlanFeasible"), "RevisionsUsedUp");
     ck_assert_str_eq(world_pods(world), "");
 }
 END_TEST

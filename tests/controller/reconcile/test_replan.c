@@ -190,7 +190,7 @@ END_TEST
 START_TEST(start_is_measured_once_a_generation)
 {
     run_job("{}");
-    ck_assert_int_eq(number_at("lastStart", "generation"), 1);
+    ck_assert_int_eq(number_at("lastStart", "revision"), 1);
     ck_assert_int_eq(number_at("lastStart", "seconds"), 60);
 }
 END_TEST

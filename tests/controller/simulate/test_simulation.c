@@ -217,7 +217,7 @@ static int64_t gpus_of(const char *name)
 
 static int64_t generation_now(const char *name)
 {
-    return object_integer(job(name), "status.plan.generation", 0);
+    return object_integer(job(name), "status.plan.revision", 0);
 }
 
 static int64_t restarts_of(const char *name)

@@ -57,7 +57,7 @@ START_TEST(each_rank_node_gets_its_environment)
         { "PET_RDZV_BACKEND", "static" },
         { "PET_RDZV_ID", "demo-g7" },
         { "HETPLAN_FILE", "/etc/hetplan/plan.json" },
-        { "HETPLAN_GENERATION", "7" },
+        { "HETPLAN_REVISION", "7" },
         { "HETPLAN_HASH", "sha256:00" },
         { "HETPLAN_RANK_OFFSET", "2" },
         { "HETPLAN_WORLD_SIZE", "5" },
