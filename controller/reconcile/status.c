@@ -536,7 +536,7 @@ static const struct {
     { "Suspended", "Suspended", "True", NULL },
     { "Running", "Running", "True", NULL },
     { "NotAccepted", "Accepted", "False", NULL },
-    { "Planned", "PlanFeasible", "True", "DryRun" },
+    { "Planned", "PlanFeasible", "True", "PlanOnly" },
     { "Restarting", "Running", "False", "RestartBackOff" },
     { "Planning", "PlanFeasible", "Unknown", "Planning" },
     { "Measuring", "PlanFeasible", "Unknown", "Measuring" },

@@ -562,6 +562,7 @@ START_TEST(plan_only_shows_the_plan_and_creates_nothing_else)
     ck_assert_str_eq(world_reason(world, "PlanFeasible"), "PlanOnly");
     ck_assert_str_eq(object_condition(world_get_job(world), "PlanFeasible"), "True");
     ck_assert_str_eq(world_reason(world, "Running"), "PlanOnly");
+    ck_assert_str_eq(object_text(world_get_job(world), "status.state"), "Planned");
     check_candidate();
     ck_assert_uint_eq(store_count(world->store, &kube_service), 0);
     ck_assert_uint_eq(store_count(world->store, &kube_pod), 0);

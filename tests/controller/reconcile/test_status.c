@@ -25,8 +25,8 @@ static const struct {
     { "{'type': 'PlanFeasible', 'status': 'Unknown', 'reason': 'WaitingForGPUs'}",
       "Pending" },
     { "{'type': 'PlanFeasible', 'status': 'False', 'reason': 'NoPlanFits'}", "Pending" },
-    { "{'type': 'PlanFeasible', 'status': 'True', 'reason': 'DryRun'}, {'type': "
-      "'Running', 'status': 'False', 'reason': 'DryRun'}",
+    { "{'type': 'PlanFeasible', 'status': 'True', 'reason': 'PlanOnly'}, {'type': "
+      "'Running', 'status': 'False', 'reason': 'PlanOnly'}",
       "Planned" },
     { "{'type': 'PlanFeasible', 'status': 'True'}, {'type': 'QuotaReserved', 'status': "
       "'False', 'reason': 'Pending'}",
