@@ -46,16 +46,17 @@ PLANNER_CORE  := $(call modules,$(PLANNER_CORE_ROOMS))
 
 controller/base                := process timestamp digest quantity strmap json_scan object object_store log metrics workqueue
 controller/job                 := pod_security pod_schema settings tenancy input_change node_selector failure_policy job_spec
-controller/cluster             := hardware_map plan_object pod_need node_state kept_fields capacity_table capacity capacity_view \
-                                  precedence kueue measurement
-controller/reconcile           := replan_rule other_jobs snapshot children status decision pass yielding fit \
-                                  resharding candidate drain generation what_if demand claim planning lifecycle \
-                                  heartbeat restart kueue_quota gang replan profiling reconcile
+controller/cluster             := hardware_map plan_object pod_need node_state kept_fields capacity_table capacity \
+                                  capacity_view precedence kueue_quota measurement
+controller/decision            := replan_rule other_jobs snapshot children status decision pass
+controller/placement           := victims fit resharding candidate drain generation what_if demand preemption \
+                                  planning
+controller/reconcile           := lifecycle heartbeat restart kueue_admission gang replan profiling reconcile
 controller/kube                := transport http auth decode client watch lease
-controller/operator            := apply planner_child checkpoint_hook kueue_watches unreadable_jobs gauges overview_plan \
-                                  overview loop
-controller/serve               := published tls server endpoints dashboard certificate certificate_bundle review \
-                                  questions admission authorization check_command
+controller/operator            := apply planner_child checkpoint_hook kueue_watches unreadable_jobs gauges \
+                                  dashboard_plan dashboard_data loop
+controller/serve               := published tls server endpoints dashboard certificate certificate_bundle \
+                                  admission_verdict questions admission_route authorization check_command
 controller/record              := snapshot_json record_file replay_command
 controller/kubectl             := preview text_table options kubectl_transport host blocking_client session \
                                   planner_question plan_commands history_command status_command change_commands \
@@ -64,17 +65,19 @@ controller                     := main
 controller/simulate/api_server := condition refusal selector merge kinds storage verbs route api_server
 controller/simulate            := scheduler batch_jobs scenario simulated_cluster client_link simulation narration \
                                   live_dashboard simulate_command main
-CONTROLLER_ROOMS := controller/base controller/job controller/cluster controller/reconcile controller/kube \
-                    controller/operator controller/serve controller/record controller/kubectl controller
+CONTROLLER_ROOMS := controller/base controller/job controller/cluster controller/decision controller/placement \
+                    controller/reconcile controller/kube controller/operator controller/serve controller/record \
+                    controller/kubectl controller
 # After the operator, which therefore cannot include it, and in a library that it is not linked with.
 SIMULATE_ROOMS  := controller/simulate/api_server controller/simulate
 CONTROLLER      := $(call modules,$(CONTROLLER_ROOMS))
 SIMULATE        := $(call modules,$(SIMULATE_ROOMS))
 # What decides knows no network, clock or disk.
-CONTROLLER_PURE := $(call modules,controller/job controller/cluster controller/reconcile) \
+CONTROLLER_PURE := $(call modules,controller/job controller/cluster controller/decision controller/placement \
+                                  controller/reconcile) \
                    $(addprefix controller/,base/timestamp base/digest base/quantity base/strmap base/json_scan \
-                                           base/object base/object_store operator/overview_plan operator/overview \
-                                           serve/review record/snapshot_json)
+                                           base/object base/object_store operator/dashboard_plan \
+                                           operator/dashboard_data serve/admission_verdict record/snapshot_json)
 
 # ---- tools and flags ----
 comma    := ,
@@ -372,11 +375,12 @@ lint: ## formatting, rooms, purity, both compilers with -Werror, cppcheck, scrip
 	    "-Djson_array_foreach(a,i,v)=while (next(a,&i,&v))" --enable=warning,performance,portability \
 	    --inline-suppr --suppress=missingIncludeSystem --error-exitcode=1 planner controller
 	@shellcheck $(SCRIPTS)
-	@pyflakes3 $$(git ls-files 'deploy/*.py' 'tests/runtime/*.py') tests/lint/packages.py tests/run-all
+	@pyflakes3 $$(git ls-files 'deploy/*.py' 'tests/runtime/*.py') tests/lint/packages.py tests/run-all docs/pictures/*.py
 	@python3 tests/lint/crd_bounds.py
 	@python3 tests/lint/field_tests.py
 	@python3 tests/lint/examples.py
 	@python3 tests/lint/packages.py
+	@python3 docs/pictures/architecture.py --check
 	@python3 tests/lint/docs.py build/lint/gcc
 	@tests/chart/run build/lint/gcc
 	@echo "lint: clean"

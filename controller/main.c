@@ -7,7 +7,7 @@
 #include "controller/operator/loop.h"
 #include "controller/record/record_file.h"
 #include "controller/record/replay_command.h"
-#include "controller/serve/admission.h"
+#include "controller/serve/admission_route.h"
 #include "controller/serve/authorization.h"
 #include "controller/serve/certificate_bundle.h"
 #include "controller/serve/check_command.h"
@@ -321,7 +321,7 @@ static void protect_memory(void)
 /* A listener over TLS, whose certificate is replaced in time. */
 struct secured {
     struct program *program;
-    struct trust *trust;
+    struct certificate_bundle *trust;
     char *owner;
     size_t listener;
 };
@@ -329,7 +329,7 @@ struct secured {
 /* What --webhook takes; all NULL without it. */
 struct webhook_service {
     struct kube *kube; /* every replica answers: there is no fence */
-    struct admission *admission;
+    struct admission_route *admission;
     struct secured secured;
     char *host, *service_name;
     const char *names[2]; /* of the certificate */
@@ -351,7 +351,7 @@ struct program {
     char *hardware_ns, *hetplan, *identity;
     struct lease_config lease;
     struct metrics *metrics;
-    struct feed *feed;
+    struct published *feed;
     struct endpoints *endpoints;
     struct dashboard *dashboard; /* NULL without --dashboard */
     struct server_listener listeners[SERVER_LISTENERS];
@@ -364,19 +364,19 @@ struct program {
     struct transport *transport;
     struct webhook_service webhook;
     struct metrics_service metrics_service;
-    struct recorder *recorder;
+    struct record_file *recorder;
     struct controller *controller;
 };
 
 static void secured_fini(struct secured *secured)
 {
-    trust_free(secured->trust);
+    certificate_bundle_free(secured->trust);
     free(secured->owner);
 }
 
 static void webhook_fini(struct webhook_service *webhook)
 {
-    admission_free(webhook->admission);
+    admission_route_free(webhook->admission);
     secured_fini(&webhook->secured);
     if (webhook->kube)
         kube_free(webhook->kube);
@@ -395,7 +395,7 @@ static void metrics_service_fini(struct metrics_service *service)
 static void program_fini(struct program *program)
 {
     controller_free(program->controller);
-    recorder_free(program->recorder);
+    record_file_free(program->recorder);
     server_free(program->server);
     free(program->host_name);
     webhook_fini(&program->webhook);
@@ -405,7 +405,7 @@ static void program_fini(struct program *program)
     auth_free(program->auth);
     dashboard_free(program->dashboard);
     endpoints_free(program->endpoints);
-    feed_free(program->feed);
+    published_free(program->feed);
     metrics_free(program->metrics);
     free(program->hetplan);
     free(program->identity);
@@ -425,13 +425,15 @@ static int64_t webhook_step(const struct webhook_service *webhook,
 {
     if (!webhook->kube)
         return INT64_MAX;
-    struct trust *trust = webhook->secured.trust;
-    admission_set_server_minor(webhook->admission, controller_server_minor(controller));
-    trust_step(trust, now_ms, process_clock_ms(CLOCK_REALTIME));
-    admission_step(webhook->admission, now_ms);
+    struct certificate_bundle *trust = webhook->secured.trust;
+    admission_route_set_server_minor(webhook->admission,
+                                     controller_server_minor(controller));
+    certificate_bundle_step(trust, now_ms, process_clock_ms(CLOCK_REALTIME));
+    admission_route_step(webhook->admission, now_ms);
     kube_step(webhook->kube, now_ms);
     return earlier(kube_next_ms(webhook->kube),
-                   earlier(trust_next_ms(trust), admission_next_ms(webhook->admission)));
+                   earlier(certificate_bundle_next_ms(trust),
+                           admission_route_next_ms(webhook->admission)));
 }
 
 /* The same. */
@@ -439,13 +441,13 @@ static int64_t metrics_service_step(const struct metrics_service *service, int64
 {
     if (!service->kube)
         return INT64_MAX;
-    struct trust *trust = service->secured.trust;
-    trust_step(trust, now_ms, process_clock_ms(CLOCK_REALTIME));
+    struct certificate_bundle *trust = service->secured.trust;
+    certificate_bundle_step(trust, now_ms, process_clock_ms(CLOCK_REALTIME));
     authorization_step(service->authorization, now_ms);
     kube_step(service->kube, now_ms);
-    return earlier(
-        kube_next_ms(service->kube),
-        earlier(trust_next_ms(trust), authorization_next_ms(service->authorization)));
+    return earlier(kube_next_ms(service->kube),
+                   earlier(certificate_bundle_next_ms(trust),
+                           authorization_next_ms(service->authorization)));
 }
 
 /* Returns when it is to be called next. */
@@ -464,7 +466,7 @@ static void turn(struct program *program, int64_t longest_ms)
     struct controller *controller = program->controller;
     int64_t now_ms = process_clock_ms(CLOCK_BOOTTIME);
     double from_s = metrics_now(program->metrics);
-    feed_beat(program->feed, now_ms);
+    published_beat(program->feed, now_ms);
     auth_step(program->auth, now_ms);
     int64_t served_ms = earlier(webhook_step(&program->webhook, controller, now_ms),
                                 metrics_service_step(&program->metrics_service, now_ms));
@@ -480,7 +482,7 @@ static void turn(struct program *program, int64_t longest_ms)
 static void stop(struct program *program)
 {
     int64_t end_ms = process_clock_ms(CLOCK_BOOTTIME) + STOP_MS;
-    feed_set_ready(program->feed, false);
+    published_set_ready(program->feed, false);
     controller_stop(program->controller);
     while (!controller_has_stopped(program->controller) &&
            process_clock_ms(CLOCK_BOOTTIME) < end_ms)
@@ -497,8 +499,9 @@ static int run(struct program *program)
             was_synced = true;
             log_event(LOG_INFO, "main", "synced");
         }
-        const struct trust *trust = program->webhook.secured.trust;
-        feed_set_ready(program->feed, was_synced && (!trust || trust_is_ready(trust)));
+        const struct certificate_bundle *trust = program->webhook.secured.trust;
+        published_set_ready(program->feed,
+                            was_synced && (!trust || certificate_bundle_is_ready(trust)));
     }
     log_event(LOG_INFO, "main", "ending",
               LOG_STR("why", stop_signal ? strsignal(stop_signal) : "lost the lease"));
@@ -559,7 +562,7 @@ static int use_certificate(void *context, const char *certificate_pem,
 
 /* Adds the listener of one route over TLS, whose certificate is as `config` says. */
 static int open_secured(struct program *program, struct secured *secured,
-                        struct trust_config *config, const char *address,
+                        struct certificate_bundle_config *config, const char *address,
                         const struct server_route *route, struct het_error *err)
 {
     secured->program = program;
@@ -567,15 +570,15 @@ static int open_secured(struct program *program, struct secured *secured,
     config->owner = secured->owner;
     config->use = use_certificate;
     config->context = secured;
-    secured->trust = trust_new(config, process_clock_ms(CLOCK_BOOTTIME),
-                               process_clock_ms(CLOCK_REALTIME), err);
+    secured->trust = certificate_bundle_new(config, process_clock_ms(CLOCK_BOOTTIME),
+                                            process_clock_ms(CLOCK_REALTIME), err);
     if (!secured->trust)
         return -1;
     secured->listener = program->listener_count;
     struct server_listener *listener = add_listener(program, address, route, 1);
     listener->answers_any_host = true;
-    listener->certificate_pem = trust_certificate(secured->trust);
-    listener->key_pem = trust_key(secured->trust);
+    listener->certificate_pem = certificate_bundle_certificate(secured->trust);
+    listener->key_pem = certificate_bundle_key(secured->trust);
     return 0;
 }
 
@@ -602,7 +605,7 @@ static int open_webhook(struct program *program, const struct options *options,
     if (name_service(webhook, options, ns, err) < 0)
         return -1;
     webhook->kube = kube_new(program->transport, "heterotrain-webhook");
-    struct trust_config trust = {
+    struct certificate_bundle_config trust = {
         .folder = options->certificate_folder,
         .names = webhook->names,
         .name_count = webhook->name_count,
@@ -611,7 +614,7 @@ static int open_webhook(struct program *program, const struct options *options,
         .kube = webhook->kube,
         .metrics = program->metrics,
     };
-    struct admission_config admission = {
+    struct admission_route_config admission = {
         .settings = &program->settings,
         .kube = webhook->kube,
         .metrics = program->metrics,
@@ -619,9 +622,9 @@ static int open_webhook(struct program *program, const struct options *options,
         .wake = wake_loop,
         .context = program,
     };
-    webhook->admission = admission_new(&admission);
+    webhook->admission = admission_route_new(&admission);
     return open_secured(program, &webhook->secured, &trust, options->webhook,
-                        admission_routes(webhook->admission), err);
+                        admission_route_routes(webhook->admission), err);
 }
 
 /* Metrics, up to their listener. Nobody is told the authority of our own certificate:
@@ -637,9 +640,9 @@ static int open_metrics(struct program *program, const struct options *options,
         return 0;
     }
     service->kube = kube_new(program->transport, "heterotrain-metrics");
-    struct trust_config trust = { .folder = options->metrics_folder,
-                                  .names = names,
-                                  .name_count = 1 };
+    struct certificate_bundle_config trust = { .folder = options->metrics_folder,
+                                               .names = names,
+                                               .name_count = 1 };
     struct authorization_config authorization = {
         .route = route,
         .kube = service->kube,
@@ -695,7 +698,7 @@ static int serve(struct program *program, const struct options *options, const c
             return -1;
     }
     if (program->webhook.admission)
-        admission_set_server(program->webhook.admission, program->server);
+        admission_route_set_server(program->webhook.admission, program->server);
     if (program->metrics_service.authorization)
         authorization_set_server(program->metrics_service.authorization, program->server);
     return 0;
@@ -705,7 +708,7 @@ static int read_hardware(const struct options *options, struct controller_config
                          json_t **ret_hardware, char **ret_ns, struct het_error *err)
 {
     if (options->hardware &&
-        het_input_read_settings(options->hardware, ret_hardware, err) < 0)
+        het_read_file_settings(options->hardware, ret_hardware, err) < 0)
         return -1;
     config->hardware = *ret_hardware;
     if (!options->hardware_map)
@@ -726,7 +729,7 @@ static int read_config(const char *path, struct het_arena *arena,
                        struct settings *settings, struct het_error *err)
 {
     json_auto_t *json = NULL;
-    if (het_input_read(path, &json, err) < 0)
+    if (het_read_file(path, &json, err) < 0)
         return -1;
     return settings_parse(arena, json, settings, err) < 0
                ? het_wrap(err, "--config %.300s", path)
@@ -828,14 +831,14 @@ static int program_init(struct program *program, const struct options *options,
         return -1;
     set_lease(program, options, &auth, &config);
     if (options->record) {
-        program->recorder = recorder_new(options->record, options->record_max_bytes,
-                                         options->record_env, err);
+        program->recorder = record_file_new(options->record, options->record_max_bytes,
+                                            options->record_env, err);
         if (!program->recorder)
             return -1;
-        config.on_decision = recorder_add;
+        config.on_decision = record_file_add;
         config.decision_context = program->recorder;
     }
-    program->feed = feed_new();
+    program->feed = published_new();
     program->metrics = options->metrics ? metrics_new(boot_clock_s, NULL) : NULL;
     config.metrics = program->metrics;
     metrics_set(program->metrics, METRIC_BUILD_INFO, 1, LABELS(HETEROTRAIN_VERSION));
@@ -879,9 +882,9 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     }
     if (argc > 1 && !strcmp(argv[1], "replay"))
-        return replay_main(argc - 1, argv + 1, stdout, stderr);
+        return replay_command_main(argc - 1, argv + 1, stdout, stderr);
     if (argc > 1 && !strcmp(argv[1], "check"))
-        return health_check_main(argc - 1, argv + 1, stdout, stderr);
+        return check_command_main(argc - 1, argv + 1, stdout, stderr);
 
     struct options options = { 0 };
     struct het_error err;

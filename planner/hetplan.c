@@ -336,7 +336,7 @@ static const char *make_plan(struct call *call)
     if (call->form == HET_FORM_TEXT)
         return het_render_table(call->arena, &call->question.problem, plan,
                                 call->planner->width, call->planner->charset);
-    return het_json_canonical(het_codec_plan_json(plan));
+    return het_json_canonical(het_plan_json(plan));
 }
 
 const char *het_planner_plan(struct het_planner *planner, enum het_form form)

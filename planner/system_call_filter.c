@@ -77,7 +77,7 @@ struct filter {
 
 static void add(struct filter *filter, struct sock_filter instruction)
 {
-    assert(filter->length < HET_CONFINE_MAX);
+    assert(filter->length < HET_SYSTEM_CALL_FILTER_MAX);
     filter->code[filter->length++] = instruction;
 }
 
@@ -116,14 +116,15 @@ static void add_rule(struct filter *filter, const struct rule *rule)
     add(filter, answer(refusal));
 }
 
-bool het_confine_is_possible(void)
+bool het_system_call_filter_is_possible(void)
 {
     uint32_t action = SECCOMP_RET_ERRNO;
     return ARCHITECTURE && !IS_SANITIZED &&
            !syscall(__NR_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action);
 }
 
-size_t het_confine_filter(bool may_start, struct sock_filter ret[HET_CONFINE_MAX])
+size_t het_system_call_filter_build(bool may_start,
+                                    struct sock_filter ret[HET_SYSTEM_CALL_FILTER_MAX])
 {
     struct filter filter = { .code = ret };
     /* The numbers of calls are those of one architecture; a process may use two. */
@@ -140,7 +141,7 @@ size_t het_confine_filter(bool may_start, struct sock_filter ret[HET_CONFINE_MAX
     return filter.length;
 }
 
-bool het_confine_enter(const struct sock_filter *filter, size_t length)
+bool het_system_call_filter_enter(const struct sock_filter *filter, size_t length)
 {
     const struct sock_fprog program = {
         .len = (unsigned short)length, .filter = (struct sock_filter *)(uintptr_t)filter

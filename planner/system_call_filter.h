@@ -14,18 +14,19 @@
 #include <stddef.h>
 
 /* Whether this system, and this build, can confine. */
-bool het_confine_is_possible(void);
+bool het_system_call_filter_is_possible(void);
 
 /* Instructions of a filter at most. */
-#define HET_CONFINE_MAX ((size_t)256)
+#define HET_SYSTEM_CALL_FILTER_MAX ((size_t)256)
 
 /* Fills `ret` with the filter and returns its length. With `may_start` a program may be
  * started under it, one that is linked statically: no file can be opened, so it gets no
  * library. */
-size_t het_confine_filter(bool may_start, struct sock_filter ret[HET_CONFINE_MAX]);
+size_t het_system_call_filter_build(bool may_start,
+                                    struct sock_filter ret[HET_SYSTEM_CALL_FILTER_MAX]);
 /* Puts the calling thread under `filter`, and keeps it and what it starts from getting
  * rights that it has not got (no_new_privs). Makes two system calls and nothing else, so
  * that it can stand between vfork and exec. False, with errno, if it cannot. */
-bool het_confine_enter(const struct sock_filter *filter, size_t length);
+bool het_system_call_filter_enter(const struct sock_filter *filter, size_t length);
 
 #endif

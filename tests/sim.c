@@ -19,7 +19,7 @@ struct options {
     uint64_t first, last;
     int processes;
     bool is_traced, tells_each;
-    struct recorder *recorder; /* NULL: nothing is recorded */
+    struct record_file *recorder; /* NULL: nothing is recorded */
 };
 
 struct sum {
@@ -31,7 +31,7 @@ static void live(uint64_t seed, const struct options *options, struct sum *sum)
 {
     struct random_run_config config = { .seed = seed,
                                         .trace = options->is_traced ? stdout : NULL,
-                                        .on_decision = options->recorder ? recorder_add
+                                        .on_decision = options->recorder ? record_file_add
                                                                          : NULL,
                                         .decision_context = options->recorder };
     struct random_run_result result = random_run(&config);
@@ -105,7 +105,7 @@ static bool read_options(int argc, char **argv, struct options *ret)
         } else if (!strcmp(argv[i], "-j") && i + 1 < argc) {
             ret->processes = atoi(argv[++i]);
         } else if (!strcmp(argv[i], "--record") && i + 1 < argc) {
-            ret->recorder = recorder_new(argv[++i], 0, true, NULL);
+            ret->recorder = record_file_new(argv[++i], 0, true, NULL);
             if (!ret->recorder)
                 return false;
         } else if (!has_seeds && read_seeds(argv[i], ret)) {
@@ -152,6 +152,6 @@ int main(int argc, char **argv)
            all.virtual_s, all.jobs, all.ran, all.events, all.faults, all.restarts,
            all.questions, all.plans, all.partial, all.writes);
     printf("%" PRIu64 " passed, %" PRIu64 " failed, 0 skipped\n", all.passed, all.failed);
-    recorder_free(options.recorder);
+    record_file_free(options.recorder);
     return all.failed ? 1 : 0;
 }

@@ -40,7 +40,7 @@ static const char *untolerated_taint(const struct viewer *viewer, const json_t *
                    *key = object_text(taint, "key");
         if (strcmp(effect, "NoSchedule") && strcmp(effect, "NoExecute"))
             continue;
-        /* Every pod of ours tolerates these (desired_pod). */
+        /* Every pod of ours tolerates these (children_pod). */
         bool tolerated =
             !strcmp(effect, "NoSchedule") &&
             (!strcmp(key, JOB_SPEC_GPU_RESOURCE) || !strcmp(key, offer->resource));

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/* The settings, as het_codec_hardware reads them; curves that they name by another key of
+/* The settings, as het_hardware_json_read reads them; curves that they name by another key of
  * the ConfigMap are in their place. A new reference. Errors: HET_BAD_INPUT. */
 int hardware_map_read(const json_t *config_map, json_t **ret, struct het_error *err);
 

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-json_t *trim_pick(const json_t *from, const char *const *names)
+json_t *kept_fields_pick(const json_t *from, const char *const *names)
 {
     json_t *result = json_object();
     for (; *names; names++) {
@@ -28,12 +28,12 @@ static void keep_short_annotations(json_t *metadata, const json_t *annotations)
     const char *key;
     json_t *value;
     json_object_foreach ((json_t *)(uintptr_t)annotations, key, value)
-        if (json_string_length(value) <= TRIM_MAX_ANNOTATION)
+        if (json_string_length(value) <= KEPT_FIELDS_MAX_ANNOTATION)
             json_object_set(kept, key, value);
     json_object_set_new(metadata, "annotations", kept);
 }
 
-json_t *trim_node(json_t *object)
+json_t *kept_fields_node(json_t *object)
 {
     static const char *const names[] = { "name", "uid", "resourceVersion", "labels",
                                          NULL };
@@ -42,23 +42,25 @@ json_t *trim_node(json_t *object)
     static const char *const boot[] = { "bootID", NULL };
     json_t *trimmed = json_object();
     const json_t *its_metadata = json_object_get(object, "metadata");
-    json_t *metadata = trim_pick(its_metadata, names);
+    json_t *metadata = kept_fields_pick(its_metadata, names);
     keep_short_annotations(metadata, json_object_get(its_metadata, "annotations"));
     json_object_set_new(trimmed, "metadata", metadata);
     json_object_set_new(trimmed, "spec",
-                        trim_pick(json_object_get(object, "spec"), spec));
+                        kept_fields_pick(json_object_get(object, "spec"), spec));
 
-    json_t *kept = trim_pick(json_object_get(object, "status"), status);
+    json_t *kept = kept_fields_pick(json_object_get(object, "status"), status);
     json_t *conditions = json_array();
     const json_t *all = json_object_get(json_object_get(object, "status"), "conditions");
     for (size_t i = 0; i < json_array_size(all); i++) {
         static const char *const fields[] = { "type", "status", NULL };
-        json_array_append_new(conditions, trim_pick(json_array_get(all, i), fields));
+        json_array_append_new(conditions,
+                              kept_fields_pick(json_array_get(all, i), fields));
     }
     json_object_set_new(kept, "conditions", conditions);
     json_object_set_new(
         kept, "nodeInfo",
-        trim_pick(json_object_get(json_object_get(object, "status"), "nodeInfo"), boot));
+        kept_fields_pick(json_object_get(json_object_get(object, "status"), "nodeInfo"),
+                         boot));
     json_object_set_new(trimmed, "status", kept);
     return trimmed;
 }
@@ -101,7 +103,7 @@ static uint64_t digest_conditions(uint64_t digest, struct json_span status)
     return digest;
 }
 
-uint64_t trim_node_digest(const char *text, size_t length)
+uint64_t kept_fields_node_digest(const char *text, size_t length)
 {
     static const char *const metadata[] = { "name", "uid", "labels", "annotations",
                                             NULL };
@@ -126,16 +128,17 @@ uint64_t trim_node_digest(const char *text, size_t length)
 
 /* ---- pods ---- */
 
-static json_t *trim_containers(const json_t *containers)
+static json_t *kept_fields_containers(const json_t *containers)
 {
     static const char *const fields[] = { "name", "resources", "restartPolicy", NULL };
     json_t *trimmed = json_array();
     for (size_t i = 0; i < json_array_size(containers); i++)
-        json_array_append_new(trimmed, trim_pick(json_array_get(containers, i), fields));
+        json_array_append_new(trimmed,
+                              kept_fields_pick(json_array_get(containers, i), fields));
     return trimmed;
 }
 
-static json_t *trim_our_pod(json_t *object)
+static json_t *kept_fields_our_pod(json_t *object)
 {
     static const char *const metadata[] = { "name",
                                             "namespace",
@@ -160,16 +163,17 @@ static json_t *trim_our_pod(json_t *object)
                                           "podIP",
                                           NULL };
     const json_t *spec = json_object_get(object, "spec");
-    json_t *kept = trim_pick(spec, spec_names);
+    json_t *kept = kept_fields_pick(spec, spec_names);
     json_object_set_new(kept, "containers",
-                        trim_containers(json_object_get(spec, "containers")));
+                        kept_fields_containers(json_object_get(spec, "containers")));
     if (json_array_size(json_object_get(spec, "initContainers")))
-        json_object_set_new(kept, "initContainers",
-                            trim_containers(json_object_get(spec, "initContainers")));
+        json_object_set_new(
+            kept, "initContainers",
+            kept_fields_containers(json_object_get(spec, "initContainers")));
     return json_pack("{s:o, s:o, s:o}", "metadata",
-                     trim_pick(json_object_get(object, "metadata"), metadata), "spec",
-                     kept, "status",
-                     trim_pick(json_object_get(object, "status"), status));
+                     kept_fields_pick(json_object_get(object, "metadata"), metadata),
+                     "spec", kept, "status",
+                     kept_fields_pick(json_object_get(object, "status"), status));
 }
 
 /* { RESOURCE: quantity } of what the pod asks for in all. */
@@ -199,7 +203,7 @@ static bool is_profiler(const json_t *pod)
            !strcmp(kube_label(pod, LABEL_COMPONENT), COMPONENT_PROFILER);
 }
 
-json_t *trim_pod(json_t *object)
+json_t *kept_fields_pod(json_t *object)
 {
     static const char *const short_metadata[] = { "name", "namespace", "uid",
                                                   "resourceVersion", NULL };
@@ -217,15 +221,15 @@ json_t *trim_pod(json_t *object)
     };
     static const char *const spec[] = { "nodeName", NULL };
     if (job_spec_find_owner(object))
-        return trim_our_pod(object);
+        return kept_fields_our_pod(object);
     bool is_full = is_profiler(object);
     const char *const *metadata = is_full ? full_metadata : short_metadata;
     const char *const *status = is_full ? full_status : short_status;
-    json_t *kept = trim_pick(json_object_get(object, "spec"), spec);
+    json_t *kept = kept_fields_pick(json_object_get(object, "spec"), spec);
     json_object_set_new(kept, "resources",
                         json_pack("{s:o}", "requests", effective_requests(object)));
     return json_pack("{s:o, s:o, s:o}", "metadata",
-                     trim_pick(json_object_get(object, "metadata"), metadata), "spec",
-                     kept, "status",
-                     trim_pick(json_object_get(object, "status"), status));
+                     kept_fields_pick(json_object_get(object, "metadata"), metadata),
+                     "spec", kept, "status",
+                     kept_fields_pick(json_object_get(object, "status"), status));
 }

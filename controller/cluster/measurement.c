@@ -4,7 +4,7 @@
 #include "controller/base/object.h"
 #include "controller/base/timestamp.h"
 #include "controller/cluster/kept_fields.h"
-#include "controller/cluster/kueue.h"
+#include "controller/cluster/kueue_quota.h"
 #include "controller/job/node_selector.h"
 
 #include <ctype.h>
@@ -953,7 +953,8 @@ json_t *measurement_trim_job(json_t *job)
     static const char *const spec[] = { "suspend", NULL };
     static const char *const status[] = { "conditions", "completionTime", NULL };
     return object_pack("{s:o, s:o, s:o}", "metadata",
-                       trim_pick(json_object_get(job, "metadata"), metadata), "spec",
-                       trim_pick(json_object_get(job, "spec"), spec), "status",
-                       trim_pick(json_object_get(job, "status"), status));
+                       kept_fields_pick(json_object_get(job, "metadata"), metadata),
+                       "spec", kept_fields_pick(json_object_get(job, "spec"), spec),
+                       "status",
+                       kept_fields_pick(json_object_get(job, "status"), status));
 }

@@ -121,8 +121,8 @@ const struct het_plan *plan_object_read(struct het_arena *arena, const json_t *c
     const char *text = json_string_value(
         json_object_get(json_object_get(config_map, "data"), "plan.json"));
     const struct het_plan *plan;
-    if (!text || het_codec_plan_text(arena, text, "plan.json", &plan, NULL) < 0 ||
-        strcmp(het_codec_plan_hash(arena, plan),
+    if (!text || het_plan_json_text(arena, text, "plan.json", &plan, NULL) < 0 ||
+        strcmp(het_plan_json_hash(arena, plan),
                kube_annotation(config_map, ANNOTATION_PLAN_HASH)))
         return NULL;
     return plan;

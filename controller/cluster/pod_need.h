@@ -9,7 +9,7 @@
  *   overhead  of the runtime class
  *
  * or the template's pod-level request, if it has one. That is what Kubernetes counts for
- * the pod that desired_pod makes. Pure. */
+ * the pod that children_pod makes. Pure. */
 #ifndef CONTROLLER_CLUSTER_POD_NEED_H
 #define CONTROLLER_CLUSTER_POD_NEED_H
 

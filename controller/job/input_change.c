@@ -6,26 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[CHANGE_COUNT] = {
-    [CHANGE_NODE_ADDED] = "NodeAdded",
-    [CHANGE_NODE_REMOVED] = "NodeRemoved",
-    [CHANGE_NODE_CORDONED] = "NodeCordoned",
-    [CHANGE_NODE_TAINTED] = "NodeTainted",
-    [CHANGE_NODE_NOT_READY] = "NodeNotReady",
-    [CHANGE_CAPACITY_FREED] = "CapacityFreed",
-    [CHANGE_GPU_UNHEALTHY] = "GPUUnhealthy",
-    [CHANGE_PROFILE] = "ProfileChanged",
-    [CHANGE_SPEC] = "SpecChanged",
+static const char *const names[INPUT_CHANGE_COUNT] = {
+    [INPUT_CHANGE_NODE_ADDED] = "NodeAdded",
+    [INPUT_CHANGE_NODE_REMOVED] = "NodeRemoved",
+    [INPUT_CHANGE_NODE_CORDONED] = "NodeCordoned",
+    [INPUT_CHANGE_NODE_TAINTED] = "NodeTainted",
+    [INPUT_CHANGE_NODE_NOT_READY] = "NodeNotReady",
+    [INPUT_CHANGE_CAPACITY_FREED] = "CapacityFreed",
+    [INPUT_CHANGE_GPU_UNHEALTHY] = "GPUUnhealthy",
+    [INPUT_CHANGE_PROFILE] = "ProfileChanged",
+    [INPUT_CHANGE_SPEC] = "SpecChanged",
 };
 
-const char *change_name(enum change change)
+const char *input_change_name(enum input_change change)
 {
     return names[change];
 }
 
-unsigned change_parse(const char *name)
+unsigned input_change_parse(const char *name)
 {
-    for (unsigned i = 0; i < CHANGE_COUNT; i++)
+    for (unsigned i = 0; i < INPUT_CHANGE_COUNT; i++)
         if (!strcmp(names[i], name))
             return 1u << i;
     return 0;
@@ -39,8 +39,8 @@ static uint64_t digest_name(const char *name)
     return h ^ (h >> 33);
 }
 
-void change_add_node(struct change_input *input, const char *name, const char *unusable,
-                     int64_t allocatable, int64_t free)
+void input_change_add_node(struct input_state *input, const char *name,
+                           const char *unusable, int64_t allocatable, int64_t free)
 {
     if (!unusable) {
         input->nodes += digest_name(name);
@@ -54,9 +54,10 @@ void change_add_node(struct change_input *input, const char *name, const char *u
     input->not_ready += !strcmp(unusable, "NotReady");
 }
 
-void change_format(const struct change_input *input, char ret_text[CHANGE_TEXT_SIZE])
+void input_change_format(const struct input_state *input,
+                         char ret_text[INPUT_CHANGE_TEXT_SIZE])
 {
-    snprintf(ret_text, CHANGE_TEXT_SIZE,
+    snprintf(ret_text, INPUT_CHANGE_TEXT_SIZE,
              "spec=%016" PRIx64 " profile=%016" PRIx64 " nodes=%016" PRIx64
              " usable=%" PRId64 " gpus=%" PRId64 " taken=%" PRId64 " cordoned=%" PRId64
              " tainted=%" PRId64 " notReady=%" PRId64,
@@ -79,9 +80,9 @@ static bool read_number(const char **text, const char *key, int base, uint64_t *
     return true;
 }
 
-bool change_read(const char *text, struct change_input *ret)
+bool input_change_read(const char *text, struct input_state *ret)
 {
-    struct change_input input;
+    struct input_state input;
     uint64_t count, allocatable, taken, cordoned, tainted, not_ready;
     if (!read_number(&text, "spec=", 16, &input.spec) ||
         !read_number(&text, "profile=", 16, &input.profile) ||
@@ -104,40 +105,40 @@ bool change_read(const char *text, struct change_input *ret)
 }
 
 /* Why nodes can be used no more. */
-static unsigned losses_between(const struct change_input *before,
-                               const struct change_input *after)
+static unsigned losses_between(const struct input_state *before,
+                               const struct input_state *after)
 {
     unsigned set = 0;
     if (after->cordoned > before->cordoned)
-        set |= 1u << CHANGE_NODE_CORDONED;
+        set |= 1u << INPUT_CHANGE_NODE_CORDONED;
     if (after->tainted > before->tainted)
-        set |= 1u << CHANGE_NODE_TAINTED;
+        set |= 1u << INPUT_CHANGE_NODE_TAINTED;
     if (after->not_ready > before->not_ready)
-        set |= 1u << CHANGE_NODE_NOT_READY;
-    return set ? set : 1u << CHANGE_NODE_REMOVED;
+        set |= 1u << INPUT_CHANGE_NODE_NOT_READY;
+    return set ? set : 1u << INPUT_CHANGE_NODE_REMOVED;
 }
 
-unsigned change_between(const struct change_input *before,
-                        const struct change_input *after)
+unsigned input_change_between(const struct input_state *before,
+                              const struct input_state *after)
 {
     unsigned set = 0;
     if (before->spec != after->spec)
-        set |= 1u << CHANGE_SPEC;
+        set |= 1u << INPUT_CHANGE_SPEC;
     if (before->profile != after->profile)
-        set |= 1u << CHANGE_PROFILE;
+        set |= 1u << INPUT_CHANGE_PROFILE;
     if (before->nodes == after->nodes) {
         if (after->allocatable < before->allocatable)
-            set |= 1u << CHANGE_GPU_UNHEALTHY;
+            set |= 1u << INPUT_CHANGE_GPU_UNHEALTHY;
         if (after->allocatable > before->allocatable)
-            set |= 1u << CHANGE_CAPACITY_FREED;
+            set |= 1u << INPUT_CHANGE_CAPACITY_FREED;
     } else {
         /* As many as before are others than before. */
         if (after->node_count >= before->node_count)
-            set |= 1u << CHANGE_NODE_ADDED;
+            set |= 1u << INPUT_CHANGE_NODE_ADDED;
         if (after->node_count <= before->node_count)
             set |= losses_between(before, after);
     }
     if (after->taken < before->taken && after->node_count >= before->node_count)
-        set |= 1u << CHANGE_CAPACITY_FREED;
+        set |= 1u << INPUT_CHANGE_CAPACITY_FREED;
     return set;
 }

@@ -7,27 +7,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bits 1 << enum change make a set. */
-enum change {
-    CHANGE_NODE_ADDED, /* a node can be used that could not; new, or back */
-    CHANGE_NODE_REMOVED,
-    CHANGE_NODE_CORDONED,
-    CHANGE_NODE_TAINTED,
-    CHANGE_NODE_NOT_READY,
-    CHANGE_CAPACITY_FREED, /* GPUs that others had, or that were ill */
-    CHANGE_GPU_UNHEALTHY,
-    CHANGE_PROFILE, /* or the hardware settings */
-    CHANGE_SPEC,
-    CHANGE_COUNT
+/* Bits 1 << enum input_change make a set. */
+enum input_change {
+    INPUT_CHANGE_NODE_ADDED, /* a node can be used that could not; new, or back */
+    INPUT_CHANGE_NODE_REMOVED,
+    INPUT_CHANGE_NODE_CORDONED,
+    INPUT_CHANGE_NODE_TAINTED,
+    INPUT_CHANGE_NODE_NOT_READY,
+    INPUT_CHANGE_CAPACITY_FREED, /* GPUs that others had, or that were ill */
+    INPUT_CHANGE_GPU_UNHEALTHY,
+    INPUT_CHANGE_PROFILE, /* or the hardware settings */
+    INPUT_CHANGE_SPEC,
+    INPUT_CHANGE_COUNT
 };
-#define CHANGE_ALL ((1u << CHANGE_COUNT) - 1)
+#define INPUT_CHANGE_ALL ((1u << INPUT_CHANGE_COUNT) - 1)
 
 /* "NodeAdded", as in the schema. */
-const char *change_name(enum change change);
+const char *input_change_name(enum input_change change);
 /* The bit of `name`; 0 if it is none. */
-unsigned change_parse(const char *name);
+unsigned input_change_parse(const char *name);
 
-struct change_input {
+struct input_state {
     uint64_t spec, profile;               /* digests */
     uint64_t nodes;                       /* of the names of the nodes that can be used */
     int64_t node_count;                   /* of these */
@@ -37,17 +37,18 @@ struct change_input {
 
 /* Counts one GPU node: `unusable` as capacity.h has it, NULL if it can be used. Nodes in
  * any order give the same input. */
-void change_add_node(struct change_input *input, const char *name, const char *unusable,
-                     int64_t allocatable, int64_t free);
+void input_change_add_node(struct input_state *input, const char *name,
+                           const char *unusable, int64_t allocatable, int64_t free);
 
-enum { CHANGE_TEXT_SIZE = 224 };
-void change_format(const struct change_input *input, char ret_text[CHANGE_TEXT_SIZE]);
-/* False if `text` is not of change_format; then `ret` is left alone. */
-bool change_read(const char *text, struct change_input *ret);
+enum { INPUT_CHANGE_TEXT_SIZE = 224 };
+void input_change_format(const struct input_state *input,
+                         char ret_text[INPUT_CHANGE_TEXT_SIZE]);
+/* False if `text` is not of input_change_format; then `ret` is left alone. */
+bool input_change_read(const char *text, struct input_state *ret);
 
 /* The set of changes from `before` to `after`; empty if nothing changed, or nothing that
  * could make a better plan possible (others took GPUs). */
-unsigned change_between(const struct change_input *before,
-                        const struct change_input *after);
+unsigned input_change_between(const struct input_state *before,
+                              const struct input_state *after);
 
 #endif

@@ -575,19 +575,19 @@ static unsigned read_triggers(struct reader *reader)
 {
     const json_t *list = find(reader->spec, "replanPolicy.triggers");
     if (!list)
-        return CHANGE_ALL;
+        return INPUT_CHANGE_ALL;
     unsigned set = 0;
-    bool good = json_is_array(list) && json_array_size(list) <= CHANGE_COUNT;
+    bool good = json_is_array(list) && json_array_size(list) <= INPUT_CHANGE_COUNT;
     for (size_t i = 0; good && i < json_array_size(list); i++) {
         const char *name = json_string_value(json_array_get(list, i));
-        unsigned bit = name ? change_parse(name) : 0;
+        unsigned bit = name ? input_change_parse(name) : 0;
         good = bit != 0;
         set |= bit;
     }
     if (!good)
         refuse(reader, "InvalidSpec",
                "spec.replanPolicy.triggers: must be a list of names that the schema has");
-    return good && set ? set : CHANGE_ALL;
+    return good && set ? set : INPUT_CHANGE_ALL;
 }
 
 #define PLAN_HASH_PREFIX "sha256:"

@@ -137,7 +137,7 @@ struct job_spec {
     int64_t min_improvement_percent; /* below it a voluntary re-plan is not made */
     int64_t max_slowdown_percent;    /* of a plan that moves less than the best one */
     int64_t amortization_ms, max_replans_per_hour;
-    unsigned replan_triggers;  /* bits of enum change (input_change.h) */
+    unsigned replan_triggers;  /* bits of enum input_change (input_change.h) */
     const char *approved_hash; /* of a candidate; "": none */
 
     const char *checkpoint_uri; /* NULL: none */

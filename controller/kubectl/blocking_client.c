@@ -31,7 +31,8 @@ struct client {
     TAILQ_HEAD(calls, call) ahead; /* in the order of asking */
 };
 
-struct client *client_new(const struct htj_host *host, const struct htj_link *link)
+struct client *blocking_client_new(const struct htj_host *host,
+                                   const struct htj_link *link)
 {
     struct client *client = xcalloc(1, sizeof *client);
     *client = (struct client){ .host = host,
@@ -61,7 +62,7 @@ static void free_pointed_call(struct call **call)
 }
 #define auto_call __attribute__((cleanup(free_pointed_call))) struct call
 
-void client_free(struct client *client)
+void blocking_client_free(struct client *client)
 {
     struct call *call;
     if (!client)
@@ -163,7 +164,8 @@ static enum kube_outcome finish(struct client *client, struct call *call,
                                 struct het_error *err)
 {
     const struct htj_host *host = client->host;
-    int64_t now_ms = host->now_ms(host->context), end_ms = now_ms + CLIENT_TIMEOUT_MS;
+    int64_t now_ms = host->now_ms(host->context),
+            end_ms = now_ms + BLOCKING_CLIENT_TIMEOUT_MS;
     while (!call->is_done && now_ms < end_ms) {
         kube_step(client->kube, now_ms);
         int64_t wait_ms = kube_next_ms(client->kube);
@@ -175,7 +177,7 @@ static enum kube_outcome finish(struct client *client, struct call *call,
         kube_cancel(client->kube, call->id);
         call->outcome = KUBE_UNREACHABLE;
         het_fail(err, HET_IO, "the API server has not answered for %d s: %s %s",
-                 CLIENT_TIMEOUT_MS / 1000, call->verb, call->resource->plural);
+                 BLOCKING_CLIENT_TIMEOUT_MS / 1000, call->verb, call->resource->plural);
     } else if (call->outcome != KUBE_OK) {
         fail(call, err);
     }
@@ -208,9 +210,10 @@ static struct call *take(struct client *client, const struct kube_resource *reso
     return call_new(resource, name ? "get" : "list", ns, name, query);
 }
 
-enum kube_outcome client_get(struct client *client, const struct kube_resource *resource,
-                             const char *ns, const char *name, json_t **ret,
-                             struct het_error *err)
+enum kube_outcome blocking_client_get(struct client *client,
+                                      const struct kube_resource *resource,
+                                      const char *ns, const char *name, json_t **ret,
+                                      struct het_error *err)
 {
     auto_call *call = take(client, resource, ns, name, "");
     begin(client, call);
@@ -219,9 +222,10 @@ enum kube_outcome client_get(struct client *client, const struct kube_resource *
     return call->outcome;
 }
 
-enum kube_outcome client_patch(struct client *client,
-                               const struct kube_resource *resource, const char *ns,
-                               const char *name, json_t *patch, struct het_error *err)
+enum kube_outcome blocking_client_patch(struct client *client,
+                                        const struct kube_resource *resource,
+                                        const char *ns, const char *name, json_t *patch,
+                                        struct het_error *err)
 {
     auto_call *call = call_new(resource, "patch", ns, name, "");
     call->id = kube_patch(client->kube, resource, ns, name, NULL, patch, on_done, call);
@@ -250,14 +254,14 @@ static void add_item(void *context, const char *text, size_t length)
 static char *list_query(const char *token, const char *selector)
 {
     auto_free char *escaped = token ? kube_escape(token) : NULL;
-    auto_free char *limit = token ? xasprintf("limit=%d", CLIENT_PAGE_SIZE)
+    auto_free char *limit = token ? xasprintf("limit=%d", BLOCKING_CLIENT_PAGE_SIZE)
                                   : xstrdup("resourceVersion=0");
     return xasprintf("%s%s%s%s%s", limit, *selector ? "&" : "", selector,
                      token && *token ? "&continue=" : "", token ? escaped : "");
 }
 
-void client_ahead(struct client *client, const struct kube_resource *resource,
-                  const char *ns, const char *name, const char *selector)
+void blocking_client_ahead(struct client *client, const struct kube_resource *resource,
+                           const char *ns, const char *name, const char *selector)
 {
     auto_free char *query = name ? xstrdup("") : list_query("", selector);
     struct call *call = take(client, resource, ns, name, query);
@@ -286,10 +290,11 @@ static enum kube_outcome list_page(struct client *client, struct call *call,
     return KUBE_OK;
 }
 
-enum kube_outcome client_list(struct client *client, const struct kube_resource *resource,
-                              const char *ns, const char *selector,
-                              json_t *(*trim)(json_t *object), json_t **ret,
-                              struct het_error *err)
+enum kube_outcome blocking_client_list(struct client *client,
+                                       const struct kube_resource *resource,
+                                       const char *ns, const char *selector,
+                                       json_t *(*trim)(json_t *object), json_t **ret,
+                                       struct het_error *err)
 {
     struct listing listing = { .objects = json_array(), .trim = trim };
     auto_free char *page = xstrdup("");

@@ -1,8 +1,8 @@
 #include "controller/kubectl/change_commands.h"
 
+#include "controller/decision/snapshot.h"
 #include "controller/job/job_spec.h"
 #include "controller/kubectl/text_table.h"
-#include "controller/reconcile/snapshot.h"
 
 #include <string.h>
 
@@ -72,7 +72,8 @@ static void print_approval(const struct session *session, const json_t *job,
     fprintf(out, "heterotrainingjob.heterotrain.io/%s approved: %s\n", kube_name(job),
             hash);
     fprintf(out, "  %s, %.6g s a step\n",
-            table_printable(session->arena, object_text(candidate, "summary")), s / 1000);
+            text_table_printable(session->arena, object_text(candidate, "summary")),
+            s / 1000);
 }
 
 int htj_approve(struct session *session, struct het_error *err)
@@ -88,8 +89,8 @@ int htj_approve(struct session *session, struct het_error *err)
         json_auto_t *patch = json_pack("{s:{s:s}, s:{s:{s:s}}}", "metadata",
                                        "resourceVersion", kube_resource_version(job),
                                        "spec", "replanPolicy", "approvedPlanHash", hash);
-        enum kube_outcome outcome = client_patch(session->client, &kube_job, session->ns,
-                                                 kube_name(job), patch, err);
+        enum kube_outcome outcome = blocking_client_patch(
+            session->client, &kube_job, session->ns, kube_name(job), patch, err);
         if (outcome == KUBE_OK)
             print_approval(session, job, hash);
         if (outcome != KUBE_CONFLICT)
@@ -109,8 +110,8 @@ static int set_suspend(struct session *session, const char *name, bool suspend,
         return -1;
     bool is_so = json_is_true(object_at(job, "spec.suspend")) == suspend;
     json_auto_t *patch = json_pack("{s:{s:b}}", "spec", "suspend", suspend);
-    if (!is_so && client_patch(session->client, &kube_job, session->ns, kube_name(job),
-                               patch, err) != KUBE_OK)
+    if (!is_so && blocking_client_patch(session->client, &kube_job, session->ns,
+                                        kube_name(job), patch, err) != KUBE_OK)
         return -1;
     fprintf(session->host->out, "heterotrainingjob.heterotrain.io/%s %s%s\n",
             kube_name(job), word, is_so ? " (unchanged)" : "");

@@ -50,8 +50,8 @@ static void offer_objects(const struct completing *completing,
     json_auto_t *objects = NULL;
     if (session_init(&session, completing->host, &completing->options, &err) < 0)
         return;
-    client_list(session.client, resource, resource->namespaced ? session.ns : "", "",
-                NULL, &objects, &err);
+    blocking_client_list(session.client, resource, resource->namespaced ? session.ns : "",
+                         "", NULL, &objects, &err);
     for (size_t i = 0; i < json_array_size(objects); i++) {
         const json_t *object = json_array_get(objects, i);
         if (!is_among(&completing->options, kube_name(object)))

@@ -88,8 +88,8 @@ static int list_plans(struct session *session, const json_t *job, json_t **ret,
     auto_free char *selector =
         xasprintf("labelSelector=heterotrain.io%%2Fjob-name%%3D%s", name);
     json_auto_t *maps = NULL;
-    if (client_list(session->client, &kube_config_map, session->ns, selector, NULL, &maps,
-                    err) != KUBE_OK)
+    if (blocking_client_list(session->client, &kube_config_map, session->ns, selector,
+                             NULL, &maps, err) != KUBE_OK)
         return -1;
     json_t *plans = json_array();
     for (size_t i = 0; i < json_array_size(maps); i++) {
@@ -141,8 +141,8 @@ static int list_events(struct session *session, const json_t *job, json_t **ret,
         xasprintf("fieldSelector=regarding.kind%%3D%s%%2Cregarding.name%%3D%s",
                   kube_job.kind, name);
     json_auto_t *events = NULL;
-    enum kube_outcome outcome = client_list(session->client, &kube_event, session->ns,
-                                            selector, NULL, &events, err);
+    enum kube_outcome outcome = blocking_client_list(
+        session->client, &kube_event, session->ns, selector, NULL, &events, err);
     *ret = json_array();
     if (outcome == KUBE_DENIED)
         session_note(session, "events are not shown: %s", err->message);
@@ -164,7 +164,7 @@ static void print_plans(const struct session *session, const json_t *plans)
     static const char *const headings[] = { "GEN",      "MADE", "WHY", "GPUS",
                                             "S A STEP", "PLAN", NULL };
     struct het_arena *arena = session->arena;
-    struct table *table = table_new(arena, headings);
+    struct text_table *table = text_table_new(arena, headings);
     for (size_t i = 0; i < json_array_size(plans); i++) {
         const json_t *entry = json_array_get(plans, i);
         const char *summary = object_text(entry, "summary");
@@ -180,9 +180,9 @@ static void print_plans(const struct session *session, const json_t *plans)
                              *retired ? "; ended by " : "", retired,
                              *retired ? " at " : "", object_text(entry, "retiredAt")),
         };
-        table_add(table, cells);
+        text_table_add(table, cells);
     }
-    table_print(table, session->host->out, session->host->width);
+    text_table_print(table, session->host->out, session->host->width);
 }
 
 static void print_decision(const struct session *session, const json_t *decision)
@@ -209,15 +209,15 @@ static void print_decision(const struct session *session, const json_t *decision
             object_integer(decision, "costSeconds", 0));
     fputs("\nLast plan that was weighed against the one that runs:\n",
           session->host->out);
-    table_print_text(session->host->out, "", table_printable(arena, text), 2,
-                     session->host->width);
+    text_table_print_text(session->host->out, "", text_table_printable(arena, text), 2,
+                          session->host->width);
 }
 
 static void print_events(const struct session *session, const json_t *events)
 {
     static const char *const headings[] = { "WHEN", "WHAT", "WHY", NULL };
     struct het_arena *arena = session->arena;
-    struct table *table = table_new(arena, headings);
+    struct text_table *table = text_table_new(arena, headings);
     for (size_t i = 0; i < json_array_size(events); i++) {
         const json_t *entry = json_array_get(events, i);
         int64_t count = object_integer(entry, "count", 0);
@@ -228,10 +228,10 @@ static void print_events(const struct session *session, const json_t *events)
                                          object_text(entry, "note"), count)
                       : object_text(entry, "note"),
         };
-        table_add(table, cells);
+        text_table_add(table, cells);
     }
     fputs("\n", session->host->out);
-    table_print(table, session->host->out, session->host->width);
+    text_table_print(table, session->host->out, session->host->width);
 }
 
 static void print_history(const struct session *session, const json_t *history)

@@ -223,7 +223,7 @@ void htj_options_print_help(unsigned command, const char *outputs, FILE *out)
             option->completes == HTJ_OUTPUT
                 ? xasprintf("%s: one of %s. Default: the first.", option->help, outputs)
                 : xstrdup(option->help);
-        table_print_text(out, "", text, HELP_INDENT, HELP_WIDTH);
+        text_table_print_text(out, "", text, HELP_INDENT, HELP_WIDTH);
     }
 }
 

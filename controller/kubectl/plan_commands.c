@@ -30,7 +30,7 @@ static int read_job(struct session *session, const char *path, json_t **ret,
                     struct het_error *err)
 {
     json_auto_t *job = NULL;
-    if (het_input_read(path, &job, err) < 0)
+    if (het_read_file(path, &job, err) < 0)
         return -1;
     if (strcmp(object_text(job, "kind"), kube_job.kind) != 0 || !*kube_name(job))
         return het_fail(err, HET_BAD_INPUT,
@@ -70,7 +70,7 @@ static void print_change(const struct session *session, const json_t *job,
     FILE *out = session->host->out;
     const struct het_prediction *predicted = &plan->predicted;
     int64_t generation = object_integer(job, "status.plan.revision", 0);
-    const char *hash = het_codec_plan_hash(session->arena, plan);
+    const char *hash = het_plan_json_hash(session->arena, plan);
     if (generation && !strcmp(object_text(job, "status.plan.hash"), hash))
         fprintf(out, "\nThis is the plan that the job has (revision %" PRId64 ").\n",
                 generation);
@@ -96,7 +96,7 @@ static int search(struct session *session, const json_t *document, const json_t 
         het_question_plan(session->arena, &question, &plan, err) < 0)
         return -1;
     if (is_output(session, "json")) {
-        json_auto_t *json = het_codec_plan_json(plan);
+        json_auto_t *json = het_plan_json(plan);
         print_json(session, json);
     } else {
         fputs(het_render_table(session->arena, &question.problem, plan,
@@ -112,7 +112,7 @@ int htj_plan(struct session *session, struct het_error *err)
     json_auto_t *job = NULL, *document = NULL;
     bool is_in_cluster = true;
     if (find_job(session, &job, &is_in_cluster, err) < 0 ||
-        question_make(session, job, is_in_cluster, NULL, &document, err) < 0)
+        planner_question_make(session, job, is_in_cluster, NULL, &document, err) < 0)
         return -1;
     return search(session, document, job, err);
 }
@@ -129,7 +129,7 @@ static int take_plan(struct session *session, struct shown_plan *ret_shown,
     if (session_get_name(session, 1, &name, err) < 0 ||
         session_get_job(session, name, &job, err) < 0 ||
         session_get_plan(session, job, ret_shown, err) < 0 ||
-        question_make(session, job, true, ret_shown->plan, ret_document, err) < 0)
+        planner_question_make(session, job, true, ret_shown->plan, ret_document, err) < 0)
         return -1;
     json_object_del(ret_shown->json, "idle"); /* of the cluster as it was then */
     return het_question_read(session->arena, *ret_document, ret_question, err);

@@ -2,7 +2,7 @@
 
 #include "controller/cluster/hardware_map.h"
 #include "controller/cluster/kept_fields.h"
-#include "controller/cluster/kueue.h"
+#include "controller/cluster/kueue_quota.h"
 #include "controller/kubectl/preview.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int find_map(struct session *session, const char *option, const char *giv
                         both);
     const char *ns = het_arena_printf(session->arena, "%.*s", (int)(slash - both), both);
     enum kube_outcome outcome =
-        client_get(session->client, &kube_config_map, ns, slash + 1, ret, err);
+        blocking_client_get(session->client, &kube_config_map, ns, slash + 1, ret, err);
     if (!given && outcome == KUBE_DENIED)
         session_note(session,
                      "the installation's settings (%s) are not looked at, the built-in "
@@ -48,7 +48,7 @@ static int read_settings_map(struct session *session, json_t **ret, struct het_e
 {
     json_auto_t *map = NULL;
     if (find_map(session, "--config-configmap", session->options->config_map,
-                 QUESTION_CONFIG_MAP, &map, err) < 0)
+                 PLANNER_QUESTION_CONFIG_MAP, &map, err) < 0)
         return -1;
     const char *text =
         json_string_value(json_object_get(json_object_get(map, "data"), SETTINGS_KEY));
@@ -64,7 +64,7 @@ static int read_settings(struct session *session, struct settings *ret,
     const char *path = session->options->config;
     json_auto_t *json = NULL;
     *ret = *settings_default();
-    if ((path ? het_input_read(path, &json, err)
+    if ((path ? het_read_file(path, &json, err)
               : read_settings_map(session, &json, err)) < 0)
         return -1;
     return json && settings_parse(session->arena, json, ret, err) < 0
@@ -76,7 +76,7 @@ static int read_hardware_map(struct session *session, json_t **ret, struct het_e
 {
     json_auto_t *map = NULL;
     if (find_map(session, "--hardware-configmap", session->options->hardware_map,
-                 QUESTION_HARDWARE_MAP, &map, err) < 0)
+                 PLANNER_QUESTION_HARDWARE_MAP, &map, err) < 0)
         return -1;
     return map && hardware_map_read(map, ret, err) < 0
                ? het_wrap(err, "ConfigMap %s", kube_name(map))
@@ -86,7 +86,7 @@ static int read_hardware_map(struct session *session, json_t **ret, struct het_e
 static int read_hardware(struct session *session, json_t **ret, struct het_error *err)
 {
     const char *path = session->options->hardware;
-    return path ? het_input_read_settings(path, ret, err)
+    return path ? het_read_file_settings(path, ret, err)
                 : read_hardware_map(session, ret, err);
 }
 
@@ -113,8 +113,8 @@ static enum kube_outcome list(struct gathering *gathering,
                               struct het_error *err)
 {
     json_auto_t *objects = NULL;
-    enum kube_outcome outcome = client_list(gathering->session->client, resource, ns,
-                                            selector, trim, &objects, err);
+    enum kube_outcome outcome = blocking_client_list(gathering->session->client, resource,
+                                                     ns, selector, trim, &objects, err);
     if (outcome == KUBE_OK)
         add_all(gathering, resource, objects);
     return outcome;
@@ -124,9 +124,9 @@ static enum kube_outcome list(struct gathering *gathering,
  * nothing. */
 static int list_gpus(struct gathering *gathering, struct het_error *err)
 {
-    enum kube_outcome outcome = list(gathering, &kube_pod, "", "", trim_pod, err);
+    enum kube_outcome outcome = list(gathering, &kube_pod, "", "", kept_fields_pod, err);
     if (outcome == KUBE_OK)
-        outcome = list(gathering, &kube_node, "", "", trim_node, err);
+        outcome = list(gathering, &kube_node, "", "", kept_fields_node, err);
     if (outcome != KUBE_DENIED || !gathering->is_about_plan)
         return outcome == KUBE_OK ? 0 : -1;
     session_note(gathering->session, "only the GPUs of the plan are looked at: %s",
@@ -162,7 +162,7 @@ static int get_profile(struct gathering *gathering, struct het_error *err)
     json_auto_t *profile = NULL;
     if (!*name)
         return 0;
-    enum kube_outcome outcome = client_get(
+    enum kube_outcome outcome = blocking_client_get(
         gathering->session->client, resource,
         resource->namespaced ? gathering->session->ns : "", name, &profile, err);
     if (outcome == KUBE_OK)
@@ -222,17 +222,20 @@ static void ask_ahead(const struct session *session, const json_t *job)
     const char *name;
     const struct kube_resource *profile = profile_of(job, &name);
     if (!session->options->hardware && !session->options->hardware_map)
-        client_ahead(client, &kube_config_map, QUESTION_NAMESPACE, QUESTION_HARDWARE, "");
-    client_ahead(client, &kube_pod, "", NULL, "");
-    client_ahead(client, &kube_node, "", NULL, "");
-    client_ahead(client, &kube_config_map, "", NULL, PLANS_SELECTOR);
-    client_ahead(client, &kube_job, "", NULL, "");
+        blocking_client_ahead(client, &kube_config_map, PLANNER_QUESTION_NAMESPACE,
+                              PLANNER_QUESTION_HARDWARE, "");
+    blocking_client_ahead(client, &kube_pod, "", NULL, "");
+    blocking_client_ahead(client, &kube_node, "", NULL, "");
+    blocking_client_ahead(client, &kube_config_map, "", NULL, PLANS_SELECTOR);
+    blocking_client_ahead(client, &kube_job, "", NULL, "");
     if (*name)
-        client_ahead(client, profile, profile->namespaced ? session->ns : "", name, "");
+        blocking_client_ahead(client, profile, profile->namespaced ? session->ns : "",
+                              name, "");
 }
 
-int question_make(struct session *session, json_t *job, bool is_in_cluster,
-                  const struct het_plan *plan, json_t **ret, struct het_error *err)
+int planner_question_make(struct session *session, json_t *job, bool is_in_cluster,
+                          const struct het_plan *plan, json_t **ret,
+                          struct het_error *err)
 {
     struct settings settings;
     json_auto_t *hardware = NULL;

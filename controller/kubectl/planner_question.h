@@ -7,17 +7,19 @@
 
 /* The ConfigMaps of an installation by the chart, which are looked for where options name
  * no others. */
-#define QUESTION_NAMESPACE    "heterotrain-system"
-#define QUESTION_HARDWARE     "heterotrain-hardware"
-#define QUESTION_HARDWARE_MAP QUESTION_NAMESPACE "/" QUESTION_HARDWARE
-#define QUESTION_CONFIG_MAP   QUESTION_NAMESPACE "/heterotrain-config"
+#define PLANNER_QUESTION_NAMESPACE "heterotrain-system"
+#define PLANNER_QUESTION_HARDWARE  "heterotrain-hardware"
+#define PLANNER_QUESTION_HARDWARE_MAP                                                    \
+    PLANNER_QUESTION_NAMESPACE "/" PLANNER_QUESTION_HARDWARE
+#define PLANNER_QUESTION_CONFIG_MAP PLANNER_QUESTION_NAMESPACE "/heterotrain-config"
 
 /* About `job`, which is in the cluster, or with `is_in_cluster` false would be in the
  * session's namespace. Without `plan`: about the GPUs that are free, which takes the
  * right to list nodes and pods. With `plan`: about that plan, whose nodes count as there;
  * what may not be listed is left out. Notes say what could not be looked at. The document
  * for het_question_read; a new reference. */
-int question_make(struct session *session, json_t *job, bool is_in_cluster,
-                  const struct het_plan *plan, json_t **ret, struct het_error *err);
+int planner_question_make(struct session *session, json_t *job, bool is_in_cluster,
+                          const struct het_plan *plan, json_t **ret,
+                          struct het_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 #include "controller/kubectl/preview.h"
 
-#include "controller/reconcile/children.h"
+#include "controller/decision/children.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@ struct preview {
 static int use_hardware(struct preview *preview, struct het_error *err)
 {
     const struct het_hardware *hardware = het_hardware_builtin();
-    if (preview->hardware && het_codec_hardware(preview->arena, preview->hardware,
-                                                hardware, &hardware, err) < 0)
+    if (preview->hardware && het_hardware_json_read(preview->arena, preview->hardware,
+                                                    hardware, &hardware, err) < 0)
         return -1;
     capacity_set_hardware(preview->capacity, hardware, 0);
     return 0;
@@ -199,7 +199,7 @@ int preview_question(struct preview *preview, const struct preview_request *requ
         return -1;
     if (request->plan)
         keep_plan(preview->arena, request->plan, &snapshot);
-    json_t *question = desired_question(&snapshot);
+    json_t *question = children_question(&snapshot);
     if (!question)
         return het_fail(err, HET_NO_PLAN, "job %s/%s: no GPU can be used now: %s",
                         request->ns, request->name, why_none(preview->arena, &snapshot));

@@ -1,7 +1,7 @@
 #include "controller/kubectl/session.h"
 
 #include "controller/cluster/plan_object.h"
-#include "controller/reconcile/children.h"
+#include "controller/decision/children.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -14,14 +14,14 @@ int session_init(struct session *session, const struct htj_host *host,
     if (host->connect(host->context, options, &session->link, err) < 0)
         return -1;
     session->arena = het_arena_new();
-    session->client = client_new(host, &session->link);
+    session->client = blocking_client_new(host, &session->link);
     session->ns = session->link.ns;
     return 0;
 }
 
 void session_fini(struct session *session)
 {
-    client_free(session->client);
+    blocking_client_free(session->client);
     het_arena_free(session->arena);
 }
 
@@ -43,8 +43,8 @@ int session_get_job(struct session *session, const char *name, json_t **ret,
 {
     /* "htj/train" is how kubectl get -o name and its users say it. */
     const char *slash = strrchr(name, '/');
-    if (client_get(session->client, &kube_job, session->ns, slash ? slash + 1 : name, ret,
-                   err) == KUBE_OK)
+    if (blocking_client_get(session->client, &kube_job, session->ns,
+                            slash ? slash + 1 : name, ret, err) == KUBE_OK)
         return 0;
     return -1;
 }
@@ -95,8 +95,8 @@ static int read_plan(struct session *session, const json_t *job, const char *nam
                      struct het_error *err)
 {
     json_auto_t *map = NULL;
-    if (client_get(session->client, &kube_config_map, kube_namespace(job), name, &map,
-                   err) != KUBE_OK)
+    if (blocking_client_get(session->client, &kube_config_map, kube_namespace(job), name,
+                            &map, err) != KUBE_OK)
         return err->code == HET_NOT_FOUND ? het_fail(err, HET_NOT_FOUND, "%s", missing)
                                           : -1;
     bool is_it = generation ? plan_object_generation(map) == generation

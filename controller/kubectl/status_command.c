@@ -1,7 +1,7 @@
 #include "controller/kubectl/status_command.h"
 
+#include "controller/decision/status.h"
 #include "controller/kubectl/text_table.h"
-#include "controller/reconcile/status.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,8 +13,9 @@
 
 static void print_line(const struct session *session, const char *label, const char *text)
 {
-    table_print_text(session->host->out, label, table_printable(session->arena, text),
-                     LABEL_WIDTH, session->host->width);
+    text_table_print_text(session->host->out, label,
+                          text_table_printable(session->arena, text), LABEL_WIDTH,
+                          session->host->width);
 }
 
 /* As much of a plan's hash as tells it from others, and as approve takes. */
@@ -153,7 +154,7 @@ static void print_candidate(const struct session *session, const json_t *job)
 static void print_conditions(const struct session *session, const json_t *job)
 {
     static const char *const headings[] = { "CONDITION", "IS", "SINCE", "WHY", NULL };
-    struct table *table = table_new(session->arena, headings);
+    struct text_table *table = text_table_new(session->arena, headings);
     const json_t *conditions = object_at(job, "status.conditions");
     for (size_t i = 0; i < json_array_size(conditions); i++) {
         const json_t *condition = json_array_get(conditions, i);
@@ -165,10 +166,10 @@ static void print_conditions(const struct session *session, const json_t *job)
             het_arena_printf(session->arena, "%s%s%s", object_text(condition, "reason"),
                              *message ? ": " : "", message),
         };
-        table_add(table, cells);
+        text_table_add(table, cells);
     }
     fputs("\n", session->host->out);
-    table_print(table, session->host->out, session->host->width);
+    text_table_print(table, session->host->out, session->host->width);
 }
 
 int htj_status(struct session *session, struct het_error *err)

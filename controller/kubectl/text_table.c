@@ -6,25 +6,25 @@
 #define GAP        2  /* blanks between columns */
 #define LEAST_LAST 20 /* columns of the last one, or its text goes below its line */
 
-struct table {
+struct text_table {
     struct het_arena *arena;
     const char *const *headings;
     size_t column_count, row_count, capacity;
-    const char *(*rows)[TABLE_MAX_COLUMNS];
+    const char *(*rows)[TEXT_TABLE_MAX_COLUMNS];
 };
 
-struct table *table_new(struct het_arena *arena, const char *const *headings)
+struct text_table *text_table_new(struct het_arena *arena, const char *const *headings)
 {
-    struct table *table = het_arena_alloc(arena, sizeof *table);
-    *table = (struct table){ .arena = arena, .headings = headings };
+    struct text_table *table = het_arena_alloc(arena, sizeof *table);
+    *table = (struct text_table){ .arena = arena, .headings = headings };
     while (headings[table->column_count])
         table->column_count++;
     assert(table->column_count > 0);
-    assert(table->column_count <= TABLE_MAX_COLUMNS);
+    assert(table->column_count <= TEXT_TABLE_MAX_COLUMNS);
     return table;
 }
 
-char *table_printable(struct het_arena *arena, const char *text)
+char *text_table_printable(struct het_arena *arena, const char *text)
 {
     char *copy = het_arena_strdup(arena, text);
     for (unsigned char *c = (unsigned char *)copy; *c; c++) {
@@ -38,12 +38,12 @@ char *table_printable(struct het_arena *arena, const char *text)
     return copy;
 }
 
-void table_add(struct table *table, const char *const *cells)
+void text_table_add(struct text_table *table, const char *const *cells)
 {
     if (table->row_count == table->capacity) {
         size_t capacity = table->capacity ? 2 * table->capacity : 16;
-        void *rows =
-            het_arena_alloc(table->arena, capacity * TABLE_MAX_COLUMNS * sizeof(char *));
+        void *rows = het_arena_alloc(table->arena,
+                                     capacity * TEXT_TABLE_MAX_COLUMNS * sizeof(char *));
         if (table->row_count)
             memcpy(rows, table->rows, table->row_count * sizeof *table->rows);
         table->rows = rows;
@@ -51,7 +51,7 @@ void table_add(struct table *table, const char *const *cells)
     }
     for (size_t i = 0; i < table->column_count; i++)
         table->rows[table->row_count][i] =
-            table_printable(table->arena, cells[i] ? cells[i] : "-");
+            text_table_printable(table->arena, cells[i] ? cells[i] : "-");
     table->row_count++;
 }
 
@@ -89,14 +89,14 @@ static void print_words(FILE *out, const char *text, int column, int indent, int
     putc('\n', out);
 }
 
-void table_print_text(FILE *out, const char *label, const char *text, int indent,
-                      int width)
+void text_table_print_text(FILE *out, const char *label, const char *text, int indent,
+                           int width)
 {
     fprintf(out, "%-*s", indent, label);
     print_words(out, text, indent, indent, width);
 }
 
-static void print_row(const struct table *table, const char *const *cells,
+static void print_row(const struct text_table *table, const char *const *cells,
                       const int *widths, int last_column, FILE *out, int width)
 {
     size_t last = table->column_count - 1;
@@ -110,15 +110,15 @@ static void print_row(const struct table *table, const char *const *cells,
         putc('\n', out);
     } else if (last_column > width) {
         putc('\n', out);
-        table_print_text(out, "", cells[last], 2 * GAP, width);
+        text_table_print_text(out, "", cells[last], 2 * GAP, width);
     } else {
         print_words(out, cells[last], last_column, last_column, width);
     }
 }
 
-void table_print(const struct table *table, FILE *out, int width)
+void text_table_print(const struct text_table *table, FILE *out, int width)
 {
-    int widths[TABLE_MAX_COLUMNS];
+    int widths[TEXT_TABLE_MAX_COLUMNS];
     int last_column = 0;
     size_t last = table->column_count - 1;
     for (size_t i = 0; i < last; i++) {

@@ -7,24 +7,24 @@
 
 #include <stdio.h>
 
-#define TABLE_MAX_COLUMNS 8
+#define TEXT_TABLE_MAX_COLUMNS 8
 
-struct table;
+struct text_table;
 
 /* Columns with these headings, up to a NULL; everything is in `arena`. */
-struct table *table_new(struct het_arena *arena, const char *const *headings);
+struct text_table *text_table_new(struct het_arena *arena, const char *const *headings);
 /* A line: as many cells as columns, copied. NULL is "-". */
-void table_add(struct table *table, const char *const *cells);
+void text_table_add(struct text_table *table, const char *const *cells);
 /* Every column is as wide as it has to be; the text of the last one is broken between
  * words into lines of `width` in all, if it then has room for 20 letters, and stands
  * below its line otherwise. */
-void table_print(const struct table *table, FILE *out, int width);
+void text_table_print(const struct text_table *table, FILE *out, int width);
 
 /* `text` from column `indent` on, broken between words into lines of `width`; `label`, at
  * most `indent` characters, stands before the first line. */
-void table_print_text(FILE *out, const char *label, const char *text, int indent,
-                      int width);
+void text_table_print_text(FILE *out, const char *label, const char *text, int indent,
+                           int width);
 /* `text` without control characters, in `arena`; line ends become blanks. */
-char *table_printable(struct het_arena *arena, const char *text);
+char *text_table_printable(struct het_arena *arena, const char *text);
 
 #endif

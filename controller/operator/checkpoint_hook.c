@@ -8,7 +8,7 @@
 
 struct hook {
     struct hook *next;
-    struct hooks *hooks;
+    struct checkpoint_hooks *hooks;
     char *key;
     char *url, *body;
     bool is_bad_address;
@@ -21,10 +21,10 @@ struct hook {
     int unheard;      /* connections refused in a row */
 };
 
-struct hooks {
+struct checkpoint_hooks {
     struct transport *transport;
     bool allow_loopback;
-    hook_done *done;
+    checkpoint_hook_done *done;
     void *context;
     struct hook *first;
     int64_t now_ms;
@@ -57,7 +57,7 @@ static bool is_allowed_v6(const struct in6_addr *address, bool allow_loopback)
            !IN6_IS_ADDR_SITELOCAL(address) && !IN6_IS_ADDR_MULTICAST(address);
 }
 
-bool hook_address_is_allowed(const char *address, bool allow_loopback)
+bool checkpoint_hook_address_is_allowed(const char *address, bool allow_loopback)
 {
     struct in_addr v4;
     struct in6_addr v6;
@@ -68,10 +68,11 @@ bool hook_address_is_allowed(const char *address, bool allow_loopback)
 
 /* ---- hooks ---- */
 
-struct hooks *hooks_new(struct transport *transport, bool allow_loopback, hook_done *done,
-                        void *context)
+struct checkpoint_hooks *checkpoint_hooks_new(struct transport *transport,
+                                              bool allow_loopback,
+                                              checkpoint_hook_done *done, void *context)
 {
-    struct hooks *hooks = xcalloc(1, sizeof *hooks);
+    struct checkpoint_hooks *hooks = xcalloc(1, sizeof *hooks);
     hooks->transport = transport;
     hooks->allow_loopback = allow_loopback;
     hooks->done = done;
@@ -93,7 +94,7 @@ static void remove_hook(struct hook *hook)
     free(hook);
 }
 
-void hooks_free(struct hooks *hooks)
+void checkpoint_hooks_free(struct checkpoint_hooks *hooks)
 {
     if (!hooks)
         return;
@@ -102,7 +103,7 @@ void hooks_free(struct hooks *hooks)
     free(hooks);
 }
 
-static struct hook *find_hook(const struct hooks *hooks, const char *key)
+static struct hook *find_hook(const struct checkpoint_hooks *hooks, const char *key)
 {
     struct hook *hook = hooks->first;
     while (hook && strcmp(hook->key, key) != 0)
@@ -110,29 +111,29 @@ static struct hook *find_hook(const struct hooks *hooks, const char *key)
     return hook;
 }
 
-void hooks_cancel(struct hooks *hooks, const char *key)
+void checkpoint_hooks_cancel(struct checkpoint_hooks *hooks, const char *key)
 {
     struct hook *hook = find_hook(hooks, key);
     if (hook)
         remove_hook(hook);
 }
 
-void hooks_start(struct hooks *hooks, const char *key, const struct hook_request *request,
-                 int64_t now_ms)
+void checkpoint_hooks_start(struct checkpoint_hooks *hooks, const char *key,
+                            const struct checkpoint_hook_request *request, int64_t now_ms)
 {
-    hooks_cancel(hooks, key);
+    checkpoint_hooks_cancel(hooks, key);
     struct hook *hook = xcalloc(1, sizeof *hook);
     bool is_v6 = strchr(request->address, ':') != NULL;
     hook->hooks = hooks;
     hook->key = xstrdup(key);
     hook->is_bad_address =
-        !hook_address_is_allowed(request->address, hooks->allow_loopback);
+        !checkpoint_hook_address_is_allowed(request->address, hooks->allow_loopback);
     hook->url = xasprintf(HTTP_OUTSIDE "%s%s%s:%d%s", is_v6 ? "[" : "", request->address,
                           is_v6 ? "]" : "", (int)request->port, request->path);
     hook->body = json_dumps(request->body, JSON_COMPACT);
     hook->due_ms = now_ms;
     hook->deadline_ms = now_ms + request->timeout_ms;
-    hook->retry_ms = HOOK_PAUSE_MS;
+    hook->retry_ms = CHECKPOINT_HOOK_PAUSE_MS;
     /* Behind those that wait already. */
     struct hook **link = &hooks->first;
     while (*link)
@@ -142,7 +143,7 @@ void hooks_start(struct hooks *hooks, const char *key, const struct hook_request
 
 static void finish(struct hook *hook, enum hook_outcome outcome, const char *message)
 {
-    struct hooks *hooks = hook->hooks;
+    struct checkpoint_hooks *hooks = hook->hooks;
     auto_free char *key = xstrdup(hook->key);
     remove_hook(hook);
     hooks->done(hooks->context, key, outcome, message);
@@ -151,17 +152,19 @@ static void finish(struct hook *hook, enum hook_outcome outcome, const char *mes
 static void try_again(struct hook *hook)
 {
     hook->pause_ms = hook->retry_ms;
-    hook->retry_ms = 2 * hook->retry_ms < HOOK_MAX_RETRY_MS ? 2 * hook->retry_ms
-                                                            : HOOK_MAX_RETRY_MS;
+    hook->retry_ms = 2 * hook->retry_ms < CHECKPOINT_HOOK_MAX_RETRY_MS
+                         ? 2 * hook->retry_ms
+                         : CHECKPOINT_HOOK_MAX_RETRY_MS;
 }
 
 static void ask_how_it_goes(struct hook *hook, int64_t retry_after_ms)
 {
-    int64_t pause_ms = retry_after_ms > 0 ? retry_after_ms : HOOK_PAUSE_MS;
+    int64_t pause_ms = retry_after_ms > 0 ? retry_after_ms : CHECKPOINT_HOOK_PAUSE_MS;
     hook->is_in_progress = true;
-    hook->retry_ms = HOOK_PAUSE_MS;
-    hook->pause_ms = pause_ms < HOOK_MAX_RETRY_AFTER_MS ? pause_ms
-                                                        : HOOK_MAX_RETRY_AFTER_MS;
+    hook->retry_ms = CHECKPOINT_HOOK_PAUSE_MS;
+    hook->pause_ms = pause_ms < CHECKPOINT_HOOK_MAX_RETRY_AFTER_MS
+                         ? pause_ms
+                         : CHECKPOINT_HOOK_MAX_RETRY_AFTER_MS;
 }
 
 static void on_reply(void *context, const struct http_reply *reply)
@@ -173,7 +176,7 @@ static void on_reply(void *context, const struct http_reply *reply)
               LOG_STR("url", hook->url), LOG_INT("status", status),
               LOG_STR("error", status ? "" : reply->error.message));
     hook->unheard = reply->is_refused ? hook->unheard + 1 : 0;
-    if (hook->unheard == HOOK_MAX_UNHEARD) {
+    if (hook->unheard == CHECKPOINT_HOOK_MAX_UNHEARD) {
         finish(hook, HOOK_REFUSED, "nobody listens at its port");
     } else if (status == 202) {
         ask_how_it_goes(hook, reply->retry_after_ms);
@@ -200,7 +203,7 @@ static void ask(struct hook *hook)
         .body = is_post ? hook->body : NULL,
         .body_length = is_post ? strlen(hook->body) : 0,
         .timeout_ms = hook->deadline_ms - hook->hooks->now_ms,
-        .max_response_bytes = HOOK_RESPONSE_BYTES,
+        .max_response_bytes = CHECKPOINT_HOOK_RESPONSE_BYTES,
         .new_connection = true,
         .user_agent = "heterotrain-controller",
     };
@@ -219,10 +222,10 @@ static bool has_room(const struct hook *hook)
         all++;
         of_namespace += !strncmp(other->key, hook->key, length);
     }
-    return all < HOOK_MAX && of_namespace < HOOK_MAX_OF_NAMESPACE;
+    return all < CHECKPOINT_HOOK_MAX && of_namespace < CHECKPOINT_HOOK_MAX_OF_NAMESPACE;
 }
 
-void hooks_step(struct hooks *hooks, int64_t now_ms)
+void checkpoint_hooks_step(struct checkpoint_hooks *hooks, int64_t now_ms)
 {
     hooks->now_ms = now_ms;
     for (struct hook *hook = hooks->first, *next; hook; hook = next) {
@@ -239,7 +242,7 @@ void hooks_step(struct hooks *hooks, int64_t now_ms)
     }
 }
 
-int64_t hooks_next_ms(const struct hooks *hooks)
+int64_t checkpoint_hooks_next_ms(const struct checkpoint_hooks *hooks)
 {
     int64_t next_ms = INT64_MAX;
     for (const struct hook *hook = hooks->first; hook; hook = hook->next) {
@@ -255,7 +258,7 @@ int64_t hooks_next_ms(const struct hooks *hooks)
     return next_ms;
 }
 
-size_t hooks_count(const struct hooks *hooks)
+size_t checkpoint_hooks_count(const struct checkpoint_hooks *hooks)
 {
     size_t count = 0;
     for (const struct hook *hook = hooks->first; hook; hook = hook->next)

@@ -20,20 +20,20 @@
 #ifndef CONTROLLER_OPERATOR_CHECKPOINT_HOOK_H
 #define CONTROLLER_OPERATOR_CHECKPOINT_HOOK_H
 
+#include "controller/decision/snapshot.h"
 #include "controller/kube/transport.h"
-#include "controller/reconcile/snapshot.h"
 
 enum {
-    HOOK_MAX = 256,             /* requests under way */
-    HOOK_MAX_OF_NAMESPACE = 32, /* of which, for the jobs of one namespace */
-    HOOK_RESPONSE_BYTES = 64 << 10,
-    HOOK_PAUSE_MS = 1000,     /* before the second try, and between two GETs */
-    HOOK_MAX_RETRY_MS = 5000, /* pauses between tries double up to this */
-    HOOK_MAX_RETRY_AFTER_MS = 10000,
-    HOOK_MAX_UNHEARD = 3, /* connections in a row that are refused */
+    CHECKPOINT_HOOK_MAX = 256,             /* requests under way */
+    CHECKPOINT_HOOK_MAX_OF_NAMESPACE = 32, /* of which, for the jobs of one namespace */
+    CHECKPOINT_HOOK_RESPONSE_BYTES = 64 << 10,
+    CHECKPOINT_HOOK_PAUSE_MS = 1000,     /* before the second try, and between two GETs */
+    CHECKPOINT_HOOK_MAX_RETRY_MS = 5000, /* pauses between tries double up to this */
+    CHECKPOINT_HOOK_MAX_RETRY_AFTER_MS = 10000,
+    CHECKPOINT_HOOK_MAX_UNHEARD = 3, /* connections in a row that are refused */
 };
 
-struct hook_request {
+struct checkpoint_hook_request {
     const char *address; /* of the pod: "10.1.0.7", "fd00::7" */
     int64_t port;
     const char *path;   /* "/checkpoint": visible ASCII */
@@ -42,31 +42,33 @@ struct hook_request {
 };
 
 /* HOOK_ACKNOWLEDGED, or HOOK_REFUSED with what came back. */
-typedef void hook_done(void *context, const char *key, enum hook_outcome outcome,
-                       const char *message);
+typedef void checkpoint_hook_done(void *context, const char *key,
+                                  enum hook_outcome outcome, const char *message);
 
-struct hooks;
+struct checkpoint_hooks;
 
 /* `transport` is borrowed; it must outlive the hooks. `allow_loopback`: for tests, in
  * which pods are processes of one machine. */
-struct hooks *hooks_new(struct transport *transport, bool allow_loopback, hook_done *done,
-                        void *context);
-void hooks_free(struct hooks *hooks);
+struct checkpoint_hooks *checkpoint_hooks_new(struct transport *transport,
+                                              bool allow_loopback,
+                                              checkpoint_hook_done *done, void *context);
+void checkpoint_hooks_free(struct checkpoint_hooks *hooks);
 
 /* Whether a program at `address` may be called. */
-bool hook_address_is_allowed(const char *address, bool allow_loopback);
+bool checkpoint_hook_address_is_allowed(const char *address, bool allow_loopback);
 
 /* Starts the hook of job `key` ("namespace/name"); one that is under way is given up.
- * `request` is copied. hook_done comes from hooks_step or transport_poll. */
-void hooks_start(struct hooks *hooks, const char *key, const struct hook_request *request,
-                 int64_t now_ms);
+ * `request` is copied. checkpoint_hook_done comes from checkpoint_hooks_step or transport_poll. */
+void checkpoint_hooks_start(struct checkpoint_hooks *hooks, const char *key,
+                            const struct checkpoint_hook_request *request,
+                            int64_t now_ms);
 /* Gives up the hook of `key`, if there is one. */
-void hooks_cancel(struct hooks *hooks, const char *key);
+void checkpoint_hooks_cancel(struct checkpoint_hooks *hooks, const char *key);
 /* Starts what is due at `now_ms`. */
-void hooks_step(struct hooks *hooks, int64_t now_ms);
-/* When hooks_step has something to do; INT64_MAX: only after a reply. */
-int64_t hooks_next_ms(const struct hooks *hooks);
+void checkpoint_hooks_step(struct checkpoint_hooks *hooks, int64_t now_ms);
+/* When checkpoint_hooks_step has something to do; INT64_MAX: only after a reply. */
+int64_t checkpoint_hooks_next_ms(const struct checkpoint_hooks *hooks);
 /* Jobs with a hook under way. */
-size_t hooks_count(const struct hooks *hooks);
+size_t checkpoint_hooks_count(const struct checkpoint_hooks *hooks);
 
 #endif

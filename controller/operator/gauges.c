@@ -2,7 +2,7 @@
 
 #include "controller/base/object.h"
 #include "controller/cluster/plan_object.h"
-#include "controller/reconcile/status.h"
+#include "controller/decision/status.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static void count_jobs(struct metrics *metrics, struct het_arena *arena,
     metrics_replace(metrics, METRIC_REPORTED_ITERATION, reports, reported);
 }
 
-void census_take(struct metrics *metrics, const struct store *store,
+void gauges_take(struct metrics *metrics, const struct store *store,
                  const struct capacity *capacity)
 {
     if (!metrics)
@@ -99,7 +99,7 @@ void census_take(struct metrics *metrics, const struct store *store,
 
 /* ---- one that changed ---- */
 
-void census_note_job(struct metrics *metrics, const json_t *before, const json_t *after)
+void gauges_note_job(struct metrics *metrics, const json_t *before, const json_t *after)
 {
     static const char replans[] = "status.replans", last[] = "status.lastReplanDecision";
     if (!metrics || !before || !after)

@@ -14,11 +14,11 @@
 
 /* Counts all anew. One look at each node and each job, and at each pod of those that
  * run. */
-void census_take(struct metrics *metrics, const struct store *store,
+void gauges_take(struct metrics *metrics, const struct store *store,
                  const struct capacity *capacity);
 
 /* A job changed: counts a plan that took the place of another one ("Replaced"), and a
  * better one that was turned down ("Rejected"). */
-void census_note_job(struct metrics *metrics, const json_t *before, const json_t *after);
+void gauges_note_job(struct metrics *metrics, const json_t *before, const json_t *after);
 
 #endif

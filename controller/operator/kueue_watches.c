@@ -16,7 +16,7 @@ static const struct {
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-struct queues {
+struct kueue_watches {
     struct kube *kube;
     struct store *store;
     const char *ns;
@@ -34,174 +34,179 @@ struct queues {
     struct watch *watches[KINDS]; /* all, or none */
 };
 
-struct queues *queues_new(struct kube *kube, struct store *store, const char *ns,
-                          uint64_t seed, watch_change *on_change, void *context)
+struct kueue_watches *kueue_watches_new(struct kube *kube, struct store *store,
+                                        const char *ns, uint64_t seed,
+                                        watch_change *on_change, void *context)
 {
-    struct queues *queues = xcalloc(1, sizeof *queues);
-    *queues = (struct queues){ .kube = kube,
-                               .store = store,
-                               .ns = ns,
-                               .seed = seed,
-                               .on_change = on_change,
-                               .context = context,
-                               .ask_ms = INT64_MIN };
-    return queues;
+    struct kueue_watches *kueue_watches = xcalloc(1, sizeof *kueue_watches);
+    *kueue_watches = (struct kueue_watches){ .kube = kube,
+                                             .store = store,
+                                             .ns = ns,
+                                             .seed = seed,
+                                             .on_change = on_change,
+                                             .context = context,
+                                             .ask_ms = INT64_MIN };
+    return kueue_watches;
 }
 
-static void stop_watching(struct queues *queues)
+static void stop_watching(struct kueue_watches *kueue_watches)
 {
     for (size_t i = 0; i < KINDS; i++) {
-        watch_free(queues->watches[i]);
-        queues->watches[i] = NULL;
+        watch_free(kueue_watches->watches[i]);
+        kueue_watches->watches[i] = NULL;
     }
 }
 
-void queues_free(struct queues *queues)
+void kueue_watches_free(struct kueue_watches *kueue_watches)
 {
-    if (!queues)
+    if (!kueue_watches)
         return;
-    if (queues->request)
-        kube_cancel(queues->kube, queues->request);
-    stop_watching(queues);
-    free(queues);
+    if (kueue_watches->request)
+        kube_cancel(kueue_watches->kube, kueue_watches->request);
+    stop_watching(kueue_watches);
+    free(kueue_watches);
 }
 
-static void settle(struct queues *queues, bool is_served, bool is_denied)
+static void settle(struct kueue_watches *kueue_watches, bool is_served, bool is_denied)
 {
-    if (is_served != queues->is_served || is_denied != queues->is_denied)
+    if (is_served != kueue_watches->is_served || is_denied != kueue_watches->is_denied)
         log_event(is_denied ? LOG_WARNING : LOG_INFO, "queues",
                   !is_served ? "Kueue is gone"
                   : is_denied
                       ? "Kueue may not be read: deploy/rbac-kueue.yaml gives the right"
                       : "Kueue is there");
-    if (is_served && !queues->is_served)
-        queues->served_ms = queues->now_ms;
-    queues->is_known = true;
-    queues->is_served = is_served;
-    queues->is_denied = is_denied;
-    queues->ask_ms = queues->now_ms + QUEUES_DISCOVERY_MS;
+    if (is_served && !kueue_watches->is_served)
+        kueue_watches->served_ms = kueue_watches->now_ms;
+    kueue_watches->is_known = true;
+    kueue_watches->is_served = is_served;
+    kueue_watches->is_denied = is_denied;
+    kueue_watches->ask_ms = kueue_watches->now_ms + KUEUE_WATCHES_DISCOVERY_MS;
 }
 
 static void on_listed(void *context, const struct kube_result *result)
 {
-    struct queues *queues = context;
-    queues->request = 0;
+    struct kueue_watches *kueue_watches = context;
+    kueue_watches->request = 0;
     if (result->outcome == KUBE_OK || result->outcome == KUBE_DENIED ||
         result->outcome == KUBE_NOT_FOUND)
-        settle(queues, result->outcome != KUBE_NOT_FOUND, result->outcome == KUBE_DENIED);
+        settle(kueue_watches, result->outcome != KUBE_NOT_FOUND,
+               result->outcome == KUBE_DENIED);
     else
-        queues->ask_ms = queues->now_ms + QUEUES_RETRY_MS;
+        kueue_watches->ask_ms = kueue_watches->now_ms + KUEUE_WATCHES_RETRY_MS;
 }
 
 static void on_discovered(void *context, const struct kube_result *result)
 {
-    struct queues *queues = context;
-    queues->request = 0;
+    struct kueue_watches *kueue_watches = context;
+    kueue_watches->request = 0;
     if (result->outcome == KUBE_NOT_FOUND)
-        settle(queues, false, false);
+        settle(kueue_watches, false, false);
     else if (result->outcome != KUBE_OK)
-        queues->ask_ms = queues->now_ms + QUEUES_RETRY_MS;
+        kueue_watches->ask_ms = kueue_watches->now_ms + KUEUE_WATCHES_RETRY_MS;
     else
-        queues->request = kube_list(queues->kube, &kube_cluster_queue, "", "limit=1",
-                                    on_listed, queues);
+        kueue_watches->request = kube_list(kueue_watches->kube, &kube_cluster_queue, "",
+                                           "limit=1", on_listed, kueue_watches);
 }
 
-static void start_watching(struct queues *queues)
+static void start_watching(struct kueue_watches *kueue_watches)
 {
     for (size_t i = 0; i < KINDS; i++) {
         struct watch_config config = {
             .resource = kinds[i].resource,
-            .ns = kinds[i].resource->namespaced ? queues->ns : "",
+            .ns = kinds[i].resource->namespaced ? kueue_watches->ns : "",
             .trim = kinds[i].trim,
         };
-        queues->watches[i] = watch_new(queues->kube, queues->store, &config,
-                                       queues->seed + i, queues->on_change,
-                                       queues->context);
-        if (queues->must_be_fresh)
-            watch_require_fresh(queues->watches[i]);
+        kueue_watches->watches[i] = watch_new(
+            kueue_watches->kube, kueue_watches->store, &config, kueue_watches->seed + i,
+            kueue_watches->on_change, kueue_watches->context);
+        if (kueue_watches->must_be_fresh)
+            watch_require_fresh(kueue_watches->watches[i]);
     }
 }
 
-void queues_step(struct queues *queues, int64_t now_ms)
+void kueue_watches_step(struct kueue_watches *kueue_watches, int64_t now_ms)
 {
-    queues->now_ms = now_ms;
-    bool is_readable = queues->is_served && !queues->is_denied;
-    if (is_readable && !queues->watches[0])
-        start_watching(queues);
-    else if (!is_readable && queues->watches[0])
-        stop_watching(queues);
-    for (size_t i = 0; i < KINDS && queues->watches[i]; i++)
-        watch_step(queues->watches[i], now_ms);
-    if (!queues->request && now_ms >= queues->ask_ms) {
-        queues->ask_ms = INT64_MAX;
-        queues->request =
-            kube_discover(queues->kube, &kube_cluster_queue, on_discovered, queues);
+    kueue_watches->now_ms = now_ms;
+    bool is_readable = kueue_watches->is_served && !kueue_watches->is_denied;
+    if (is_readable && !kueue_watches->watches[0])
+        start_watching(kueue_watches);
+    else if (!is_readable && kueue_watches->watches[0])
+        stop_watching(kueue_watches);
+    for (size_t i = 0; i < KINDS && kueue_watches->watches[i]; i++)
+        watch_step(kueue_watches->watches[i], now_ms);
+    if (!kueue_watches->request && now_ms >= kueue_watches->ask_ms) {
+        kueue_watches->ask_ms = INT64_MAX;
+        kueue_watches->request = kube_discover(kueue_watches->kube, &kube_cluster_queue,
+                                               on_discovered, kueue_watches);
     }
 }
 
-int64_t queues_next_ms(const struct queues *queues)
+int64_t kueue_watches_next_ms(const struct kueue_watches *kueue_watches)
 {
-    bool is_readable = queues->is_served && !queues->is_denied;
-    if (is_readable != (queues->watches[0] != NULL))
-        return queues->now_ms;
-    int64_t next_ms = queues->request ? INT64_MAX : queues->ask_ms;
-    int64_t patience_ms = queues->served_ms + QUEUES_PATIENCE_MS;
-    if (is_readable && queues->now_ms < patience_ms && patience_ms < next_ms)
+    bool is_readable = kueue_watches->is_served && !kueue_watches->is_denied;
+    if (is_readable != (kueue_watches->watches[0] != NULL))
+        return kueue_watches->now_ms;
+    int64_t next_ms = kueue_watches->request ? INT64_MAX : kueue_watches->ask_ms;
+    int64_t patience_ms = kueue_watches->served_ms + KUEUE_WATCHES_PATIENCE_MS;
+    if (is_readable && kueue_watches->now_ms < patience_ms && patience_ms < next_ms)
         next_ms = patience_ms;
-    patience_ms = queues->fresh_ms + QUEUES_PATIENCE_MS;
-    if (!queues_is_fresh(queues) && patience_ms < next_ms)
+    patience_ms = kueue_watches->fresh_ms + KUEUE_WATCHES_PATIENCE_MS;
+    if (!kueue_watches_is_fresh(kueue_watches) && patience_ms < next_ms)
         next_ms = patience_ms;
-    for (size_t i = 0; i < KINDS && queues->watches[i]; i++) {
-        int64_t its = watch_next_ms(queues->watches[i]);
+    for (size_t i = 0; i < KINDS && kueue_watches->watches[i]; i++) {
+        int64_t its = watch_next_ms(kueue_watches->watches[i]);
         next_ms = its < next_ms ? its : next_ms;
     }
     return next_ms;
 }
 
-enum kueue_presence queues_presence(const struct queues *queues)
+enum kueue_presence kueue_watches_presence(const struct kueue_watches *kueue_watches)
 {
-    if (!queues->is_served)
+    if (!kueue_watches->is_served)
         return KUEUE_ABSENT;
     for (size_t i = 0; i < KINDS; i++)
-        if (!queues->watches[i] || !watch_is_synced(queues->watches[i]))
+        if (!kueue_watches->watches[i] || !watch_is_synced(kueue_watches->watches[i]))
             return KUEUE_UNREADABLE;
     return KUEUE_PRESENT;
 }
 
-bool queues_is_known(const struct queues *queues)
+bool kueue_watches_is_known(const struct kueue_watches *kueue_watches)
 {
-    bool waits_for_lists = queues_presence(queues) == KUEUE_UNREADABLE &&
-                           !queues->is_denied &&
-                           queues->now_ms < queues->served_ms + QUEUES_PATIENCE_MS;
-    return queues->is_known && !waits_for_lists;
+    bool waits_for_lists = kueue_watches_presence(kueue_watches) == KUEUE_UNREADABLE &&
+                           !kueue_watches->is_denied &&
+                           kueue_watches->now_ms <
+                               kueue_watches->served_ms + KUEUE_WATCHES_PATIENCE_MS;
+    return kueue_watches->is_known && !waits_for_lists;
 }
 
-void queues_require_fresh(struct queues *queues)
+void kueue_watches_require_fresh(struct kueue_watches *kueue_watches)
 {
-    queues->must_be_fresh = true;
-    queues->fresh_ms = queues->now_ms;
-    for (size_t i = 0; i < KINDS && queues->watches[i]; i++)
-        watch_require_fresh(queues->watches[i]);
+    kueue_watches->must_be_fresh = true;
+    kueue_watches->fresh_ms = kueue_watches->now_ms;
+    for (size_t i = 0; i < KINDS && kueue_watches->watches[i]; i++)
+        watch_require_fresh(kueue_watches->watches[i]);
 }
 
-bool queues_is_fresh(const struct queues *queues)
+bool kueue_watches_is_fresh(const struct kueue_watches *kueue_watches)
 {
     bool is_fresh = true;
-    for (size_t i = 0; i < KINDS && queues->watches[i]; i++)
-        is_fresh = is_fresh && watch_is_fresh(queues->watches[i]);
-    return is_fresh || queues->now_ms >= queues->fresh_ms + QUEUES_PATIENCE_MS;
+    for (size_t i = 0; i < KINDS && kueue_watches->watches[i]; i++)
+        is_fresh = is_fresh && watch_is_fresh(kueue_watches->watches[i]);
+    return is_fresh ||
+           kueue_watches->now_ms >= kueue_watches->fresh_ms + KUEUE_WATCHES_PATIENCE_MS;
 }
 
-void queues_each_watch(const struct queues *queues,
-                       void (*each)(void *context, const struct kube_resource *resource,
-                                    const struct watch *watch),
-                       void *context)
+void kueue_watches_each_watch(const struct kueue_watches *kueue_watches,
+                              void (*each)(void *context,
+                                           const struct kube_resource *resource,
+                                           const struct watch *watch),
+                              void *context)
 {
-    for (size_t i = 0; i < KINDS && queues->watches[i]; i++)
-        each(context, kinds[i].resource, queues->watches[i]);
+    for (size_t i = 0; i < KINDS && kueue_watches->watches[i]; i++)
+        each(context, kinds[i].resource, kueue_watches->watches[i]);
 }
 
-json_t *(*queues_trim(const struct kube_resource *resource))(json_t *object)
+json_t *(*kueue_watches_trim(const struct kube_resource *resource))(json_t *object)
 {
     for (size_t i = 0; i < KINDS; i++)
         if (kinds[i].resource == resource)

@@ -18,7 +18,7 @@
 #include "controller/operator/kueue_watches.h"
 #include "controller/operator/planner_child.h"
 #include "controller/operator/unreadable_jobs.h"
-#include "controller/reconcile/generation.h"
+#include "controller/placement/generation.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -96,20 +96,20 @@ struct controller {
     struct store *store;
     struct watch *watches[WATCHES];
     size_t watch_count;
-    struct queues *queues; /* of Kueue */
+    struct kueue_watches *kueue_watches; /* of Kueue */
     enum kueue_presence kueue;
     struct workqueue *queue;
     /* Jobs that want to ask the planner: those that cannot run without an answer, and
      * those that can. */
     struct workqueue *urgent, *wishes;
-    struct job *searching[PLANNER_MAX_CHILDREN]; /* whose searches are under way */
+    struct job *searching[PLANNER_CHILD_MAX_CHILDREN]; /* whose searches are under way */
     size_t searching_count;
     size_t called; /* jobs whose turn has come, and that have not been looked at yet */
     const struct settings *settings;
     struct capacity *capacity;
     struct apply *apply;
-    struct hooks *hooks;
-    struct planner *planner;
+    struct checkpoint_hooks *hooks;
+    struct planner_child *planner;
     size_t planners; /* at most so many at a time */
     int64_t now_ms, wall_ms;
     uint64_t seed;
@@ -256,8 +256,8 @@ static void forget_job(struct controller *controller, struct job *job)
     end_search(controller, job);
     take_out_job(controller, job);
     strmap_remove(&controller->jobs_by_key, job->key);
-    planner_cancel(controller->planner, job->key);
-    hooks_cancel(controller->hooks, job->key);
+    planner_child_cancel(controller->planner, job->key);
+    checkpoint_hooks_cancel(controller->hooks, job->key);
     workqueue_remove(controller->queue, job->key);
     workqueue_remove(controller->urgent, job->key);
     workqueue_remove(controller->wishes, job->key);
@@ -447,7 +447,7 @@ static int use_hardware(struct controller *controller, json_t *json,
 {
     struct het_arena *arena = het_arena_new();
     const struct het_hardware *hardware = het_hardware_builtin();
-    if (json && het_codec_hardware(arena, json, hardware, &hardware, err) < 0) {
+    if (json && het_hardware_json_read(arena, json, hardware, &hardware, err) < 0) {
         het_arena_free(arena);
         return -1;
     }
@@ -507,9 +507,11 @@ static json_t *trim_namespace(json_t *object)
                                                   NULL };
     static const char *const label_names[] = { POD_SECURITY_LABEL,
                                                POD_SECURITY_VERSION_LABEL, NULL };
-    json_t *metadata = trim_pick(json_object_get(object, "metadata"), metadata_names);
-    json_object_set_new(metadata, "labels",
-                        trim_pick(object_at(object, "metadata.labels"), label_names));
+    json_t *metadata =
+        kept_fields_pick(json_object_get(object, "metadata"), metadata_names);
+    json_object_set_new(
+        metadata, "labels",
+        kept_fields_pick(object_at(object, "metadata.labels"), label_names));
     return json_pack("{s:o}", "metadata", metadata);
 }
 
@@ -534,8 +536,8 @@ static const struct {
     const char *label_selector;
     bool is_cluster_wide;
 } watched[WATCHES] = {
-    { &kube_node, trim_node, NULL, true },
-    [POD_WATCH] = { &kube_pod, trim_pod, NULL, true },
+    { &kube_node, kept_fields_node, NULL, true },
+    [POD_WATCH] = { &kube_pod, kept_fields_pod, NULL, true },
     { &kube_config_map, trim_common, LABEL_MANAGED_BY "=" MANAGED_BY, false },
     { &kube_service, trim_service, NULL, false },
     { &kube_model_profile, trim_common, NULL, false },
@@ -552,7 +554,7 @@ static json_t *trim(const struct kube_resource *resource, json_t *object)
     for (size_t i = 0; i < WATCHES; i++)
         if (watched[i].resource == resource)
             return watched[i].trim(object);
-    json_t *(*queue_trim)(json_t * object) = queues_trim(resource);
+    json_t *(*queue_trim)(json_t * object) = kueue_watches_trim(resource);
     return queue_trim ? queue_trim(object) : json_incref(object);
 }
 
@@ -710,7 +712,7 @@ static void take_event(struct controller *controller, const struct event *event)
             enqueue_unfinished(controller);
     } else if (resource == &kube_job) {
         if (controller_lease(controller) == LEASE_HOLDS)
-            census_note_job(controller->metrics, event->before, event->after);
+            gauges_note_job(controller->metrics, event->before, event->after);
         on_job(controller, event);
         return;
     } else if (resource == &kube_priority_class) {
@@ -720,7 +722,7 @@ static void take_event(struct controller *controller, const struct event *event)
         auto_free char *key = object_key(object);
         if (find_job(controller, key))
             workqueue_add(controller->queue, key);
-    } else if (queues_trim(resource)) {
+    } else if (kueue_watches_trim(resource)) {
         enqueue_queued(controller);
     } else if (resource == &kube_batch_job) {
         enqueue_namespace(controller, kube_namespace(object));
@@ -1001,10 +1003,10 @@ static void ask_again(struct controller *controller, struct job *job)
 
 /* Whether the answer to a search that was cut short is to be passed over: there is none;
  * or the job runs, or is not to run, so that there is time for a better one. */
-static bool is_passed_over(const struct job *job, const struct planner_reply *reply)
+static bool is_passed_over(const struct job *job, const struct planner_child_reply *reply)
 {
-    return reply->outcome == PLANNER_CUT || (reply->is_cut && !job->asks_urgently &&
-                                             job->cuts < CONTROLLER_TURN_DOUBLINGS);
+    return reply->outcome == PLANNER_CHILD_CUT || (reply->is_cut && !job->asks_urgently &&
+                                                   job->cuts < CONTROLLER_TURN_DOUBLINGS);
 }
 
 static void count_failure(struct controller *controller, struct job *job)
@@ -1018,7 +1020,7 @@ static bool is_plan(struct metrics *metrics, const char *text, struct het_error 
 {
     struct het_arena *arena = het_arena_new();
     const struct het_plan *plan;
-    bool result = het_codec_plan_text(arena, text, "plan", &plan, err) == 0;
+    bool result = het_plan_json_text(arena, text, "plan", &plan, err) == 0;
     if (result && plan->predicted.lower_bound_s > 0)
         metrics_observe(metrics, METRIC_PLAN_GAP,
                         plan->predicted.iteration_s / plan->predicted.lower_bound_s - 1,
@@ -1028,12 +1030,12 @@ static bool is_plan(struct metrics *metrics, const char *text, struct het_error 
 }
 
 static void on_answer(void *context, const char *key, uint64_t digest,
-                      const struct planner_reply *reply)
+                      const struct planner_child_reply *reply)
 {
-    static const enum answer_kind kinds[] = { [PLANNER_PLAN] = ANSWER_PLAN,
-                                              [PLANNER_NO_PLAN] = ANSWER_NO_PLAN,
-                                              [PLANNER_REFUSED] = ANSWER_REFUSED,
-                                              [PLANNER_BROKE] = ANSWER_FAILED };
+    static const enum answer_kind kinds[] = { [PLANNER_CHILD_PLAN] = ANSWER_PLAN,
+                                              [PLANNER_CHILD_NO_PLAN] = ANSWER_NO_PLAN,
+                                              [PLANNER_CHILD_REFUSED] = ANSWER_REFUSED,
+                                              [PLANNER_CHILD_BROKE] = ANSWER_FAILED };
     static const char *const outcomes[] = { [ANSWER_PLAN] = "plan",
                                             [ANSWER_NO_PLAN] = "no-plan",
                                             [ANSWER_REFUSED] = "refused",
@@ -1081,8 +1083,8 @@ static size_t planners_for(const struct controller *controller, bool is_urgent)
 
 static bool has_room(const struct controller *controller, bool is_urgent)
 {
-    return planner_has_room(controller->planner) &&
-           planner_running(controller->planner) + controller->called <
+    return planner_child_has_room(controller->planner) &&
+           planner_child_running(controller->planner) + controller->called <
                planners_for(controller, is_urgent);
 }
 
@@ -1209,7 +1211,7 @@ static void cut_searches(struct controller *controller)
     if (!job || controller->now_ms < due_ms)
         return;
     job->is_being_cut = true;
-    planner_cut(controller->planner, job->key, controller->now_ms);
+    planner_child_cut(controller->planner, job->key, controller->now_ms);
 }
 
 /* Calls jobs that wait for a planner, as many as there are planners free. The namespace
@@ -1237,7 +1239,7 @@ static void require_fresh(struct controller *controller)
 {
     for (size_t i = 0; i < controller->watch_count; i++)
         watch_require_fresh(controller->watches[i]);
-    queues_require_fresh(controller->queues);
+    kueue_watches_require_fresh(controller->kueue_watches);
     if (controller->hardware_watch)
         watch_require_fresh(controller->hardware_watch);
 }
@@ -1248,7 +1250,7 @@ static bool is_fresh(const struct controller *controller)
                  watch_is_fresh(controller->hardware_watch);
     for (size_t i = 0; i < controller->watch_count; i++)
         fresh = fresh && watch_is_fresh(controller->watches[i]);
-    return fresh && queues_is_fresh(controller->queues);
+    return fresh && kueue_watches_is_fresh(controller->kueue_watches);
 }
 
 /* Whether we may decide: all that is watched is known, and what is decided may be written
@@ -1320,17 +1322,17 @@ static void keep_hook(struct controller *controller, const struct job *job,
                       const struct decision *decision)
 {
     if (job->memory.hook.outcome == HOOK_IDLE)
-        hooks_cancel(controller->hooks, job->key);
+        checkpoint_hooks_cancel(controller->hooks, job->key);
     for (size_t i = 0; i < decision->action_count; i++) {
         const struct action *action = &decision->actions[i];
         if (action->kind != ACTION_HOOK)
             continue;
-        struct hook_request request = { .address = action->address,
-                                        .port = action->port,
-                                        .path = action->path,
-                                        .body = action->object,
-                                        .timeout_ms = action->timeout_ms };
-        hooks_start(controller->hooks, job->key, &request, controller->now_ms);
+        struct checkpoint_hook_request request = { .address = action->address,
+                                                   .port = action->port,
+                                                   .path = action->path,
+                                                   .body = action->object,
+                                                   .timeout_ms = action->timeout_ms };
+        checkpoint_hooks_start(controller->hooks, job->key, &request, controller->now_ms);
     }
 }
 
@@ -1349,8 +1351,8 @@ static void ask_planner(struct controller *controller, struct job *job,
     job->asks_urgently = action->is_urgent;
     controller->searching[controller->searching_count++] = job;
     controller->statistics.plans++;
-    if (planner_start(controller->planner, job->key, action->digest, action->object,
-                      action->timeout_ms, controller->now_ms, &err) == 0)
+    if (planner_child_start(controller->planner, job->key, action->digest, action->object,
+                            action->timeout_ms, controller->now_ms, &err) == 0)
         return;
     log_event(LOG_ERROR, "planner", "cannot start", LOG_STR("job", job->key),
               LOG_STR("error", err.message));
@@ -1598,16 +1600,16 @@ static void make_watches(struct controller *controller)
             .ns = watched[i].is_cluster_wide ? "" : controller->ns,
             .label_selector = watched[i].label_selector,
             .trim = watched[i].trim,
-            .digest = watched[i].resource == &kube_node ? trim_node_digest : NULL,
+            .digest = watched[i].resource == &kube_node ? kept_fields_node_digest : NULL,
             .on_quarantine = watched[i].resource == &kube_job ? on_unreadable_job : NULL,
             .on_listed = watched[i].resource == &kube_job ? on_jobs_listed : NULL,
         };
         controller->watches[i] = watch_new(controller->kube, controller->store, &config,
                                            controller->seed + i, add_event, controller);
     }
-    controller->queues = queues_new(controller->kube, controller->store, controller->ns,
-                                    controller->seed + 2 * WATCHES, add_event,
-                                    controller);
+    controller->kueue_watches =
+        kueue_watches_new(controller->kube, controller->store, controller->ns,
+                          controller->seed + 2 * WATCHES, add_event, controller);
 }
 
 static void make_hardware_watch(struct controller *controller,
@@ -1629,8 +1631,8 @@ static void make_hardware_watch(struct controller *controller,
 static void confine_planner(struct controller *controller)
 {
     enum planner_confinement confinement = controller->settings->planner.confinement;
-    planner_set_confinement(controller->planner, confinement);
-    if (confinement == PLANNER_UNCONFINED || !het_confine_is_possible())
+    planner_child_set_confinement(controller->planner, confinement);
+    if (confinement == PLANNER_UNCONFINED || !het_system_call_filter_is_possible())
         log_event(LOG_WARNING, "planner", "not confined",
                   LOG_STR("reason", confinement == PLANNER_UNCONFINED
                                         ? "planner.confinement is Off"
@@ -1680,13 +1682,13 @@ struct controller *controller_new(struct transport *transport,
                                          .on_done = on_done,
                                          .context = controller };
     controller->apply = apply_new(controller->kube, &callbacks);
-    controller->planner = planner_new(config->planner, on_answer, controller);
+    controller->planner = planner_child_new(config->planner, on_answer, controller);
     confine_planner(controller);
     if (config->inside)
-        planner_answer_inside(controller->planner, config->inside,
-                              config->inside_context);
-    controller->hooks = hooks_new(transport, controller->settings->allow_loopback_hooks,
-                                  on_hook, controller);
+        planner_child_answer_inside(controller->planner, config->inside,
+                                    config->inside_context);
+    controller->hooks = checkpoint_hooks_new(
+        transport, controller->settings->allow_loopback_hooks, on_hook, controller);
     if (config->hardware)
         controller->hardware_file = json_deep_copy(config->hardware);
     make_watches(controller);
@@ -1721,11 +1723,11 @@ void controller_free(struct controller *controller)
     watch_free(controller->hardware_watch);
     for (size_t i = 0; i < controller->watch_count; i++)
         watch_free(controller->watches[i]);
-    queues_free(controller->queues);
-    planner_free(controller->planner);
+    kueue_watches_free(controller->kueue_watches);
+    planner_child_free(controller->planner);
     lease_free(controller->lease);
     kube_free(controller->lease_kube);
-    hooks_free(controller->hooks);
+    checkpoint_hooks_free(controller->hooks);
     unreadable_jobs_free(controller->unreadable);
     kube_free(controller->kube);
     apply_free(controller->apply);
@@ -1760,13 +1762,13 @@ bool controller_is_synced(const struct controller *controller)
         (!controller->hardware_watch || watch_is_synced(controller->hardware_watch));
     for (size_t i = 0; i < controller->watch_count; i++)
         synced = synced && watch_is_synced(controller->watches[i]);
-    return synced && queues_is_known(controller->queues);
+    return synced && kueue_watches_is_known(controller->kueue_watches);
 }
 
 static void step_queues(struct controller *controller)
 {
-    queues_step(controller->queues, controller->now_ms);
-    enum kueue_presence presence = queues_presence(controller->queues);
+    kueue_watches_step(controller->kueue_watches, controller->now_ms);
+    enum kueue_presence presence = kueue_watches_presence(controller->kueue_watches);
     if (presence != controller->kueue)
         enqueue_queued(controller);
     controller->kueue = presence;
@@ -1802,7 +1804,7 @@ static void measure_progress(const struct controller *controller)
         { METRIC_WRITE_FAILURES, (double)counts->failures },
         { METRIC_JOBS_HELD, (double)counts->held },
         { METRIC_REQUESTS_WAITING, (double)kube_in_flight(controller->kube) },
-        { METRIC_PLANNERS, (double)planner_running(controller->planner) },
+        { METRIC_PLANNERS, (double)planner_child_running(controller->planner) },
     };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         metrics_set(controller->metrics, values[i].metric, values[i].value, NO_LABELS);
@@ -1823,8 +1825,9 @@ static void measure(struct controller *controller)
     measure_progress(controller);
     for (size_t i = 0; i < controller->watch_count; i++)
         measure_watch(controller->metrics, watched[i].resource, controller->watches[i]);
-    queues_each_watch(controller->queues, measure_watch, controller->metrics);
-    census_take(controller->metrics, controller->store, controller->capacity);
+    kueue_watches_each_watch(controller->kueue_watches, measure_watch,
+                             controller->metrics);
+    gauges_take(controller->metrics, controller->store, controller->capacity);
 }
 
 void controller_step(struct controller *controller, int64_t now_ms, int64_t wall_ms)
@@ -1842,7 +1845,7 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
         watch_step(controller->hardware_watch, now_ms);
     take_events(controller);
     take_outcomes(controller);
-    planner_step(controller->planner, now_ms);
+    planner_child_step(controller->planner, now_ms);
     if (may_decide(controller)) {
         unreadable_jobs_tell(controller->unreadable, controller->now_ms,
                              controller->wall_ms);
@@ -1852,7 +1855,7 @@ void controller_step(struct controller *controller, int64_t now_ms, int64_t wall
     }
     decide_due(controller);
     if (may_decide(controller))
-        hooks_step(controller->hooks, now_ms);
+        checkpoint_hooks_step(controller->hooks, now_ms);
     measure(controller);
 }
 
@@ -1861,10 +1864,10 @@ int64_t controller_next_ms(const struct controller *controller)
     if (controller->event_count || controller->outcome_count)
         return controller->now_ms;
     int64_t next_ms =
-        least(kube_next_ms(controller->kube), planner_next_ms(controller->planner));
+        least(kube_next_ms(controller->kube), planner_child_next_ms(controller->planner));
     for (size_t i = 0; i < controller->watch_count; i++)
         next_ms = least(next_ms, watch_next_ms(controller->watches[i]));
-    next_ms = least(next_ms, queues_next_ms(controller->queues));
+    next_ms = least(next_ms, kueue_watches_next_ms(controller->kueue_watches));
     if (controller->hardware_watch)
         next_ms = least(next_ms, watch_next_ms(controller->hardware_watch));
     if (controller->lease) {
@@ -1884,15 +1887,16 @@ int64_t controller_next_ms(const struct controller *controller)
         find_cut(controller, &cut_ms);
         next_ms = least(next_ms, cut_ms);
         next_ms = least(next_ms, workqueue_next_ms(controller->queue));
-        next_ms = least(next_ms, hooks_next_ms(controller->hooks));
+        next_ms = least(next_ms, checkpoint_hooks_next_ms(controller->hooks));
     }
     return next_ms;
 }
 
 void controller_poll(struct controller *controller, int64_t timeout_ms)
 {
-    struct pollfd fds[3 * PLANNER_MAX_CHILDREN];
-    size_t count = planner_poll_list(controller->planner, fds, sizeof fds / sizeof *fds);
+    struct pollfd fds[3 * PLANNER_CHILD_MAX_CHILDREN];
+    size_t count =
+        planner_child_poll_list(controller->planner, fds, sizeof fds / sizeof *fds);
     if (timeout_ms < 0)
         timeout_ms = 0;
     if (transport_poll(controller->transport, fds, count,
@@ -1903,21 +1907,23 @@ void controller_poll(struct controller *controller, int64_t timeout_ms)
 
 void controller_poll_planners(struct controller *controller, int64_t timeout_ms)
 {
-    struct pollfd fds[3 * PLANNER_MAX_CHILDREN];
-    size_t count = planner_poll_list(controller->planner, fds, sizeof fds / sizeof *fds);
+    struct pollfd fds[3 * PLANNER_CHILD_MAX_CHILDREN];
+    size_t count =
+        planner_child_poll_list(controller->planner, fds, sizeof fds / sizeof *fds);
     poll(fds, (nfds_t)count, (int)least(timeout_ms, CONTROLLER_MAX_POLL_MS));
-    planner_step(controller->planner, controller->now_ms);
+    planner_child_step(controller->planner, controller->now_ms);
 }
 
 bool controller_is_busy(const struct controller *controller)
 {
-    return kube_in_flight(controller->kube) || planner_running(controller->planner) ||
-           hooks_count(controller->hooks);
+    return kube_in_flight(controller->kube) ||
+           planner_child_running(controller->planner) ||
+           checkpoint_hooks_count(controller->hooks);
 }
 
 size_t controller_planners(const struct controller *controller)
 {
-    return planner_running(controller->planner);
+    return planner_child_running(controller->planner);
 }
 
 struct controller_statistics controller_statistics(const struct controller *controller)
@@ -1925,11 +1931,11 @@ struct controller_statistics controller_statistics(const struct controller *cont
     return controller->statistics;
 }
 
-char *controller_overview(const struct controller *controller, struct overview *overview,
-                          size_t *ret_length)
+char *controller_overview(const struct controller *controller,
+                          struct dashboard_data *overview, size_t *ret_length)
 {
     struct snapshot_sources sources = sources_of(controller);
-    return overview_build(overview, &sources, ret_length);
+    return dashboard_data_build(overview, &sources, ret_length);
 }
 
 const char *controller_find_overcommit(const struct controller *controller)

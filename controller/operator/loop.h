@@ -17,11 +17,11 @@
 #define CONTROLLER_OPERATOR_LOOP_H
 
 #include "controller/base/metrics.h"
+#include "controller/decision/decision.h"
 #include "controller/job/settings.h"
 #include "controller/kube/lease.h"
-#include "controller/operator/overview.h"
+#include "controller/operator/dashboard_data.h"
 #include "controller/operator/planner_child.h"
-#include "controller/reconcile/decision.h"
 
 #include <jansson.h>
 
@@ -48,13 +48,13 @@ enum {
 };
 
 struct controller_config {
-    const char *ns;              /* of the jobs; "" or NULL: all namespaces */
-    const char *planner;         /* path of hetplan */
-    planner_inside *inside;      /* plans instead of hetplan, in this process; NULL: */
-    void *inside_context;        /*   hetplan does */
-    const json_t *hardware;      /* the admin's hardware file, may be NULL */
-    const char *hardware_map_ns; /* ConfigMap that has it under "hardware.json"; NULL: */
-    const char *hardware_map;    /*   none. While it is there it wins over `hardware` */
+    const char *ns;               /* of the jobs; "" or NULL: all namespaces */
+    const char *planner;          /* path of hetplan */
+    planner_child_inside *inside; /* plans instead of hetplan, in this process; NULL: */
+    void *inside_context;         /*   hetplan does */
+    const json_t *hardware;       /* the admin's hardware file, may be NULL */
+    const char *hardware_map_ns;  /* ConfigMap that has it under "hardware.json"; NULL: */
+    const char *hardware_map;     /*   none. While it is there it wins over `hardware` */
     const struct settings *settings; /* NULL: the default */
     size_t planners;       /* children at the same time; 0: CONTROLLER_PLANNERS */
     double requests_per_s; /* to the API server; 0: client.h's own */
@@ -124,8 +124,8 @@ struct controller_statistics {
 struct controller_statistics controller_statistics(const struct controller *controller);
 /* What it knows, as the dashboard shows it (overview.h); the caller frees. Complete once
  * all that is watched has been listed. */
-char *controller_overview(const struct controller *controller, struct overview *overview,
-                          size_t *ret_length);
+char *controller_overview(const struct controller *controller,
+                          struct dashboard_data *overview, size_t *ret_length);
 /* A node that more GPUs are planned or taken on than it has; NULL: none (capacity.h). */
 const char *controller_find_overcommit(const struct controller *controller);
 

@@ -37,42 +37,42 @@ struct child {
 struct promise {
     char *key; /* NULL: free */
     uint64_t digest;
-    enum planner_outcome outcome;
+    enum planner_child_outcome outcome;
     char *output, *message;
     int64_t took_ms;
     int64_t asked_ms, due_ms, first_ms; /* by the clock */
     bool is_cut;
 };
 
-struct planner {
-    planner_inside *inside;
+struct planner_child {
+    planner_child_inside *inside;
     void *inside_context;
-    struct promise promises[PLANNER_MAX_CHILDREN];
+    struct promise promises[PLANNER_CHILD_MAX_CHILDREN];
     char *program;
     enum planner_confinement confinement;
     bool can_confine;
-    struct sock_filter filter[HET_CONFINE_MAX];
+    struct sock_filter filter[HET_SYSTEM_CALL_FILTER_MAX];
     size_t filter_length;
-    planner_callback *callback;
+    planner_child_callback *callback;
     void *context;
-    struct child children[PLANNER_MAX_CHILDREN];
+    struct child children[PLANNER_CHILD_MAX_CHILDREN];
 };
 
-struct planner *planner_new(const char *program, planner_callback *callback,
-                            void *context)
+struct planner_child *planner_child_new(const char *program,
+                                        planner_child_callback *callback, void *context)
 {
-    struct planner *planner = xcalloc(1, sizeof *planner);
+    struct planner_child *planner = xcalloc(1, sizeof *planner);
     planner->program = xstrdup(program);
     planner->callback = callback;
     planner->context = context;
-    planner->can_confine = het_confine_is_possible();
-    planner->filter_length = het_confine_filter(true, planner->filter);
-    planner_set_confinement(planner, PLANNER_CONFINED);
+    planner->can_confine = het_system_call_filter_is_possible();
+    planner->filter_length = het_system_call_filter_build(true, planner->filter);
+    planner_child_set_confinement(planner, PLANNER_CONFINED);
     return planner;
 }
 
-void planner_set_confinement(struct planner *planner,
-                             enum planner_confinement confinement)
+void planner_child_set_confinement(struct planner_child *planner,
+                                   enum planner_confinement confinement)
 {
 #if defined(__SANITIZE_ADDRESS__)
     if (confinement == PLANNER_CONFINED)
@@ -81,7 +81,8 @@ void planner_set_confinement(struct planner *planner,
     planner->confinement = confinement;
 }
 
-void planner_answer_inside(struct planner *planner, planner_inside *inside, void *context)
+void planner_child_answer_inside(struct planner_child *planner,
+                                 planner_child_inside *inside, void *context)
 {
     planner->inside = inside;
     planner->inside_context = context;
@@ -122,11 +123,11 @@ static void kill_child(struct child *child)
     forget(child);
 }
 
-void planner_free(struct planner *planner)
+void planner_child_free(struct planner_child *planner)
 {
     if (!planner)
         return;
-    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+    for (size_t i = 0; i < PLANNER_CHILD_MAX_CHILDREN; i++) {
         if (planner->children[i].pid)
             kill_child(&planner->children[i]);
         promise_fini(&planner->promises[i]);
@@ -135,24 +136,24 @@ void planner_free(struct planner *planner)
     free(planner);
 }
 
-static struct child *find_room(const struct planner *planner)
+static struct child *find_room(const struct planner_child *planner)
 {
-    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++)
+    for (size_t i = 0; i < PLANNER_CHILD_MAX_CHILDREN; i++)
         if (!planner->children[i].pid)
             return (struct child *)(uintptr_t)&planner->children[i];
     return NULL;
 }
 
-bool planner_has_room(const struct planner *planner)
+bool planner_child_has_room(const struct planner_child *planner)
 {
-    return planner->inside ? planner_running(planner) < PLANNER_MAX_CHILDREN
+    return planner->inside ? planner_child_running(planner) < PLANNER_CHILD_MAX_CHILDREN
                            : find_room(planner) != NULL;
 }
 
-static void start_inside(struct planner *planner, const char *key, uint64_t digest,
+static void start_inside(struct planner_child *planner, const char *key, uint64_t digest,
                          const json_t *question, int64_t timeout_ms, int64_t now_ms)
 {
-    struct planner_reply reply = { .output = "", .message = "" };
+    struct planner_child_reply reply = { .output = "", .message = "" };
     size_t i = 0;
     while (planner->promises[i].key)
         i++;
@@ -168,18 +169,18 @@ static void start_inside(struct planner *planner, const char *key, uint64_t dige
                                              .first_ms = now_ms + reply.first_ms };
 }
 
-static void keep_promises(struct planner *planner, int64_t now_ms)
+static void keep_promises(struct planner_child *planner, int64_t now_ms)
 {
-    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+    for (size_t i = 0; i < PLANNER_CHILD_MAX_CHILDREN; i++) {
         struct promise promise = planner->promises[i];
         if (!promise.key || now_ms < promise.due_ms)
             continue;
         planner->promises[i] = (struct promise){ 0 };
-        struct planner_reply reply = { .outcome = promise.outcome,
-                                       .output = promise.output,
-                                       .message = promise.message,
-                                       .is_cut = promise.is_cut,
-                                       .took_ms = promise.took_ms };
+        struct planner_child_reply reply = { .outcome = promise.outcome,
+                                             .output = promise.output,
+                                             .message = promise.message,
+                                             .is_cut = promise.is_cut,
+                                             .took_ms = promise.took_ms };
         planner->callback(planner->context, promise.key, promise.digest, &reply);
         promise_fini(&promise);
     }
@@ -200,7 +201,7 @@ static _Noreturn void give_up(const char *why)
 
 /* In the child: pipes on 0, 1, 2, nothing else open, limits set, confined; then hetplan.
  * Between vfork and exec only calls that are safe there. */
-static _Noreturn void become_planner(const struct planner *planner, int in, int out,
+static _Noreturn void become_planner(const struct planner_child *planner, int in, int out,
                                      int err, rlim_t cpu_s)
 {
     /* The ends may have low numbers themselves: move them up before they are placed. */
@@ -211,11 +212,12 @@ static _Noreturn void become_planner(const struct planner *planner, int in, int 
             _exit(126);
     close_range(3, ~0u, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    limit(RLIMIT_CPU, cpu_s, cpu_s + PLANNER_LAST_CPU_S); /* SIGXCPU, then SIGKILL */
+    limit(RLIMIT_CPU, cpu_s,
+          cpu_s + PLANNER_CHILD_LAST_CPU_S); /* SIGXCPU, then SIGKILL */
 #if !defined(__SANITIZE_ADDRESS__) /* its shadow takes more address space than that */
-    limit(RLIMIT_AS, PLANNER_MEMORY_BYTES, PLANNER_MEMORY_BYTES);
+    limit(RLIMIT_AS, PLANNER_CHILD_MEMORY_BYTES, PLANNER_CHILD_MEMORY_BYTES);
 #endif
-    limit(RLIMIT_NOFILE, PLANNER_OPEN_FILES, PLANNER_OPEN_FILES);
+    limit(RLIMIT_NOFILE, PLANNER_CHILD_OPEN_FILES, PLANNER_CHILD_OPEN_FILES);
     limit(RLIMIT_CORE, 0, 0);
     sigset_t none;
     sigemptyset(&none);
@@ -225,16 +227,16 @@ static _Noreturn void become_planner(const struct planner *planner, int in, int 
                                 (char *)(uintptr_t) "-", NULL };
     char *const environment[] = { NULL };
     if (planner->confinement != PLANNER_UNCONFINED && planner->can_confine &&
-        !het_confine_enter(planner->filter, planner->filter_length))
+        !het_system_call_filter_enter(planner->filter, planner->filter_length))
         give_up("it could not be confined");
     execve(planner->program, arguments, environment);
     give_up("it could not be started");
 }
 
-int64_t planner_wall_ms(int64_t timeout_ms)
+int64_t planner_child_wall_ms(int64_t timeout_ms)
 {
-    int64_t wall_ms = PLANNER_WALL_TIMES * timeout_ms;
-    return wall_ms > PLANNER_WALL_MS ? wall_ms : PLANNER_WALL_MS;
+    int64_t wall_ms = PLANNER_CHILD_WALL_TIMES * timeout_ms;
+    return wall_ms > PLANNER_CHILD_WALL_MS ? wall_ms : PLANNER_CHILD_WALL_MS;
 }
 
 /* Our ends do not block and are not inherited by later children. */
@@ -275,7 +277,7 @@ static void write_question(struct child *child)
     }
 }
 
-static int start_child(const struct planner *planner, struct child *child,
+static int start_child(const struct planner_child *planner, struct child *child,
                        const char *key, uint64_t digest, const json_t *question,
                        int64_t timeout_ms, int64_t now_ms, struct het_error *err)
 {
@@ -311,7 +313,7 @@ static int start_child(const struct planner *planner, struct child *child,
         .key = xstrdup(key),
         .digest = digest,
         .started_ms = now_ms,
-        .kill_ms = now_ms + planner_wall_ms(timeout_ms),
+        .kill_ms = now_ms + planner_child_wall_ms(timeout_ms),
         .timeout_ms = timeout_ms,
         .process = (int)syscall(SYS_pidfd_open, pid, 0),
         .in = pipes[0][1],
@@ -330,13 +332,13 @@ static int start_child(const struct planner *planner, struct child *child,
     return 0;
 }
 
-int planner_start(struct planner *planner, const char *key, uint64_t digest,
-                  const json_t *question, int64_t timeout_ms, int64_t now_ms,
-                  struct het_error *err)
+int planner_child_start(struct planner_child *planner, const char *key, uint64_t digest,
+                        const json_t *question, int64_t timeout_ms, int64_t now_ms,
+                        struct het_error *err)
 {
-    if (!planner_has_room(planner))
+    if (!planner_child_has_room(planner))
         return het_fail(err, HET_IO, "%d planner children run already",
-                        PLANNER_MAX_CHILDREN);
+                        PLANNER_CHILD_MAX_CHILDREN);
     if (!planner->inside)
         return start_child(planner, find_room(planner), key, digest, question, timeout_ms,
                            now_ms, err);
@@ -344,9 +346,9 @@ int planner_start(struct planner *planner, const char *key, uint64_t digest,
     return 0;
 }
 
-void planner_cancel(struct planner *planner, const char *key)
+void planner_child_cancel(struct planner_child *planner, const char *key)
 {
-    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+    for (size_t i = 0; i < PLANNER_CHILD_MAX_CHILDREN; i++) {
         if (planner->children[i].pid && !strcmp(planner->children[i].key, key))
             kill_child(&planner->children[i]);
         if (planner->promises[i].key && !strcmp(planner->promises[i].key, key))
@@ -361,13 +363,13 @@ static void cut_promise(struct promise *promise, int64_t now_ms)
     promise->is_cut = true;
     promise->due_ms = now_ms;
     promise->took_ms = now_ms - promise->asked_ms;
-    if (promise->outcome != PLANNER_PLAN || now_ms < promise->first_ms)
-        promise->outcome = PLANNER_CUT;
+    if (promise->outcome != PLANNER_CHILD_PLAN || now_ms < promise->first_ms)
+        promise->outcome = PLANNER_CHILD_CUT;
 }
 
-void planner_cut(struct planner *planner, const char *key, int64_t now_ms)
+void planner_child_cut(struct planner_child *planner, const char *key, int64_t now_ms)
 {
-    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+    for (size_t i = 0; i < PLANNER_CHILD_MAX_CHILDREN; i++) {
         struct child *child = &planner->children[i];
         struct promise *promise = &planner->promises[i];
         if (promise->key && !strcmp(promise->key, key))
@@ -376,16 +378,16 @@ void planner_cut(struct planner *planner, const char *key, int64_t now_ms)
             continue;
         child->is_cut = true;
         kill(child->pid, SIGTERM);
-        if (child->kill_ms > now_ms + PLANNER_LAST_MS)
-            child->kill_ms = now_ms + PLANNER_LAST_MS;
+        if (child->kill_ms > now_ms + PLANNER_CHILD_LAST_MS)
+            child->kill_ms = now_ms + PLANNER_CHILD_LAST_MS;
     }
 }
 
-size_t planner_poll_list(const struct planner *planner, struct pollfd *fds,
-                         size_t capacity)
+size_t planner_child_poll_list(const struct planner_child *planner, struct pollfd *fds,
+                               size_t capacity)
 {
     size_t count = 0;
-    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+    for (size_t i = 0; i < PLANNER_CHILD_MAX_CHILDREN; i++) {
         const struct child *child = &planner->children[i];
         if (!child->pid)
             continue;
@@ -413,7 +415,7 @@ static void read_output(struct child *child)
             close_end(&child->out);
             return;
         }
-        if (child->output_length + (size_t)length > PLANNER_OUTPUT_BYTES) {
+        if (child->output_length + (size_t)length > PLANNER_CHILD_OUTPUT_BYTES) {
             child->is_too_long = true;
             continue; /* read on, so that the child can end */
         }
@@ -491,19 +493,19 @@ static bool has_used_up(int status, double used_s, double timeout_s)
            (WTERMSIG(status) == SIGKILL && used_s >= timeout_s);
 }
 
-static struct planner_reply judge(struct het_arena *arena, struct child *child,
-                                  const struct end *end, int64_t now_ms)
+static struct planner_child_reply judge(struct het_arena *arena, struct child *child,
+                                        const struct end *end, int64_t now_ms)
 {
-    struct planner_reply reply = { .outcome = PLANNER_BROKE,
-                                   .output = "",
-                                   .message = "",
-                                   .took_ms = now_ms - child->started_ms };
+    struct planner_child_reply reply = { .outcome = PLANNER_CHILD_BROKE,
+                                         .output = "",
+                                         .message = "",
+                                         .took_ms = now_ms - child->started_ms };
     int status = end->status;
     double timeout_s = (double)child->timeout_ms / 1000;
     double used_s = seconds(end->used.ru_utime) + seconds(end->used.ru_stime);
     bool has_no_plan = WIFSIGNALED(status) || WEXITSTATUS(status) == EXIT_CUT_SHORT;
     if (child->is_cut && has_no_plan) {
-        reply.outcome = PLANNER_CUT;
+        reply.outcome = PLANNER_CHILD_CUT;
         reply.message = "the search was cut short before it had found a plan";
     } else if (child->is_late) {
         reply.message = het_arena_printf(
@@ -522,7 +524,7 @@ static struct planner_reply judge(struct het_arena *arena, struct child *child,
         reply.message = say_signal(arena, child, WTERMSIG(status));
     } else if (child->is_too_long) {
         reply.message = het_arena_printf(arena, "the planner's answer passes %zu bytes",
-                                         PLANNER_OUTPUT_BYTES);
+                                         PLANNER_CHILD_OUTPUT_BYTES);
     } else if (WEXITSTATUS(status) == 0) {
         while (child->output_length && child->output[child->output_length - 1] == '\n')
             child->output_length--;
@@ -531,7 +533,7 @@ static struct planner_reply judge(struct het_arena *arena, struct child *child,
             return reply;
         }
         child->output[child->output_length] = '\0';
-        reply.outcome = PLANNER_PLAN;
+        reply.outcome = PLANNER_CHILD_PLAN;
         reply.output = child->output;
         /* One that had just ended is whole; canonical JSON has one way to say this. */
         reply.is_cut = child->is_cut && strstr(child->output, "\"cutShort\":true");
@@ -539,7 +541,7 @@ static struct planner_reply judge(struct het_arena *arena, struct child *child,
         const char *reason = reason_given(arena, child);
         int code = WEXITSTATUS(status);
         if (code == 1 || code == 2) {
-            reply.outcome = code == 1 ? PLANNER_NO_PLAN : PLANNER_REFUSED;
+            reply.outcome = code == 1 ? PLANNER_CHILD_NO_PLAN : PLANNER_CHILD_REFUSED;
             reply.message = reason;
         } else {
             reply.message =
@@ -550,7 +552,8 @@ static struct planner_reply judge(struct het_arena *arena, struct child *child,
 }
 
 /* A child is over when it has closed its output and ended. */
-static void finish_if_over(struct planner *planner, struct child *child, int64_t now_ms)
+static void finish_if_over(struct planner_child *planner, struct child *child,
+                           int64_t now_ms)
 {
     if (child->out >= 0)
         return;
@@ -562,7 +565,7 @@ static void finish_if_over(struct planner *planner, struct child *child, int64_t
         end.status = 127 << 8; /* somebody else reaped it; there is no answer to trust */
     read_complaint(child);
     struct het_arena *arena = het_arena_new();
-    struct planner_reply reply = judge(arena, child, &end, now_ms);
+    struct planner_child_reply reply = judge(arena, child, &end, now_ms);
     auto_free char *key = TAKE(child->key);
     auto_free char *output = TAKE(child->output);
     uint64_t digest = child->digest;
@@ -572,10 +575,10 @@ static void finish_if_over(struct planner *planner, struct child *child, int64_t
     het_arena_free(arena);
 }
 
-void planner_step(struct planner *planner, int64_t now_ms)
+void planner_child_step(struct planner_child *planner, int64_t now_ms)
 {
     keep_promises(planner, now_ms);
-    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+    for (size_t i = 0; i < PLANNER_CHILD_MAX_CHILDREN; i++) {
         struct child *child = &planner->children[i];
         if (!child->pid)
             continue;
@@ -591,10 +594,10 @@ void planner_step(struct planner *planner, int64_t now_ms)
     }
 }
 
-int64_t planner_next_ms(const struct planner *planner)
+int64_t planner_child_next_ms(const struct planner_child *planner)
 {
     int64_t next = INT64_MAX;
-    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++) {
+    for (size_t i = 0; i < PLANNER_CHILD_MAX_CHILDREN; i++) {
         const struct child *child = &planner->children[i];
         if (planner->promises[i].key && planner->promises[i].due_ms < next)
             next = planner->promises[i].due_ms;
@@ -608,10 +611,10 @@ int64_t planner_next_ms(const struct planner *planner)
     return next;
 }
 
-size_t planner_running(const struct planner *planner)
+size_t planner_child_running(const struct planner_child *planner)
 {
     size_t count = 0;
-    for (size_t i = 0; i < PLANNER_MAX_CHILDREN; i++)
+    for (size_t i = 0; i < PLANNER_CHILD_MAX_CHILDREN; i++)
         count += planner->children[i].pid != 0 || planner->promises[i].key;
     return count;
 }

@@ -17,84 +17,84 @@
 #include <poll.h>
 #include <stdbool.h>
 
-#define PLANNER_MEMORY_BYTES ((uint64_t)1 << 30) /* RLIMIT_AS */
-#define PLANNER_OPEN_FILES   16                  /* RLIMIT_NOFILE */
-#define PLANNER_OUTPUT_BYTES ((size_t)4 << 20)   /* a longer answer is none */
-#define PLANNER_WALL_TIMES   10                  /* wall time: so often the CPU time, */
-#define PLANNER_WALL_MS      ((int64_t)60000)    /* at least this */
-#define PLANNER_LAST_CPU_S   2               /* to say what it has, past its CPU time */
-#define PLANNER_LAST_MS      ((int64_t)3000) /* likewise, once it is cut short */
-#define PLANNER_MAX_CHILDREN 4
+#define PLANNER_CHILD_MEMORY_BYTES ((uint64_t)1 << 30) /* RLIMIT_AS */
+#define PLANNER_CHILD_OPEN_FILES   16                  /* RLIMIT_NOFILE */
+#define PLANNER_CHILD_OUTPUT_BYTES ((size_t)4 << 20)   /* a longer answer is none */
+#define PLANNER_CHILD_WALL_TIMES   10 /* wall time: so often the CPU time, */
+#define PLANNER_CHILD_WALL_MS      ((int64_t)60000) /* at least this */
+#define PLANNER_CHILD_LAST_CPU_S   2 /* to say what it has, past its CPU time */
+#define PLANNER_CHILD_LAST_MS      ((int64_t)3000) /* likewise, once it is cut short */
+#define PLANNER_CHILD_MAX_CHILDREN 4
 
-enum planner_outcome {
-    PLANNER_PLAN,    /* exit 0: `output` is the plan */
-    PLANNER_NO_PLAN, /* exit 1: `message` says why none fits */
-    PLANNER_REFUSED, /* exit 2: the question is wrong; `message` names the field */
-    PLANNER_CUT,     /* cut short (planner_cut) before it had a plan */
-    PLANNER_BROKE,   /* crashed, timed out, printed rubbish; `message` says which */
+enum planner_child_outcome {
+    PLANNER_CHILD_PLAN,    /* exit 0: `output` is the plan */
+    PLANNER_CHILD_NO_PLAN, /* exit 1: `message` says why none fits */
+    PLANNER_CHILD_REFUSED, /* exit 2: the question is wrong; `message` names the field */
+    PLANNER_CHILD_CUT,     /* cut short (planner_child_cut) before it had a plan */
+    PLANNER_CHILD_BROKE,   /* crashed, timed out, printed rubbish; `message` says which */
 };
 
-struct planner_reply {
-    enum planner_outcome outcome;
-    const char *output;  /* of PLANNER_PLAN: canonical JSON, without the newline */
+struct planner_child_reply {
+    enum planner_child_outcome outcome;
+    const char *output;  /* of PLANNER_CHILD_PLAN: canonical JSON, without the newline */
     const char *message; /* of the others */
-    bool is_cut;         /* of PLANNER_PLAN: cut short, the best until then */
+    bool is_cut;         /* of PLANNER_CHILD_PLAN: cut short, the best until then */
     int64_t took_ms;     /* by the now_ms that were passed in */
-    int64_t first_ms;    /* of planner_inside: when there was a first plan */
+    int64_t first_ms;    /* of planner_child_inside: when there was a first plan */
 };
 
-/* Called from planner_step, at most once a question. */
-typedef void planner_callback(void *context, const char *key, uint64_t digest,
-                              const struct planner_reply *reply);
+/* Called from planner_child_step, at most once a question. */
+typedef void planner_child_callback(void *context, const char *key, uint64_t digest,
+                                    const struct planner_child_reply *reply);
 
-struct planner;
+struct planner_child;
 
 /* `program` is the path of hetplan. */
-struct planner *planner_new(const char *program, planner_callback *callback,
-                            void *context);
+struct planner_child *planner_child_new(const char *program,
+                                        planner_child_callback *callback, void *context);
 /* Kills what still runs. */
-void planner_free(struct planner *planner);
+void planner_child_free(struct planner_child *planner);
 /* PLANNER_CONFINED without a call; a build with sanitizers takes that for
  * PLANNER_CONFINED_IF_POSSIBLE, which it is not (planner/system_call_filter.h). */
-void planner_set_confinement(struct planner *planner,
-                             enum planner_confinement confinement);
+void planner_child_set_confinement(struct planner_child *planner,
+                                   enum planner_confinement confinement);
 
 /* Plans a question inside this process: fills `ret`, whose strings are borrowed until the
  * next call; the answer arrives `took_ms` after the question, by the now_ms that are
  * passed in. Cut short, it arrives at once; before `first_ms` there was no plan. */
-typedef void planner_inside(void *context, const json_t *question, int64_t timeout_ms,
-                            struct planner_reply *ret);
+typedef void planner_child_inside(void *context, const json_t *question,
+                                  int64_t timeout_ms, struct planner_child_reply *ret);
 /* From now on `inside` answers, and no child is started: for whoever has another clock
  * than children have. */
-void planner_answer_inside(struct planner *planner, planner_inside *inside,
-                           void *context);
+void planner_child_answer_inside(struct planner_child *planner,
+                                 planner_child_inside *inside, void *context);
 
 /* Whether another child may be started now. */
-bool planner_has_room(const struct planner *planner);
+bool planner_child_has_room(const struct planner_child *planner);
 /* Wall time after which a child with that much CPU time is ended. It is far more: one
  * that has to share its processors is slow, and not broken. */
-int64_t planner_wall_ms(int64_t timeout_ms);
+int64_t planner_child_wall_ms(int64_t timeout_ms);
 /* Starts a child for `key`; the question is serialised here. `timeout_ms` bounds its CPU
- * time, and its wall time by planner_wall_ms. Errors: HET_IO. */
-int planner_start(struct planner *planner, const char *key, uint64_t digest,
-                  const json_t *question, int64_t timeout_ms, int64_t now_ms,
-                  struct het_error *err);
+ * time, and its wall time by planner_child_wall_ms. Errors: HET_IO. */
+int planner_child_start(struct planner_child *planner, const char *key, uint64_t digest,
+                        const json_t *question, int64_t timeout_ms, int64_t now_ms,
+                        struct het_error *err);
 /* Kills the child of `key`, if any; its callback is not called. */
-void planner_cancel(struct planner *planner, const char *key);
+void planner_child_cancel(struct planner_child *planner, const char *key);
 
 /* Has the search of `key`, if there is one, end with the best plan that it has, within
- * PLANNER_LAST_MS. */
-void planner_cut(struct planner *planner, const char *key, int64_t now_ms);
+ * PLANNER_CHILD_LAST_MS. */
+void planner_child_cut(struct planner_child *planner, const char *key, int64_t now_ms);
 
 /* Pipes to poll: fills up to `capacity` entries, returns how many there are (at most 3 a
  * child). */
-size_t planner_poll_list(const struct planner *planner, struct pollfd *fds,
-                         size_t capacity);
+size_t planner_child_poll_list(const struct planner_child *planner, struct pollfd *fds,
+                               size_t capacity);
 /* Reads and writes what can be, ends what is over or too late, calls back. */
-void planner_step(struct planner *planner, int64_t now_ms);
-/* When planner_step has to kill something, or an answer from inside arrives; INT64_MAX if
+void planner_child_step(struct planner_child *planner, int64_t now_ms);
+/* When planner_child_step has to kill something, or an answer from inside arrives; INT64_MAX if
  * nothing runs. */
-int64_t planner_next_ms(const struct planner *planner);
-size_t planner_running(const struct planner *planner);
+int64_t planner_child_next_ms(const struct planner_child *planner);
+size_t planner_child_running(const struct planner_child *planner);
 
 #endif

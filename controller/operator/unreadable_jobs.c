@@ -4,7 +4,7 @@
 #include "controller/base/object.h"
 #include "controller/base/strmap.h"
 #include "controller/base/timestamp.h"
-#include "controller/reconcile/decision.h"
+#include "controller/decision/decision.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

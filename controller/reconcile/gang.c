@@ -2,9 +2,9 @@
 
 #include "controller/base/object.h"
 #include "controller/base/timestamp.h"
-#include "controller/reconcile/claim.h"
-#include "controller/reconcile/generation.h"
-#include "controller/reconcile/kueue_quota.h"
+#include "controller/placement/generation.h"
+#include "controller/placement/preemption.h"
+#include "controller/reconcile/kueue_admission.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void keep_service(struct pass *pass)
         het_arena_printf(pass->arena, "%" PRId64, pass->current->generation);
     if (generation && !strcmp(generation, wanted))
         return;
-    json_t *service = desired_service(snapshot, pass->current->generation);
+    json_t *service = children_service(snapshot, pass->current->generation);
     if (!snapshot
              ->service) { /* created, so that one of somebody else is never taken over */
         pass_create(pass, PHASE_SERVICE, &kube_service, service);
@@ -40,19 +40,19 @@ static void keep_service(struct pass *pass)
     action->object = service;
 }
 
-/* Adds the pods that are missing. Errors: as desired_rendering and desired_pod. */
+/* Adds the pods that are missing. Errors: as children_rendering and children_pod. */
 static int add_pods(struct pass *pass, const char **ret_reason, struct het_error *err)
 {
     const struct snapshot *snapshot = pass->snapshot;
     struct het_rendering rendering;
-    if (desired_rendering(snapshot, pass->current, pass->arena, &rendering, ret_reason,
-                          err) < 0)
+    if (children_rendering(snapshot, pass->current, pass->arena, &rendering, ret_reason,
+                           err) < 0)
         return -1;
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
         if (pass->pods[i] || pass->has_succeeded[i])
             continue;
         json_t *pod;
-        if (desired_pod(snapshot, pass->current, &rendering, i, &pod, ret_reason, err) <
+        if (children_pod(snapshot, pass->current, &rendering, i, &pod, ret_reason, err) <
             0)
             return -1;
         pass_create(pass, PHASE_PODS, &kube_pod, pod);
@@ -174,7 +174,7 @@ static bool await_mark(struct pass *pass)
 }
 
 /* Whether what we know of the plan's nodes is fresh; if not, sees to it, and a later pass
- * sees whether the plan still fits (places_check). */
+ * sees whether the plan still fits (fit_check). */
 static bool is_fit_fresh(struct pass *pass)
 {
     struct job_memory *memory = &pass->decision->memory;
@@ -387,7 +387,7 @@ static bool release(struct pass *pass, size_t gated, size_t others)
                                   "%zu pods have the scheduling gate of a quota "
                                   "controller",
                                   others));
-    if (!quota_admits(pass))
+    if (!kueue_admission_admits(pass))
         return wait_for(pass, "WaitingForAdmission", "Kueue has not admitted all pods");
     if (pass->is_suspect)
         return wait_for(pass, "WaitingForNode", "a node of the plan is not ready");
@@ -407,9 +407,9 @@ bool gang_form(struct pass *pass)
                                   "Service %s/%s belongs to somebody else; rename it or "
                                   "the job",
                                   pass->snapshot->spec.ns, pass->snapshot->spec.name));
-    if (claim_is_waiting(pass))
+    if (preemption_is_waiting(pass))
         return false;
-    bool has_gates = desired_has_gates(pass->snapshot);
+    bool has_gates = children_has_gates(pass->snapshot);
     size_t missing = pass_missing_pods(pass);
     size_t older = generation_fence_older(pass, pass->current->generation);
     /* In a queue they would ask for quota that the older ones still have. */

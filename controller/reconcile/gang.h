@@ -2,7 +2,7 @@
 #ifndef CONTROLLER_RECONCILE_GANG_H
 #define CONTROLLER_RECONCILE_GANG_H
 
-#include "controller/reconcile/pass.h"
+#include "controller/decision/pass.h"
 
 /* Brings the current generation to its nodes:
  *

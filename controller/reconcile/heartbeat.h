@@ -5,7 +5,7 @@
 #ifndef CONTROLLER_RECONCILE_HEARTBEAT_H
 #define CONTROLLER_RECONCILE_HEARTBEAT_H
 
-#include "controller/reconcile/pass.h"
+#include "controller/decision/pass.h"
 
 enum {
     /* A kubelet renews its lease each 10 s (a quarter of nodeLeaseDurationSeconds). */

@@ -1,7 +1,7 @@
 #include "controller/reconcile/lifecycle.h"
 
-#include "controller/reconcile/generation.h"
-#include "controller/reconcile/planning.h"
+#include "controller/placement/generation.h"
+#include "controller/placement/planning.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -23,30 +23,30 @@ static void set_suspended(struct pass *pass, size_t ending)
     pass->decision->summary = pass_text(pass, "suspended: %s", message);
 }
 
-void life_suspend(struct pass *pass)
+void lifecycle_suspend(struct pass *pass)
 {
     pass->facts.plan = pass->current;
     if (pass->current) {
         pass_index_pods(pass);
-        if (life_is_complete(pass))
+        if (lifecycle_is_complete(pass))
             return;
         generation_retire(pass, SUSPENDED, pass->current->restarts);
     }
     set_suspended(pass, generation_fence_older(pass, 0));
 }
 
-void life_note_resumed(struct pass *pass)
+void lifecycle_note_resumed(struct pass *pass)
 {
     if (pass_present(pass, "Suspended"))
         pass_set(pass, "Suspended", "False", "JobResumed", "spec.suspend is false");
 }
 
-bool life_was_suspended(const struct pass *pass)
+bool lifecycle_was_suspended(const struct pass *pass)
 {
     return pass_was_retired_for(pass, SUSPENDED);
 }
 
-void life_resume(struct pass *pass)
+void lifecycle_resume(struct pass *pass)
 {
     generation_fence_older(pass, 0);
     planning_seek(pass, "Resumed", pass->current->restarts, pass->current->replans,
@@ -63,7 +63,7 @@ static void complete(struct pass *pass, const char *reason, const char *message)
     pass->decision->summary = message;
 }
 
-bool life_is_complete(struct pass *pass)
+bool lifecycle_is_complete(struct pass *pass)
 {
     const struct snapshot_plan *current = pass->current;
     size_t count = current->rank_node_count;
@@ -80,7 +80,7 @@ bool life_is_complete(struct pass *pass)
     return true;
 }
 
-void life_fail(struct pass *pass, const char *reason, const char *message)
+void lifecycle_fail(struct pass *pass, const char *reason, const char *message)
 {
     if (pass->current)
         generation_stop(pass, reason);
@@ -90,21 +90,21 @@ void life_fail(struct pass *pass, const char *reason, const char *message)
     pass->decision->summary = message;
 }
 
-bool life_is_past_deadline(struct pass *pass)
+bool lifecycle_is_past_deadline(struct pass *pass)
 {
     int64_t deadline_ms = pass->snapshot->spec.deadline_ms;
     int64_t started_ms;
     if (!deadline_ms || !pass_time(pass, "status.startTime", &started_ms) ||
         !pass_has_come_wall(pass, started_ms + deadline_ms))
         return false;
-    life_fail(pass, "DeadlineExceeded",
-              pass_text(pass,
-                        "the job has run for spec.activeDeadlineSeconds (%" PRId64 ")",
-                        deadline_ms / 1000));
+    lifecycle_fail(
+        pass, "DeadlineExceeded",
+        pass_text(pass, "the job has run for spec.activeDeadlineSeconds (%" PRId64 ")",
+                  deadline_ms / 1000));
     return true;
 }
 
-void life_clean_finished(struct pass *pass)
+void lifecycle_clean_finished(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const struct job_spec *spec = &snapshot->spec;

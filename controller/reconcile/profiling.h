@@ -8,7 +8,7 @@
 #ifndef CONTROLLER_RECONCILE_PROFILING_H
 #define CONTROLLER_RECONCILE_PROFILING_H
 
-#include "controller/reconcile/pass.h"
+#include "controller/decision/pass.h"
 
 /* Another job leaves the result to the owner of the measurement for so long. */
 #define PROFILING_OWNER_MS  ((int64_t)10000)

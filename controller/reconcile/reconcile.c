@@ -1,16 +1,16 @@
 #include "controller/reconcile/reconcile.h"
 
 #include "controller/base/object.h"
-#include "controller/reconcile/candidate.h"
-#include "controller/reconcile/claim.h"
-#include "controller/reconcile/demand.h"
-#include "controller/reconcile/drain.h"
-#include "controller/reconcile/fit.h"
+#include "controller/placement/candidate.h"
+#include "controller/placement/demand.h"
+#include "controller/placement/drain.h"
+#include "controller/placement/fit.h"
+#include "controller/placement/generation.h"
+#include "controller/placement/planning.h"
+#include "controller/placement/preemption.h"
 #include "controller/reconcile/gang.h"
-#include "controller/reconcile/generation.h"
-#include "controller/reconcile/kueue_quota.h"
+#include "controller/reconcile/kueue_admission.h"
 #include "controller/reconcile/lifecycle.h"
-#include "controller/reconcile/planning.h"
 #include "controller/reconcile/profiling.h"
 #include "controller/reconcile/replan.h"
 #include "controller/reconcile/restart.h"
@@ -53,18 +53,18 @@ static void run_current(struct pass *pass)
             current->restarts);
         return;
     }
-    if (life_is_complete(pass) || life_is_past_deadline(pass))
+    if (lifecycle_is_complete(pass) || lifecycle_is_past_deadline(pass))
         return;
-    if (life_was_suspended(pass)) {
-        life_resume(pass);
+    if (lifecycle_was_suspended(pass)) {
+        lifecycle_resume(pass);
         return;
     }
-    places_check(pass);
+    fit_check(pass);
     if (!pass->lost_trigger)
         pass->decision->memory.lost_since_ms = 0;
     if (pass_missing_pods(pass) && planning_wait_for_refused(pass))
         return;
-    if (quota_evicted(pass) || restart_broken(pass))
+    if (kueue_admission_evicted(pass) || restart_broken(pass))
         return;
     if (*current->retired) {
         restart_retired(pass);
@@ -106,7 +106,7 @@ static bool is_spec_accepted(struct pass *pass)
         return false;
     }
     struct tenancy tenancy = snapshot_tenancy(snapshot);
-    if (desired_check_job(&tenancy, spec, snapshot->job, &reason, &err) < 0) {
+    if (children_check_job(&tenancy, spec, snapshot->job, &reason, &err) < 0) {
         pass_set(pass, "Accepted", "False", reason, pass_text(pass, "%s", err.message));
         return false;
     }
@@ -180,9 +180,10 @@ static void watch_current(struct pass *pass)
     if (!pass->current->plan)
         return;
     pass_index_pods(pass);
-    if (claim_stops_refused(pass) || gang_stops_refused(pass) || *pass->current->retired)
+    if (preemption_stops_refused(pass) || gang_stops_refused(pass) ||
+        *pass->current->retired)
         return;
-    if (!life_is_complete(pass))
+    if (!lifecycle_is_complete(pass))
         gang_report(pass);
 }
 
@@ -212,14 +213,14 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
         /* Nothing follows from the spec any more, but that it can be read again. */
         if (!strcmp(object_text(pass_present(&pass, "Accepted"), "reason"), "Unreadable"))
             is_spec_accepted(&pass);
-        life_clean_finished(&pass);
+        lifecycle_clean_finished(&pass);
         profiling_drop_spent(&pass);
-        quota_release(&pass, 0);
+        kueue_admission_release(&pass, 0);
         decision_sort(ret);
         return;
     }
     set_known_conditions(&pass);
-    life_note_resumed(&pass);
+    lifecycle_note_resumed(&pass);
     pass.current = snapshot->plan_count ? &snapshot->plans[0] : NULL;
     if (snapshot->avoided_until_wall_ms)
         pass_requeue_at(&pass, snapshot->now_ms + snapshot->avoided_until_wall_ms -
@@ -231,7 +232,7 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
         profiling_keep(&pass);
     if (snapshot->spec.is_suspended) {
         pass_deafen(&pass, INT64_MAX);
-        life_suspend(&pass);
+        lifecycle_suspend(&pass);
     } else if (!accepted && pass.current) {
         watch_current(&pass);
     } else if (accepted && pass.current) {
@@ -242,15 +243,15 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
         generation_fence_older(&pass, 0);
         if (snapshot->spec.is_plan_only)
             planning_preview(&pass);
-        else if (!life_is_past_deadline(&pass) && !planning_wait_for_refused(&pass))
+        else if (!lifecycle_is_past_deadline(&pass) && !planning_wait_for_refused(&pass))
             planning_seek(&pass, "JobCreated", 0, 0, "PlanComputed");
     } else {
         pass_deafen(&pass, INT64_MAX);
         ret->summary = "not accepted";
     }
-    quota_release(&pass,
-                  pass.current && !*pass.current->retired ? pass.current->generation : 0);
-    quota_report(&pass);
+    kueue_admission_release(
+        &pass, pass.current && !*pass.current->retired ? pass.current->generation : 0);
+    kueue_admission_report(&pass);
     candidate_keep(&pass);
     pass_write_status(&pass, PHASE_EVENTS);
     decision_sort(ret);

@@ -9,7 +9,7 @@
 #ifndef CONTROLLER_RECONCILE_RECONCILE_H
 #define CONTROLLER_RECONCILE_RECONCILE_H
 
-#include "controller/reconcile/decision.h"
+#include "controller/decision/decision.h"
 
 /* `arena` holds strings and the array of actions; objects are given back by
  * decision_fini. */

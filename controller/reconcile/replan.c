@@ -2,12 +2,12 @@
 
 #include "controller/base/object.h"
 #include "controller/base/timestamp.h"
-#include "controller/reconcile/candidate.h"
-#include "controller/reconcile/generation.h"
-#include "controller/reconcile/planning.h"
-#include "controller/reconcile/replan_rule.h"
-#include "controller/reconcile/resharding.h"
-#include "controller/reconcile/yielding.h"
+#include "controller/decision/replan_rule.h"
+#include "controller/placement/candidate.h"
+#include "controller/placement/generation.h"
+#include "controller/placement/planning.h"
+#include "controller/placement/resharding.h"
+#include "controller/placement/victims.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,18 +21,18 @@
 /* What has changed since the plan was made; all of it if that is not known. */
 static unsigned changes(const struct pass *pass)
 {
-    struct change_input before;
-    if (!change_read(pass->current->input_parts, &before))
-        return CHANGE_ALL;
-    return change_between(&before, &pass->snapshot->input_parts);
+    struct input_state before;
+    if (!input_change_read(pass->current->input_parts, &before))
+        return INPUT_CHANGE_ALL;
+    return input_change_between(&before, &pass->snapshot->input_parts);
 }
 
 /* The first of a set; more would be hard to read. */
 static const char *name_of(unsigned set)
 {
-    for (unsigned i = 0; i < CHANGE_COUNT; i++)
-        if (set & (1u << i) && set != CHANGE_ALL)
-            return change_name((enum change)i);
+    for (unsigned i = 0; i < INPUT_CHANGE_COUNT; i++)
+        if (set & (1u << i) && set != INPUT_CHANGE_ALL)
+            return input_change_name((enum input_change)i);
     return "CapacityChanged";
 }
 
@@ -50,7 +50,7 @@ static bool is_wanted(struct pass *pass, unsigned changed)
                  resharding_message(pass));
         return false;
     }
-    if (spec->replan_triggers != CHANGE_ALL && !(spec->replan_triggers & changed)) {
+    if (spec->replan_triggers != INPUT_CHANGE_ALL && !(spec->replan_triggers & changed)) {
         pass_set(pass, "PlanOutdated", "Unknown", "TriggerNotListed",
                  pass_text(pass,
                            "what changed (%s) is not among replanPolicy.triggers: no "
@@ -257,8 +257,8 @@ static bool is_outbid(struct pass *pass, const struct het_plan *plan, double gai
 {
     const struct snapshot *snapshot = pass->snapshot;
     struct bid bid = { BID_OPEN,
-                       sharing_bid(pass->arena, pass->current->plan, plan, gain) };
-    bool wins = sharing_wins(snapshot, bid.value);
+                       victims_bid(pass->arena, pass->current->plan, plan, gain) };
+    bool wins = victims_wins(snapshot, bid.value);
     if (!wins || snapshot->blocked_by)
         pass->decision->bid = bid;
     if (wins)
@@ -275,7 +275,7 @@ static void weigh(struct pass *pass, const struct planning_offer *offer)
 {
     const struct snapshot *snapshot = pass->snapshot;
     const struct snapshot_plan *current = pass->current;
-    const char *hash = het_codec_plan_hash(pass->arena, offer->plan);
+    const char *hash = het_plan_json_hash(pass->arena, offer->plan);
     if (was_weighed(pass, hash, "Rejected")) {
         stay_rejected(pass);
         return;

@@ -3,7 +3,7 @@
 #ifndef CONTROLLER_RECONCILE_REPLAN_H
 #define CONTROLLER_RECONCILE_REPLAN_H
 
-#include "controller/reconcile/pass.h"
+#include "controller/decision/pass.h"
 
 /* The input changed under a job that runs well: asks for a plan once that is due
  * (debounce, cool-down, hourly cap), weighs it (replan_rule.h), and commits it, shows it,

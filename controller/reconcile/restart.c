@@ -3,13 +3,13 @@
 #include "controller/base/object.h"
 #include "controller/base/timestamp.h"
 #include "controller/job/failure_policy.h"
-#include "controller/reconcile/drain.h"
-#include "controller/reconcile/fit.h"
-#include "controller/reconcile/generation.h"
+#include "controller/placement/drain.h"
+#include "controller/placement/fit.h"
+#include "controller/placement/generation.h"
+#include "controller/placement/planning.h"
+#include "controller/placement/victims.h"
 #include "controller/reconcile/heartbeat.h"
 #include "controller/reconcile/lifecycle.h"
-#include "controller/reconcile/planning.h"
-#include "controller/reconcile/yielding.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -154,7 +154,7 @@ void restart_generation(struct pass *pass, const char *trigger, const char *mess
 {
     const struct snapshot_plan *current = pass->current;
     pass_set_not_placed(pass, trigger, message);
-    bool fits = current->plan && places_fit(pass, current->plan);
+    bool fits = current->plan && fit_holds(pass, current->plan);
     if (fits && *current->retired && pass_is_held_up(pass)) {
         /* A retired plan holds no GPUs: to take them again is to take them anew. */
         pass->decision->is_unanswered = true;
@@ -253,8 +253,9 @@ static void restart_failed(struct pass *pass, const struct snapshot_pod *pod,
         return;
     }
     if (restarts >= snapshot->spec.max_restarts) {
-        life_fail(pass, "RestartLimitReached",
-                  pass_text(pass, "%s after %" PRId64 " restarts", message, restarts));
+        lifecycle_fail(
+            pass, "RestartLimitReached",
+            pass_text(pass, "%s after %" PRId64 " restarts", message, restarts));
         return;
     }
     if (pass_has_come_wall(pass, ended_ms + restart_backoff_ms(pass, restarts))) {
@@ -301,7 +302,7 @@ static void follow_rule(struct pass *pass, const struct breakage *found)
     } else if (action == FAILURE_IGNORE)
         restart_disrupted(pass, "PodFailureIgnored", message);
     else
-        life_fail(pass, "PodFailurePolicy", message);
+        lifecycle_fail(pass, "PodFailurePolicy", message);
 }
 
 bool restart_broken(struct pass *pass)
@@ -354,19 +355,19 @@ bool restart_broken(struct pass *pass)
  * that triggers can leave out. */
 static unsigned lost_change(const struct pass *pass)
 {
-    struct change_input after = { 0 };
+    struct input_state after = { 0 };
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
         const struct capacity_node *node =
             snapshot_find_node(pass->snapshot, pass->current->rank_nodes[i].node_name);
         if (node && node->unusable)
-            change_add_node(&after, node->name, node->unusable, 0, 0);
+            input_change_add_node(&after, node->name, node->unusable, 0, 0);
     }
     if (!strcmp(pass->lost_trigger, "GPUUnhealthy"))
-        return 1u << CHANGE_GPU_UNHEALTHY;
+        return 1u << INPUT_CHANGE_GPU_UNHEALTHY;
     if (strcmp(pass->lost_trigger, "NodeUnusable") || !(after.cordoned + after.tainted))
-        return CHANGE_ALL;
-    return (after.cordoned ? 1u << CHANGE_NODE_CORDONED : 0) |
-           (after.tainted ? 1u << CHANGE_NODE_TAINTED : 0);
+        return INPUT_CHANGE_ALL;
+    return (after.cordoned ? 1u << INPUT_CHANGE_NODE_CORDONED : 0) |
+           (after.tainted ? 1u << INPUT_CHANGE_NODE_TAINTED : 0);
 }
 
 /* The plan cannot run as it is, and its pods have not failed (yet). */
@@ -403,7 +404,7 @@ void restart_lost(struct pass *pass)
     if (pass->approval_message)
         pass_set(pass, "PlanOutdated", "True", pass->approval_reason,
                  pass->approval_message);
-    if (sharing_must_yield(snapshot) && !strcmp(pass->lost_trigger, "Preempted") &&
+    if (victims_must_yield(snapshot) && !strcmp(pass->lost_trigger, "Preempted") &&
         !(may_move && pass->decision->is_unanswered)) {
         generation_stop(pass, pass->lost_trigger);
         pass->lost_pods_still_run = false;
@@ -423,7 +424,7 @@ bool restart_changed(struct pass *pass)
     const struct snapshot *snapshot = pass->snapshot;
     const struct snapshot_plan *current = pass->current;
     if (!current->pod_digest || current->pod_digest == snapshot->pod_digest ||
-        !places_fit(pass, current->plan))
+        !fit_holds(pass, current->plan))
         return false;
     return generation_commit(pass, current->plan, current->input_digest, "PodsChanged",
                              current->restarts, current->replans, "Restarting",
@@ -461,9 +462,9 @@ static bool had_failed(struct pass *pass)
                                          "DeadlineExceeded" };
     for (size_t i = 0; i < sizeof final / sizeof *final; i++)
         if (pass_was_retired_for(pass, final[i])) {
-            life_fail(pass, final[i],
-                      pass_text(pass, "revision %" PRId64 " was stopped for good",
-                                pass->current->generation));
+            lifecycle_fail(pass, final[i],
+                           pass_text(pass, "revision %" PRId64 " was stopped for good",
+                                     pass->current->generation));
             return true;
         }
     return false;

@@ -2,7 +2,7 @@
 #ifndef CONTROLLER_RECONCILE_RESTART_H
 #define CONTROLLER_RECONCILE_RESTART_H
 
-#include "controller/reconcile/pass.h"
+#include "controller/decision/pass.h"
 
 /* Replaces a generation that cannot go on: with the same plan if that still fits, else
  * with a new one. */

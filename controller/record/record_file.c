@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct recorder {
+struct record_file {
     char *path, *old_path;
     int64_t max_bytes;
     bool with_env;
@@ -20,7 +20,7 @@ struct recorder {
 };
 
 /* -1 with errno. */
-static int open_file(struct recorder *recorder)
+static int open_file(struct record_file *recorder)
 {
     struct stat status;
     recorder->file =
@@ -31,23 +31,23 @@ static int open_file(struct recorder *recorder)
     return 0;
 }
 
-struct recorder *recorder_new(const char *path, int64_t max_bytes, bool with_env,
-                              struct het_error *err)
+struct record_file *record_file_new(const char *path, int64_t max_bytes, bool with_env,
+                                    struct het_error *err)
 {
-    struct recorder *recorder = xcalloc(1, sizeof *recorder);
+    struct record_file *recorder = xcalloc(1, sizeof *recorder);
     recorder->path = xstrdup(path);
     recorder->old_path = xasprintf("%s.1", path);
-    recorder->max_bytes = max_bytes ? max_bytes : RECORDER_MAX_BYTES;
+    recorder->max_bytes = max_bytes ? max_bytes : RECORD_FILE_MAX_BYTES;
     recorder->with_env = with_env;
     if (open_file(recorder) < 0) {
         het_fail(err, HET_IO, "--record %.300s: %s", path, strerror(errno));
-        recorder_free(recorder);
+        record_file_free(recorder);
         return NULL;
     }
     return recorder;
 }
 
-void recorder_free(struct recorder *recorder)
+void record_file_free(struct record_file *recorder)
 {
     if (!recorder)
         return;
@@ -59,7 +59,7 @@ void recorder_free(struct recorder *recorder)
 }
 
 /* The file is full: the next one. -1 with errno. */
-static int rotate(struct recorder *recorder)
+static int rotate(struct record_file *recorder)
 {
     if (rename(recorder->path, recorder->old_path) < 0)
         return -1;
@@ -69,7 +69,7 @@ static int rotate(struct recorder *recorder)
 }
 
 /* -1 with errno; then the file ends with a whole line still, if that is possible. */
-static int write_line(struct recorder *recorder, const char *line, size_t length)
+static int write_line(struct record_file *recorder, const char *line, size_t length)
 {
     if (recorder->file < 0 && open_file(recorder) < 0)
         return -1;
@@ -97,10 +97,10 @@ static int write_line(struct recorder *recorder, const char *line, size_t length
     return 0;
 }
 
-void recorder_add(void *context, const struct snapshot *snapshot,
-                  const struct decision *decision)
+void record_file_add(void *context, const struct snapshot *snapshot,
+                     const struct decision *decision)
 {
-    struct recorder *recorder = context;
+    struct record_file *recorder = context;
     json_auto_t *record = record_write(snapshot, decision, recorder->with_env);
     auto_free char *text = json_dumps(record, JSON_COMPACT);
     size_t length = strlen(text);

@@ -8,18 +8,18 @@
 
 #include "controller/record/snapshot_json.h"
 
-#define RECORDER_MAX_BYTES ((int64_t)256 << 20)
+#define RECORD_FILE_MAX_BYTES ((int64_t)256 << 20)
 
-struct recorder;
+struct record_file;
 
 /* Opens `path`, to go on at its end; only its owner may read it. `max_bytes` 0:
- * RECORDER_MAX_BYTES. Errors: HET_IO. */
-struct recorder *recorder_new(const char *path, int64_t max_bytes, bool with_env,
-                              struct het_error *err);
-void recorder_free(struct recorder *recorder);
+ * RECORD_FILE_MAX_BYTES. Errors: HET_IO. */
+struct record_file *record_file_new(const char *path, int64_t max_bytes, bool with_env,
+                                    struct het_error *err);
+void record_file_free(struct record_file *recorder);
 
 /* For controller_config.on_decision; the context is the recorder. */
-void recorder_add(void *recorder, const struct snapshot *snapshot,
-                  const struct decision *decision);
+void record_file_add(void *recorder, const struct snapshot *snapshot,
+                     const struct decision *decision);
 
 #endif

@@ -422,7 +422,7 @@ static int replay_file(const struct options *options, FILE *file, FILE *out,
     return exit_status;
 }
 
-int replay_main(int argc, char **argv, FILE *out, FILE *err_out)
+int replay_command_main(int argc, char **argv, FILE *out, FILE *err_out)
 {
     struct options options = { 0 };
     struct het_error err = { 0 };

@@ -8,6 +8,6 @@
 
 /* `argv[0]` is the word "replay". Returns the exit status: 0, all decisions are the same;
  * 1, one is another, or a line cannot be read; 2, bad option or file. Uses getopt. */
-int replay_main(int argc, char **argv, FILE *out, FILE *err);
+int replay_command_main(int argc, char **argv, FILE *out, FILE *err);
 
 #endif

@@ -69,13 +69,13 @@ struct table {
         .count = sizeof(list) / sizeof *(list)                                           \
     }
 
-#define STRUCT struct change_input
+#define STRUCT struct input_state
 static const struct field change_fields[] = {
     FIELD(HASH, spec),        FIELD(HASH, profile),      FIELD(HASH, nodes),
     FIELD(COUNT, node_count), FIELD(COUNT, allocatable), FIELD(WHOLE, taken),
     FIELD(COUNT, cordoned),   FIELD(COUNT, tainted),     FIELD(COUNT, not_ready),
 };
-static const struct table change_table = TABLE("struct change_input", change_fields);
+static const struct table change_table = TABLE("struct input_state", change_fields);
 #undef STRUCT
 
 #define STRUCT struct planner_answer
@@ -390,7 +390,7 @@ static const struct field share_fields[] = {
 static const struct table share_table = TABLE("struct capacity_share", share_fields);
 #undef STRUCT
 
-#define STRUCT struct peer
+#define STRUCT struct other_job
 static const struct field peer_fields[] = {
     FIELD(TEXT, key, .is_needed = true),
     FIELD(TEXT, uid, .is_needed = true),
@@ -403,7 +403,7 @@ static const struct field peer_fields[] = {
     FIELD(WHOLE, stop_ms),
     FIELD(FLAG, is_in_a_claim),
 };
-static const struct table peer_table = TABLE("struct peer", peer_fields);
+static const struct table peer_table = TABLE("struct other_job", peer_fields);
 #undef STRUCT
 
 #define STRUCT struct claim
@@ -984,7 +984,7 @@ static int derive(struct het_arena *arena, const struct het_view *view,
     struct het_view hardware = het_view_get(view, "hardware");
     const struct het_hardware *table = het_hardware_builtin();
     if (snapshot->hardware &&
-        het_codec_hardware(arena, snapshot->hardware, table, &table, err) < 0)
+        het_hardware_json_read(arena, snapshot->hardware, table, &table, err) < 0)
         return het_view_wrap(&hardware, err);
     snapshot_read_spec(arena, table, snapshot);
     struct het_view plans = het_view_get(view, "plans");

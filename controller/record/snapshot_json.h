@@ -16,7 +16,7 @@
 #ifndef CONTROLLER_RECORD_SNAPSHOT_JSON_H
 #define CONTROLLER_RECORD_SNAPSHOT_JSON_H
 
-#include "controller/reconcile/decision.h"
+#include "controller/decision/decision.h"
 
 #define RECORD_FORMAT   "heterotrain.io/record"
 #define RECORD_REDACTED "(not recorded)"

@@ -19,8 +19,8 @@ struct shown {
     int64_t known_ms;
 };
 
-struct trust {
-    struct trust_config config;
+struct certificate_bundle {
+    struct certificate_bundle_config config;
     int64_t now_ms, wall_ms;    /* of the latest step */
     int64_t due_ms;             /* the next look at the configuration, or the files */
     struct shown current, next; /* files: `current` alone */
@@ -31,7 +31,7 @@ struct trust {
 };
 
 /* Once, until it is another one. */
-static void note_trouble(struct trust *trust, const char *trouble)
+static void note_trouble(struct certificate_bundle *trust, const char *trouble)
 {
     if (trust->trouble && !strcmp(trust->trouble, trouble))
         return;
@@ -41,21 +41,21 @@ static void note_trouble(struct trust *trust, const char *trouble)
               LOG_STR("why", trouble));
 }
 
-static void note_all_is_well(struct trust *trust)
+static void note_all_is_well(struct certificate_bundle *trust)
 {
     free(trust->trouble);
     trust->trouble = NULL;
     trust->failures = 0;
 }
 
-static void note_end(const struct trust *trust)
+static void note_end(const struct certificate_bundle *trust)
 {
     metrics_set(trust->config.metrics, METRIC_CERTIFICATE_END,
                 (double)trust->current.certificate.ends_wall_ms / 1000, NO_LABELS);
 }
 
 /* `next` is what is shown from now on. */
-static void show_next(struct trust *trust)
+static void show_next(struct certificate_bundle *trust)
 {
     struct het_error err = { 0 };
     struct certificate *certificate = &trust->next.certificate;
@@ -85,9 +85,9 @@ static char *read_file(const char *folder, const char *name, struct het_error *e
     char *text = NULL;
     ssize_t length = -1;
     if (fd >= 0 && !fstat(fd, &status) && S_ISREG(status.st_mode) &&
-        status.st_size <= TRUST_FILE_BYTES) {
-        text = xcalloc(1, TRUST_FILE_BYTES + 1);
-        length = read(fd, text, TRUST_FILE_BYTES);
+        status.st_size <= CERTIFICATE_BUNDLE_FILE_BYTES) {
+        text = xcalloc(1, CERTIFICATE_BUNDLE_FILE_BYTES + 1);
+        length = read(fd, text, CERTIFICATE_BUNDLE_FILE_BYTES);
     }
     if (length < 0) {
         het_fail(err, HET_IO, "%s: %s", path,
@@ -119,11 +119,11 @@ static int read_folder(const char *folder, struct certificate *ret, struct het_e
     return result;
 }
 
-static void read_again(struct trust *trust)
+static void read_again(struct certificate_bundle *trust)
 {
     struct certificate *now = &trust->current.certificate, read;
     struct het_error err = { 0 };
-    trust->due_ms = trust->now_ms + TRUST_FILES_MS;
+    trust->due_ms = trust->now_ms + CERTIFICATE_BUNDLE_FILES_MS;
     if (read_folder(trust->config.folder, &read, &err) < 0) {
         note_trouble(trust, err.message);
         return;
@@ -140,15 +140,16 @@ static void read_again(struct trust *trust)
 
 /* ---- our own ---- */
 
-static int make_certificate(struct trust *trust, struct shown *ret, struct het_error *err)
+static int make_certificate(struct certificate_bundle *trust, struct shown *ret,
+                            struct het_error *err)
 {
-    const struct trust_config *config = &trust->config;
+    const struct certificate_bundle_config *config = &trust->config;
     *ret = (struct shown){ 0 };
     return certificate_make(config->owner, config->names, config->name_count,
                             trust->wall_ms, &ret->certificate, err);
 }
 
-static void make_next(struct trust *trust)
+static void make_next(struct certificate_bundle *trust)
 {
     struct het_error err = { 0 };
     if (trust->next.certificate.key_pem)
@@ -160,21 +161,21 @@ static void make_next(struct trust *trust)
 }
 
 /* Half of its life is over, or, by a clock that was set, has not begun. */
-static bool is_to_be_renewed(const struct trust *trust)
+static bool is_to_be_renewed(const struct certificate_bundle *trust)
 {
     int64_t end_ms = trust->current.certificate.ends_wall_ms;
-    return trust->wall_ms >= end_ms - TRUST_RENEW_MS ||
+    return trust->wall_ms >= end_ms - CERTIFICATE_BUNDLE_RENEW_MS ||
            trust->wall_ms < end_ms - CERTIFICATE_LIFE_MS - CERTIFICATE_EARLY_MS;
 }
 
 /* The next one is shown at once, as nobody has to know its authority. */
-static void renew_untold(struct trust *trust)
+static void renew_untold(struct certificate_bundle *trust)
 {
     if (is_to_be_renewed(trust))
         make_next(trust);
     if (trust->next.certificate.key_pem)
         show_next(trust);
-    trust->due_ms = trust->now_ms + TRUST_READ_MS;
+    trust->due_ms = trust->now_ms + CERTIFICATE_BUNDLE_READ_MS;
 }
 
 /* ---- the bundle ---- */
@@ -198,14 +199,14 @@ static char *encode(const char *text)
 }
 
 /* The authorities of what is shown, and of what will be. */
-static char *own_authorities(const struct trust *trust)
+static char *own_authorities(const struct certificate_bundle *trust)
 {
     const char *next = trust->next.certificate.authority_pem;
     return xasprintf("%s%s", trust->current.certificate.authority_pem, next ? next : "");
 }
 
 /* Adds to `patch` what webhook `index` lacks. */
-static void add_to_patch(struct trust *trust, json_t *patch, size_t index,
+static void add_to_patch(struct certificate_bundle *trust, json_t *patch, size_t index,
                          const char *present)
 {
     auto_free char *own = own_authorities(trust);
@@ -222,7 +223,7 @@ static void add_to_patch(struct trust *trust, json_t *patch, size_t index,
 
 /* Ours is gone: others had more need of the room, or somebody wrote the configuration
  * anew. One that is new is the last to make room again. */
-static void note_loss(struct trust *trust, const char *present)
+static void note_loss(struct certificate_bundle *trust, const char *present)
 {
     if (!trust->current.is_known ||
         certificate_is_in(present, trust->current.certificate.authority_pem))
@@ -234,7 +235,7 @@ static void note_loss(struct trust *trust, const char *present)
 }
 
 /* What brings the bundles of `configuration` about; empty if they are as they should. */
-static json_t *make_patch(struct trust *trust, const json_t *configuration)
+static json_t *make_patch(struct certificate_bundle *trust, const json_t *configuration)
 {
     const json_t *webhooks = json_object_get(configuration, "webhooks");
     json_t *patch = json_array();
@@ -252,7 +253,7 @@ static json_t *make_patch(struct trust *trust, const json_t *configuration)
     return patch;
 }
 
-static void note_known(struct trust *trust)
+static void note_known(struct certificate_bundle *trust)
 {
     struct shown *const both[] = { &trust->current, &trust->next };
     for (size_t i = 0; i < 2; i++)
@@ -261,16 +262,18 @@ static void note_known(struct trust *trust)
             both[i]->known_ms = trust->now_ms;
         }
     trust->is_missing = false;
-    trust->due_ms = trust->now_ms + TRUST_READ_MS;
+    trust->due_ms = trust->now_ms + CERTIFICATE_BUNDLE_READ_MS;
     note_all_is_well(trust);
 }
 
-static void try_again(struct trust *trust, const struct kube_result *result)
+static void try_again(struct certificate_bundle *trust, const struct kube_result *result)
 {
-    int64_t wait_ms = TRUST_RETRY_MS;
-    for (int i = 0; i < trust->failures && wait_ms < TRUST_READ_MS; i++)
+    int64_t wait_ms = CERTIFICATE_BUNDLE_RETRY_MS;
+    for (int i = 0; i < trust->failures && wait_ms < CERTIFICATE_BUNDLE_READ_MS; i++)
         wait_ms *= 2;
-    trust->due_ms = trust->now_ms + (wait_ms < TRUST_READ_MS ? wait_ms : TRUST_READ_MS);
+    trust->due_ms = trust->now_ms + (wait_ms < CERTIFICATE_BUNDLE_READ_MS
+                                         ? wait_ms
+                                         : CERTIFICATE_BUNDLE_READ_MS);
     trust->failures++;
     /* Another replica was first. */
     if (result->outcome != KUBE_CONFLICT)
@@ -279,7 +282,7 @@ static void try_again(struct trust *trust, const struct kube_result *result)
 
 static void on_patched(void *context, const struct kube_result *result)
 {
-    struct trust *trust = context;
+    struct certificate_bundle *trust = context;
     trust->request_id = 0;
     if (result->outcome == KUBE_OK)
         note_known(trust);
@@ -289,8 +292,8 @@ static void on_patched(void *context, const struct kube_result *result)
 
 static void on_read(void *context, const struct kube_result *result)
 {
-    struct trust *trust = context;
-    const struct trust_config *config = &trust->config;
+    struct certificate_bundle *trust = context;
+    const struct certificate_bundle_config *config = &trust->config;
     trust->request_id = 0;
     if (result->outcome != KUBE_OK) {
         trust->is_missing = result->outcome == KUBE_NOT_FOUND;
@@ -308,15 +311,16 @@ static void on_read(void *context, const struct kube_result *result)
 
 /* ---- the loop ---- */
 
-static bool is_settled(const struct trust *trust, const struct shown *shown,
+static bool is_settled(const struct certificate_bundle *trust, const struct shown *shown,
                        int64_t settle_ms)
 {
     return shown->is_known && trust->now_ms - shown->known_ms >= settle_ms;
 }
 
-void trust_step(struct trust *trust, int64_t now_ms, int64_t wall_ms)
+void certificate_bundle_step(struct certificate_bundle *trust, int64_t now_ms,
+                             int64_t wall_ms)
 {
-    const struct trust_config *config = &trust->config;
+    const struct certificate_bundle_config *config = &trust->config;
     trust->now_ms = now_ms;
     trust->wall_ms = wall_ms;
     if (config->folder) {
@@ -332,56 +336,57 @@ void trust_step(struct trust *trust, int64_t now_ms, int64_t wall_ms)
     if (is_to_be_renewed(trust))
         make_next(trust);
     if (trust->next.certificate.key_pem &&
-        is_settled(trust, &trust->next, TRUST_SETTLE_MS))
+        is_settled(trust, &trust->next, CERTIFICATE_BUNDLE_SETTLE_MS))
         show_next(trust);
     if (now_ms >= trust->due_ms && !trust->request_id)
         trust->request_id = kube_get(config->kube, &kube_webhook_configuration, NULL,
                                      config->configuration, on_read, trust);
 }
 
-int64_t trust_next_ms(const struct trust *trust)
+int64_t certificate_bundle_next_ms(const struct certificate_bundle *trust)
 {
     int64_t next_ms = trust->request_id ? INT64_MAX : trust->due_ms;
-    int64_t settled_ms = trust->next.known_ms + TRUST_SETTLE_MS;
+    int64_t settled_ms = trust->next.known_ms + CERTIFICATE_BUNDLE_SETTLE_MS;
     return trust->next.is_known && settled_ms < next_ms ? settled_ms : next_ms;
 }
 
-bool trust_is_ready(const struct trust *trust)
+bool certificate_bundle_is_ready(const struct certificate_bundle *trust)
 {
     return trust->config.folder || !trust->config.configuration || trust->is_missing ||
-           is_settled(trust, &trust->current, TRUST_READY_MS);
+           is_settled(trust, &trust->current, CERTIFICATE_BUNDLE_READY_MS);
 }
 
-const char *trust_certificate(const struct trust *trust)
+const char *certificate_bundle_certificate(const struct certificate_bundle *trust)
 {
     return trust->current.certificate.certificate_pem;
 }
 
-const char *trust_key(const struct trust *trust)
+const char *certificate_bundle_key(const struct certificate_bundle *trust)
 {
     return trust->current.certificate.key_pem;
 }
 
-struct trust *trust_new(const struct trust_config *config, int64_t now_ms,
-                        int64_t wall_ms, struct het_error *err)
+struct certificate_bundle *
+certificate_bundle_new(const struct certificate_bundle_config *config, int64_t now_ms,
+                       int64_t wall_ms, struct het_error *err)
 {
-    struct trust *trust = xcalloc(1, sizeof *trust);
+    struct certificate_bundle *trust = xcalloc(1, sizeof *trust);
     trust->config = *config;
     trust->now_ms = now_ms;
     trust->wall_ms = wall_ms;
-    trust->due_ms = config->folder ? now_ms + TRUST_FILES_MS : now_ms;
+    trust->due_ms = config->folder ? now_ms + CERTIFICATE_BUNDLE_FILES_MS : now_ms;
     int result = config->folder
                      ? read_folder(config->folder, &trust->current.certificate, err)
                      : make_certificate(trust, &trust->current, err);
     if (result < 0) {
-        trust_free(trust);
+        certificate_bundle_free(trust);
         return NULL;
     }
     note_end(trust);
     return trust;
 }
 
-void trust_free(struct trust *trust)
+void certificate_bundle_free(struct certificate_bundle *trust)
 {
     if (!trust)
         return;

@@ -16,17 +16,20 @@
 #include "controller/serve/certificate.h"
 
 enum {
-    TRUST_READ_MS = 15000,   /* the configuration is looked at again */
-    TRUST_RETRY_MS = 500,    /* after a failure, doubled up to TRUST_READ_MS */
-    TRUST_FILES_MS = 10000,  /* the files are */
-    TRUST_SETTLE_MS = 10000, /* all API servers have seen the bundle by then */
-    TRUST_READY_MS = 2000,   /* the same, where there was no certificate before */
-    TRUST_FILE_BYTES = 64 << 10,
+    CERTIFICATE_BUNDLE_READ_MS = 15000, /* the configuration is looked at again */
+    CERTIFICATE_BUNDLE_RETRY_MS =
+        500, /* after a failure, doubled up to CERTIFICATE_BUNDLE_READ_MS */
+    CERTIFICATE_BUNDLE_FILES_MS = 10000, /* the files are */
+    CERTIFICATE_BUNDLE_SETTLE_MS =
+        10000, /* all API servers have seen the bundle by then */
+    CERTIFICATE_BUNDLE_READY_MS =
+        2000, /* the same, where there was no certificate before */
+    CERTIFICATE_BUNDLE_FILE_BYTES = 64 << 10,
 };
 /* A certificate is replaced when half of its life is over. */
-#define TRUST_RENEW_MS (CERTIFICATE_LIFE_MS / 2)
+#define CERTIFICATE_BUNDLE_RENEW_MS (CERTIFICATE_LIFE_MS / 2)
 
-struct trust_config {
+struct certificate_bundle_config {
     const char *folder; /* with tls.crt and tls.key; NULL: our own */
     /* Of our own: see certificate_make. */
     const char *owner;
@@ -43,23 +46,25 @@ struct trust_config {
     struct metrics *metrics; /* may be NULL */
 };
 
-struct trust;
+struct certificate_bundle;
 
 /* The strings of `config` are borrowed. Makes or reads the first certificate; `use` is
  * called for those after it. Errors: HET_IO, HET_BAD_INPUT. */
-struct trust *trust_new(const struct trust_config *config, int64_t now_ms,
-                        int64_t wall_ms, struct het_error *err);
-void trust_free(struct trust *trust);
+struct certificate_bundle *
+certificate_bundle_new(const struct certificate_bundle_config *config, int64_t now_ms,
+                       int64_t wall_ms, struct het_error *err);
+void certificate_bundle_free(struct certificate_bundle *trust);
 
 /* What is shown now. */
-const char *trust_certificate(const struct trust *trust);
-const char *trust_key(const struct trust *trust);
+const char *certificate_bundle_certificate(const struct certificate_bundle *trust);
+const char *certificate_bundle_key(const struct certificate_bundle *trust);
 
-void trust_step(struct trust *trust, int64_t now_ms, int64_t wall_ms);
-/* When trust_step has something to do next. */
-int64_t trust_next_ms(const struct trust *trust);
+void certificate_bundle_step(struct certificate_bundle *trust, int64_t now_ms,
+                             int64_t wall_ms);
+/* When certificate_bundle_step has something to do next. */
+int64_t certificate_bundle_next_ms(const struct certificate_bundle *trust);
 /* Whether the API server believes what is shown, as far as we know; also if there is no
  * configuration by which it would ask. */
-bool trust_is_ready(const struct trust *trust);
+bool certificate_bundle_is_ready(const struct certificate_bundle *trust);
 
 #endif

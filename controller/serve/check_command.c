@@ -239,7 +239,7 @@ static int check_job(const char *file, time_t end, FILE *out, FILE *err_out)
     return status;
 }
 
-int health_check_main(int argc, char **argv, FILE *out, FILE *err_out)
+int check_command_main(int argc, char **argv, FILE *out, FILE *err_out)
 {
     struct options options = { .timeout_s = HEALTH_CHECK_TIMEOUT_S };
     struct het_error err;

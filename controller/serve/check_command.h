@@ -16,6 +16,6 @@
  * (dryRun=All: custom resource, webhook and policies are asked, nothing is written).
  * Returns the exit status: 0, it was so, and what was said went to `out`; 1, it was not
  * in time; 2, bad option or file. Uses getopt. */
-int health_check_main(int argc, char **argv, FILE *out, FILE *err);
+int check_command_main(int argc, char **argv, FILE *out, FILE *err);
 
 #endif

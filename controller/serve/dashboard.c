@@ -1,7 +1,7 @@
 #include "controller/serve/dashboard.h"
 
 #include "controller/base/digest.h"
-#include "controller/operator/overview.h"
+#include "controller/operator/dashboard_data.h"
 
 #include <openssl/evp.h>
 #include <pthread.h>
@@ -17,10 +17,10 @@ static const unsigned char page[] = {
 };
 
 struct dashboard {
-    struct feed *feed;
+    struct published *feed;
     void (*wake)(void *context);
     void *wake_context;
-    struct overview *overview;
+    struct dashboard_data *overview;
     struct server_route routes[DASHBOARD_ROUTES];
     char *page_headers;
     pthread_mutex_t lock; /* of what follows */
@@ -86,7 +86,7 @@ static struct server_reply unavailable(void)
 
 static struct server_reply newest(const struct dashboard *dashboard)
 {
-    const struct feed_text *text = feed_take(dashboard->feed, OVERVIEW);
+    const struct published_text *text = published_take(dashboard->feed, OVERVIEW);
     if (!text)
         return unavailable();
     struct server_reply reply = { .status = 200,
@@ -94,7 +94,7 @@ static struct server_reply newest(const struct dashboard *dashboard)
                                   .body = xmalloc(text->length),
                                   .body_length = text->length };
     memcpy(reply.body, text->bytes, text->length);
-    feed_give_back(dashboard->feed, text);
+    published_give_back(dashboard->feed, text);
     return reply;
 }
 
@@ -142,19 +142,20 @@ static bool is_wanted(struct dashboard *dashboard)
     pthread_mutex_lock(&dashboard->lock);
     bool waits = dashboard->waiting_count > 0;
     pthread_mutex_unlock(&dashboard->lock);
-    return waits || feed_listeners(dashboard->feed, OVERVIEW) > 0;
+    return waits || published_listeners(dashboard->feed, OVERVIEW) > 0;
 }
 
 static bool has_changed(const struct dashboard *dashboard,
                         const struct controller *controller)
 {
-    return dashboard->built_ms == INT64_MIN || overview_is_partial(dashboard->overview) ||
+    return dashboard->built_ms == INT64_MIN ||
+           dashboard_data_is_partial(dashboard->overview) ||
            controller_statistics(controller).events != dashboard->events;
 }
 
 static int64_t due_ms(const struct dashboard *dashboard)
 {
-    bool is_partial = overview_is_partial(dashboard->overview);
+    bool is_partial = dashboard_data_is_partial(dashboard->overview);
     return dashboard->built_ms == INT64_MIN
                ? 0
                : dashboard->built_ms +
@@ -167,8 +168,8 @@ bool dashboard_build(struct dashboard *dashboard, struct server *server,
     size_t length;
     char *text = controller_overview(controller, dashboard->overview, &length);
     uint64_t digest = digest_bytes(0, text, length);
-    if (digest != dashboard->digest || !feed_version(dashboard->feed, OVERVIEW))
-        feed_publish(dashboard->feed, OVERVIEW, text, length);
+    if (digest != dashboard->digest || !published_version(dashboard->feed, OVERVIEW))
+        published_publish(dashboard->feed, OVERVIEW, text, length);
     else
         free(text);
     dashboard->digest = digest;
@@ -176,7 +177,7 @@ bool dashboard_build(struct dashboard *dashboard, struct server *server,
     dashboard->built_ms = now_ms;
     set_fresh(dashboard, true);
     answer_waiting(dashboard, server);
-    return !overview_is_partial(dashboard->overview);
+    return !dashboard_data_is_partial(dashboard->overview);
 }
 
 void dashboard_step(struct dashboard *dashboard, struct server *server,
@@ -203,7 +204,7 @@ int64_t dashboard_next_ms(struct dashboard *dashboard,
 
 /* ---- life ---- */
 
-struct dashboard *dashboard_new(struct feed *feed, void (*wake)(void *context),
+struct dashboard *dashboard_new(struct published *feed, void (*wake)(void *context),
                                 void *context)
 {
     struct dashboard *dashboard = xcalloc(1, sizeof *dashboard);
@@ -219,7 +220,7 @@ struct dashboard *dashboard_new(struct feed *feed, void (*wake)(void *context),
     dashboard->feed = feed;
     dashboard->wake = wake;
     dashboard->wake_context = context;
-    dashboard->overview = overview_new();
+    dashboard->overview = dashboard_data_new();
     dashboard->page_headers = make_page_headers();
     dashboard->built_ms = INT64_MIN;
     pthread_mutex_init(&dashboard->lock, NULL);
@@ -231,7 +232,7 @@ void dashboard_free(struct dashboard *dashboard)
     if (!dashboard)
         return;
     pthread_mutex_destroy(&dashboard->lock);
-    overview_free(dashboard->overview);
+    dashboard_data_free(dashboard->overview);
     free(dashboard->page_headers);
     free(dashboard);
 }

@@ -15,7 +15,8 @@
 
 enum {
     DASHBOARD_BUILD_MS = 500,
-    DASHBOARD_READ_MS = 20, /* while plans are still to be read (overview_is_partial) */
+    DASHBOARD_READ_MS =
+        20, /* while plans are still to be read (dashboard_data_is_partial) */
     DASHBOARD_ROUTES = 3,
     DASHBOARD_WAITING = 64, /* requests for a document that is being built */
 };
@@ -23,7 +24,7 @@ enum {
 struct dashboard;
 
 /* `wake` makes the loop call dashboard_step soon; it is called in the server's thread. */
-struct dashboard *dashboard_new(struct feed *feed, void (*wake)(void *context),
+struct dashboard *dashboard_new(struct published *feed, void (*wake)(void *context),
                                 void *context);
 /* After the server. */
 void dashboard_free(struct dashboard *dashboard);

@@ -13,7 +13,7 @@
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
 struct endpoints {
-    struct feed *feed;
+    struct published *feed;
     struct metrics *metrics;
     int64_t (*clock_ms)(void *context);
     void *clock_context;
@@ -41,7 +41,7 @@ static bool on_healthz(void *context, const struct server_request *request,
 {
     const struct endpoints *endpoints = context;
     (void)request;
-    int64_t beat_ms = feed_last_beat_ms(endpoints->feed);
+    int64_t beat_ms = published_last_beat_ms(endpoints->feed);
     int64_t age_ms = beat_ms == INT64_MIN ? INT64_MAX : now_ms(endpoints) - beat_ms;
     if (age_ms <= ENDPOINTS_BEAT_MS)
         say(ret_reply, 200, xstrdup("ok\n"));
@@ -55,7 +55,7 @@ static bool on_readyz(void *context, const struct server_request *request,
 {
     const struct endpoints *endpoints = context;
     (void)request;
-    if (feed_is_ready(endpoints->feed))
+    if (published_is_ready(endpoints->feed))
         say(ret_reply, 200, xstrdup("ok\n"));
     else
         say(ret_reply, 503, xstrdup("not all that is watched has been listed\n"));
@@ -152,7 +152,7 @@ static bool on_put_level(void *context, const struct server_request *request,
 
 /* ---- life ---- */
 
-struct endpoints *endpoints_new(struct feed *feed, struct metrics *metrics,
+struct endpoints *endpoints_new(struct published *feed, struct metrics *metrics,
                                 int64_t (*clock_ms)(void *context), void *context)
 {
     struct endpoints *endpoints = xcalloc(1, sizeof *endpoints);

@@ -23,8 +23,8 @@ enum {
 
 struct endpoints;
 
-/* `clock_ms` is the clock of feed_beat; it is asked in the server's thread. */
-struct endpoints *endpoints_new(struct feed *feed, struct metrics *metrics,
+/* `clock_ms` is the clock of published_beat; it is asked in the server's thread. */
+struct endpoints *endpoints_new(struct published *feed, struct metrics *metrics,
                                 int64_t (*clock_ms)(void *context), void *context);
 /* After the server. */
 void endpoints_free(struct endpoints *endpoints);

@@ -10,7 +10,7 @@
 
 /* A text and the count of those who hold it, the feed among them. */
 struct version {
-    struct feed_text text; /* first: what is handed out */
+    struct published_text text; /* first: what is handed out */
     char *bytes;
     size_t holders;
 };
@@ -21,9 +21,9 @@ struct topic {
     int listeners;
 };
 
-struct feed {
+struct published {
     pthread_mutex_t lock;
-    struct topic topics[FEED_NAMES];
+    struct topic topics[PUBLISHED_NAMES];
     size_t topic_count;
     void (*on_publish)(void *context);
     void *publish_context;
@@ -31,9 +31,9 @@ struct feed {
     atomic_bool is_ready;
 };
 
-struct feed *feed_new(void)
+struct published *published_new(void)
 {
-    struct feed *feed = xcalloc(1, sizeof *feed);
+    struct published *feed = xcalloc(1, sizeof *feed);
     pthread_mutex_init(&feed->lock, NULL);
     feed->last_beat_ms = INT64_MIN;
     return feed;
@@ -48,7 +48,7 @@ static void let_go(struct version *version)
     free(version);
 }
 
-void feed_free(struct feed *feed)
+void published_free(struct published *feed)
 {
     if (!feed)
         return;
@@ -61,22 +61,23 @@ void feed_free(struct feed *feed)
     free(feed);
 }
 
-static struct topic *get_topic(struct feed *feed, const char *name)
+static struct topic *get_topic(struct published *feed, const char *name)
 {
     for (size_t i = 0; i < feed->topic_count; i++)
         if (!strcmp(feed->topics[i].name, name))
             return &feed->topics[i];
-    assert(feed->topic_count < FEED_NAMES);
+    assert(feed->topic_count < PUBLISHED_NAMES);
     struct topic *topic = &feed->topics[feed->topic_count++];
     *topic = (struct topic){ .name = name };
     return topic;
 }
 
-void feed_publish(struct feed *feed, const char *name, char *bytes, size_t length)
+void published_publish(struct published *feed, const char *name, char *bytes,
+                       size_t length)
 {
     struct version *version = xcalloc(1, sizeof *version);
     version->bytes = bytes;
-    version->text = (struct feed_text){ .bytes = bytes, .length = length };
+    version->text = (struct published_text){ .bytes = bytes, .length = length };
     version->holders = 1;
     pthread_mutex_lock(&feed->lock);
     struct topic *topic = get_topic(feed, name);
@@ -88,7 +89,7 @@ void feed_publish(struct feed *feed, const char *name, char *bytes, size_t lengt
         feed->on_publish(feed->publish_context);
 }
 
-const struct feed_text *feed_take(struct feed *feed, const char *name)
+const struct published_text *published_take(struct published *feed, const char *name)
 {
     pthread_mutex_lock(&feed->lock);
     struct version *newest = get_topic(feed, name)->newest;
@@ -98,14 +99,14 @@ const struct feed_text *feed_take(struct feed *feed, const char *name)
     return newest ? &newest->text : NULL;
 }
 
-void feed_give_back(struct feed *feed, const struct feed_text *text)
+void published_give_back(struct published *feed, const struct published_text *text)
 {
     pthread_mutex_lock(&feed->lock);
     let_go((struct version *)(uintptr_t)text);
     pthread_mutex_unlock(&feed->lock);
 }
 
-uint64_t feed_version(struct feed *feed, const char *name)
+uint64_t published_version(struct published *feed, const char *name)
 {
     pthread_mutex_lock(&feed->lock);
     const struct version *newest = get_topic(feed, name)->newest;
@@ -114,20 +115,21 @@ uint64_t feed_version(struct feed *feed, const char *name)
     return version;
 }
 
-void feed_on_publish(struct feed *feed, void (*on_publish)(void *context), void *context)
+void published_on_publish(struct published *feed, void (*on_publish)(void *context),
+                          void *context)
 {
     feed->on_publish = on_publish;
     feed->publish_context = context;
 }
 
-void feed_add_listeners(struct feed *feed, const char *name, int count)
+void published_add_listeners(struct published *feed, const char *name, int count)
 {
     pthread_mutex_lock(&feed->lock);
     get_topic(feed, name)->listeners += count;
     pthread_mutex_unlock(&feed->lock);
 }
 
-int feed_listeners(struct feed *feed, const char *name)
+int published_listeners(struct published *feed, const char *name)
 {
     pthread_mutex_lock(&feed->lock);
     int count = get_topic(feed, name)->listeners;
@@ -135,22 +137,22 @@ int feed_listeners(struct feed *feed, const char *name)
     return count;
 }
 
-void feed_beat(struct feed *feed, int64_t now_ms)
+void published_beat(struct published *feed, int64_t now_ms)
 {
     feed->last_beat_ms = now_ms;
 }
 
-int64_t feed_last_beat_ms(struct feed *feed)
+int64_t published_last_beat_ms(struct published *feed)
 {
     return feed->last_beat_ms;
 }
 
-void feed_set_ready(struct feed *feed, bool is_ready)
+void published_set_ready(struct published *feed, bool is_ready)
 {
     feed->is_ready = is_ready;
 }
 
-bool feed_is_ready(struct feed *feed)
+bool published_is_ready(struct published *feed)
 {
     return feed->is_ready;
 }

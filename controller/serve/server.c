@@ -66,7 +66,7 @@ struct connection {
     size_t reply_length, reply_sent;
     bool has_stalled; /* the reply is not out after STALL_S */
 
-    const struct feed_text *text; /* being sent; NULL: none */
+    const struct published_text *text; /* being sent; NULL: none */
     size_t text_sent;
     uint64_t text_version; /* sent last */
 };
@@ -98,7 +98,7 @@ struct server {
     size_t listener_count;
     const char *const *hosts;
     size_t host_count;
-    struct feed *feed;
+    struct published *feed;
     struct metrics *metrics;
     int request_s;
     pthread_t thread;
@@ -185,9 +185,9 @@ static struct connection *find_connection(const struct server *server, struct lw
 static void stop_feeding(struct connection *connection)
 {
     struct server *server = connection->server;
-    feed_give_back(server->feed, connection->text);
+    published_give_back(server->feed, connection->text);
     connection->text = NULL;
-    feed_add_listeners(server->feed, connection->route->feed, -1);
+    published_add_listeners(server->feed, connection->route->feed, -1);
     server->websocket_count--;
 }
 
@@ -688,7 +688,7 @@ static void start_feeding(struct connection *connection)
     connection->route = find_route(connection->listener->config, method, path, &has_path);
     set_state(connection, FEEDING);
     server->websocket_count++;
-    feed_add_listeners(server->feed, connection->route->feed, 1);
+    published_add_listeners(server->feed, connection->route->feed, 1);
     lws_callback_on_writable(connection->wsi);
 }
 
@@ -699,12 +699,12 @@ static int feed_some(struct connection *connection)
     const char *name = connection->route->feed;
     unsigned char buffer[LWS_PRE + PIECE_BYTES];
     if (!connection->text) {
-        if (feed_version(server->feed, name) == connection->text_version)
+        if (published_version(server->feed, name) == connection->text_version)
             return 0;
-        connection->text = feed_take(server->feed, name);
+        connection->text = published_take(server->feed, name);
         connection->text_sent = 0;
     }
-    const struct feed_text *text = connection->text;
+    const struct published_text *text = connection->text;
     size_t left = text->length - connection->text_sent;
     size_t length = left < PIECE_BYTES ? left : PIECE_BYTES;
     int flags =
@@ -716,7 +716,7 @@ static int feed_some(struct connection *connection)
     connection->text_sent += length;
     if (connection->text_sent == text->length) {
         connection->text_version = text->version;
-        feed_give_back(server->feed, text);
+        published_give_back(server->feed, text);
         connection->text = NULL;
     }
     lws_callback_on_writable(connection->wsi);
@@ -1096,7 +1096,7 @@ struct server *server_new(const struct server_config *config, struct het_error *
         return NULL;
     }
     if (server->feed)
-        feed_on_publish(server->feed, wake, server);
+        published_on_publish(server->feed, wake, server);
     return server;
 }
 
@@ -1106,7 +1106,7 @@ void server_free(struct server *server)
         return;
     if (server->has_thread) {
         if (server->feed)
-            feed_on_publish(server->feed, NULL, NULL);
+            published_on_publish(server->feed, NULL, NULL);
         server->is_ending = true;
         wake(server);
         pthread_join(server->thread, NULL);

@@ -97,7 +97,7 @@ struct server_config {
     size_t listener_count;
     const char *const *hosts; /* names that it may be called by; they outlive it */
     size_t host_count;
-    struct feed *feed;               /* NULL: no route has one */
+    struct published *feed;          /* NULL: no route has one */
     struct metrics *metrics;         /* may be NULL */
     int header_s, request_s, idle_s; /* 0: as above */
 };

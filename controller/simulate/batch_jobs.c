@@ -58,12 +58,12 @@ static void set_number(json_t *status, const char *key, int64_t number)
 }
 
 /* Ends the Job: `reason` NULL says well. */
-static void end(struct batch_verdict *verdict, const char *reason, const char *message,
-                int64_t now_ms)
+static void end(struct batch_jobs_verdict *verdict, const char *reason,
+                const char *message, int64_t now_ms)
 {
     json_auto_t *holder = json_pack("{s:O}", "status", verdict->status);
-    object_set_condition(holder, reason ? "Failed" : "Complete", "True", reason, message,
-                         now_ms);
+    condition_set(holder, reason ? "Failed" : "Complete", "True", reason, message,
+                  now_ms);
     if (!reason)
         json_object_set_new(verdict->status, "completionTime", time_text(now_ms));
     verdict->ends_pods = true;
@@ -79,7 +79,7 @@ static int64_t backoff_ms(int64_t failures)
 
 /* A Job that is not finished. */
 static void go_on(const json_t *job, const struct count *count, int64_t now_ms,
-                  struct batch_verdict *verdict)
+                  struct batch_jobs_verdict *verdict)
 {
     int64_t started_ms = time_at(job, "status.startTime");
     int64_t deadline_s = object_integer(job, "spec.activeDeadlineSeconds", 0);
@@ -110,11 +110,12 @@ static bool is_finished(const json_t *job)
            object_condition_is_true(job, "Failed");
 }
 
-struct batch_verdict batch_look(const json_t *job, const json_t *pods, int64_t now_ms)
+struct batch_jobs_verdict batch_jobs_look(const json_t *job, const json_t *pods,
+                                          int64_t now_ms)
 {
     json_t *before = object_at(job, "status");
     struct count count = count_pods(pods);
-    struct batch_verdict verdict = { .due_ms = INT64_MAX };
+    struct batch_jobs_verdict verdict = { .due_ms = INT64_MAX };
     verdict.status = before ? json_deep_copy(before) : json_object();
     json_object_del(verdict.status, "active");
     set_number(verdict.status, "active", count.active);
@@ -125,7 +126,7 @@ struct batch_verdict batch_look(const json_t *job, const json_t *pods, int64_t n
     return verdict;
 }
 
-json_t *batch_make_pod(const json_t *job, uint64_t number)
+json_t *batch_jobs_make_pod(const json_t *job, uint64_t number)
 {
     char letters[NAME_LETTERS + 1] = "";
     for (size_t i = 0; i < NAME_LETTERS; i++, number /= 26)

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct batch_verdict {
+struct batch_jobs_verdict {
     json_t *status; /* of the Job, as it should be; a new reference */
     bool wants_pod; /* one is to be made now */
     bool ends_pods; /* those that are left are to be deleted */
@@ -19,8 +19,9 @@ struct batch_verdict {
 };
 
 /* `pods` are all that the Job controls. */
-struct batch_verdict batch_look(const json_t *job, const json_t *pods, int64_t now_ms);
+struct batch_jobs_verdict batch_jobs_look(const json_t *job, const json_t *pods,
+                                          int64_t now_ms);
 /* Pod `number` of the Job. A new reference. */
-json_t *batch_make_pod(const json_t *job, uint64_t number);
+json_t *batch_jobs_make_pod(const json_t *job, uint64_t number);
 
 #endif

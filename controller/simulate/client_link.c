@@ -34,7 +34,7 @@ struct wire {
     struct lines lines;
 };
 
-static struct wire *wire_of(struct transport *transport)
+static struct wire *client_link_of(struct transport *transport)
 {
     return (struct wire *)transport;
 }
@@ -70,7 +70,7 @@ static void on_done(void *context, const struct http_reply *reply)
 static uint64_t start(struct transport *transport, const struct http_request *request,
                       const struct http_handler *handler)
 {
-    struct wire *wire = wire_of(transport);
+    struct wire *wire = client_link_of(transport);
     struct line *line = xcalloc(1, sizeof *line);
     line->wire = wire;
     line->handler = *handler;
@@ -104,7 +104,7 @@ static void drop_line(struct line *line)
 
 static void cancel(struct transport *transport, uint64_t id)
 {
-    struct wire *wire = wire_of(transport);
+    struct wire *wire = client_link_of(transport);
     struct line *line;
     TAILQ_FOREACH(line, &wire->lines, link)
     if (line->id == id) {
@@ -133,7 +133,7 @@ static void deliver(struct wire *wire, struct letter *letter)
 static int poll_wire(struct transport *transport, struct pollfd *extra,
                      size_t extra_count, int64_t timeout_ms)
 {
-    struct wire *wire = wire_of(transport);
+    struct wire *wire = client_link_of(transport);
     int result = transport_poll(wire->shared, extra, extra_count, timeout_ms);
     while (!TAILQ_EMPTY(&wire->letters))
         deliver(wire, TAILQ_FIRST(&wire->letters));
@@ -142,13 +142,13 @@ static int poll_wire(struct transport *transport, struct pollfd *extra,
 
 static void release(struct transport *transport)
 {
-    struct wire *wire = wire_of(transport);
+    struct wire *wire = client_link_of(transport);
     while (!TAILQ_EMPTY(&wire->lines))
         cancel(transport, TAILQ_FIRST(&wire->lines)->id);
     free(wire);
 }
 
-struct transport *wire_new(struct transport *shared)
+struct transport *client_link_new(struct transport *shared)
 {
     static const struct transport_ops ops = {
         .start = start, .cancel = cancel, .poll = poll_wire, .free = release
@@ -161,7 +161,7 @@ struct transport *wire_new(struct transport *shared)
     return &wire->transport;
 }
 
-bool wire_has_mail(const struct transport *transport)
+bool client_link_has_mail(const struct transport *transport)
 {
     const struct wire *wire = (const struct wire *)transport;
     return !TAILQ_EMPTY(&wire->letters);

@@ -9,8 +9,8 @@
 
 /* `shared` is borrowed and must outlive the wire; it is polled with the wire. Freeing it
  * cancels what this client has asked for. */
-struct transport *wire_new(struct transport *shared);
+struct transport *client_link_new(struct transport *shared);
 /* Whether something has arrived that the client has not looked at. */
-bool wire_has_mail(const struct transport *wire);
+bool client_link_has_mail(const struct transport *wire);
 
 #endif

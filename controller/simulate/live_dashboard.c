@@ -7,9 +7,9 @@
 
 enum { HOLD_MS = 1000 }; /* of one sleep */
 
-struct showcase {
-    struct showcase_config config;
-    struct feed *feed;
+struct live_dashboard {
+    struct live_dashboard_config config;
+    struct published *feed;
     struct dashboard *dashboard;
     struct server_listener listener;
     struct server *server;
@@ -23,68 +23,73 @@ static void wake_nobody(void *context)
     (void)context;
 }
 
-struct showcase *showcase_new(const struct showcase_config *config, struct het_error *err)
+struct live_dashboard *live_dashboard_new(const struct live_dashboard_config *config,
+                                          struct het_error *err)
 {
-    struct showcase *showcase = xcalloc(1, sizeof *showcase);
+    struct live_dashboard *live_dashboard = xcalloc(1, sizeof *live_dashboard);
     char *host = NULL;
     int port;
-    showcase->config = *config;
-    showcase->feed = feed_new();
-    showcase->dashboard = dashboard_new(showcase->feed, wake_nobody, NULL);
-    showcase->listener =
+    live_dashboard->config = *config;
+    live_dashboard->feed = published_new();
+    live_dashboard->dashboard = dashboard_new(live_dashboard->feed, wake_nobody, NULL);
+    live_dashboard->listener =
         (struct server_listener){ .address = config->address,
-                                  .routes = dashboard_routes(showcase->dashboard),
+                                  .routes = dashboard_routes(live_dashboard->dashboard),
                                   .route_count = DASHBOARD_ROUTES };
-    struct server_config server = { .listeners = &showcase->listener,
+    struct server_config server = { .listeners = &live_dashboard->listener,
                                     .listener_count = 1,
-                                    .feed = showcase->feed };
+                                    .feed = live_dashboard->feed };
     if (server_parse_address(config->address, &host, &port, err) == 0)
-        showcase->server = server_new(&server, err);
-    if (!showcase->server) {
+        live_dashboard->server = server_new(&server, err);
+    if (!live_dashboard->server) {
         free(host);
-        showcase_free(showcase);
+        live_dashboard_free(live_dashboard);
         return NULL;
     }
-    showcase->url = xasprintf(strchr(host, ':') ? "http://[%s]:%d/" : "http://%s:%d/",
-                              host, server_port(showcase->server, 0));
-    showcase->start_ms = config->clock_ms();
+    live_dashboard->url =
+        xasprintf(strchr(host, ':') ? "http://[%s]:%d/" : "http://%s:%d/", host,
+                  server_port(live_dashboard->server, 0));
+    live_dashboard->start_ms = config->clock_ms();
     free(host);
-    return showcase;
+    return live_dashboard;
 }
 
-void showcase_free(struct showcase *showcase)
+void live_dashboard_free(struct live_dashboard *live_dashboard)
 {
-    if (!showcase)
+    if (!live_dashboard)
         return;
-    server_free(showcase->server);
-    dashboard_free(showcase->dashboard);
-    feed_free(showcase->feed);
-    free(showcase->url);
-    free(showcase);
+    server_free(live_dashboard->server);
+    dashboard_free(live_dashboard->dashboard);
+    published_free(live_dashboard->feed);
+    free(live_dashboard->url);
+    free(live_dashboard);
 }
 
-const char *showcase_url(const struct showcase *showcase)
+const char *live_dashboard_url(const struct live_dashboard *live_dashboard)
 {
-    return showcase->url;
+    return live_dashboard->url;
 }
 
-bool showcase_await(struct showcase *showcase, const struct simulation *simulation)
+bool live_dashboard_await(struct live_dashboard *live_dashboard,
+                          const struct simulation *simulation)
 {
-    const struct showcase_config *config = &showcase->config;
+    const struct live_dashboard_config *config = &live_dashboard->config;
     double at_ms = (double)simulation_now_ms(simulation) / config->speed;
-    int64_t wait_ms = showcase->start_ms + (int64_t)at_ms - config->clock_ms();
+    int64_t wait_ms = live_dashboard->start_ms + (int64_t)at_ms - config->clock_ms();
     return wait_ms <= 0 || config->sleep_ms(wait_ms);
 }
 
-void showcase_show(struct showcase *showcase, struct simulation *simulation)
+void live_dashboard_show(struct live_dashboard *live_dashboard,
+                         struct simulation *simulation)
 {
     const struct controller *controller = simulation_controller(simulation);
-    while (!dashboard_build(showcase->dashboard, showcase->server, controller, 0))
+    while (!dashboard_build(live_dashboard->dashboard, live_dashboard->server, controller,
+                            0))
         continue;
 }
 
-void showcase_hold(struct showcase *showcase)
+void live_dashboard_hold(struct live_dashboard *live_dashboard)
 {
-    while (showcase->config.sleep_ms(HOLD_MS))
+    while (live_dashboard->config.sleep_ms(HOLD_MS))
         continue;
 }

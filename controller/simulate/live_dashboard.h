@@ -5,28 +5,30 @@
 
 #include "controller/simulate/simulation.h"
 
-struct showcase_config {
+struct live_dashboard_config {
     const char *address;          /* "127.0.0.1:8081"; port 0: any free one */
     double speed;                 /* simulated seconds in a real one */
     int64_t (*clock_ms)(void);    /* only ever grows */
     bool (*sleep_ms)(int64_t ms); /* false: it is to end */
 };
 
-struct showcase;
+struct live_dashboard;
 
 /* The simulation begins now. Errors: those of server_new. */
-struct showcase *showcase_new(const struct showcase_config *config,
-                              struct het_error *err);
-void showcase_free(struct showcase *showcase);
+struct live_dashboard *live_dashboard_new(const struct live_dashboard_config *config,
+                                          struct het_error *err);
+void live_dashboard_free(struct live_dashboard *live_dashboard);
 /* "http://127.0.0.1:8081/"; as long as the showcase. */
-const char *showcase_url(const struct showcase *showcase);
+const char *live_dashboard_url(const struct live_dashboard *live_dashboard);
 
 /* Waits for the moment that the simulation is at; what was shown stays. False: it is to
  * end. */
-bool showcase_await(struct showcase *showcase, const struct simulation *simulation);
+bool live_dashboard_await(struct live_dashboard *live_dashboard,
+                          const struct simulation *simulation);
 /* Shows the simulation as it is. */
-void showcase_show(struct showcase *showcase, struct simulation *simulation);
+void live_dashboard_show(struct live_dashboard *live_dashboard,
+                         struct simulation *simulation);
 /* Leaves what was shown there until it is to end. */
-void showcase_hold(struct showcase *showcase);
+void live_dashboard_hold(struct live_dashboard *live_dashboard);
 
 #endif

@@ -51,5 +51,5 @@ int main(int argc, char **argv)
         .clock_ms = clock_ms,
         .sleep_ms = sleep_ms,
     };
-    return simulate_main(argc, argv, &terminal);
+    return simulate_command_main(argc, argv, &terminal);
 }

@@ -1,7 +1,7 @@
 #include "controller/simulate/narration.h"
 
 #include "controller/base/object.h"
-#include "controller/reconcile/status.h"
+#include "controller/decision/status.h"
 #include "controller/simulate/api_server/condition.h"
 
 #include <inttypes.h>
@@ -22,10 +22,10 @@ struct entry {
     char *text;    /* what to print after the names or by itself; may have many lines */
 };
 
-struct report {
+struct narration {
     struct simulation *simulation;
     FILE *out;
-    struct report_options options;
+    struct narration_options options;
     struct entry *entries; /* of this moment */
     size_t entry_count, entry_capacity;
     json_t *timeline; /* JSON: all entries so far */
@@ -35,13 +35,13 @@ struct report {
 
 /* ---- text ---- */
 
-static void print_time(const struct report *report, int64_t now_ms)
+static void print_time(const struct narration *report, int64_t now_ms)
 {
     fprintf(report->out, "%*.1f s  ", INDENT - 4, (double)now_ms / 1000);
 }
 
 /* Prints `text` with INDENT blanks before every line but the first. */
-static void print_indented(const struct report *report, const char *text)
+static void print_indented(const struct narration *report, const char *text)
 {
     for (const char *c = text; *c; c++) {
         fputc(*c, report->out);
@@ -170,7 +170,8 @@ static char *wrap(const char *text, int width)
 /* ---- entries ---- */
 
 /* `data` is taken and may be NULL, `text` is taken. */
-static void add_entry(struct report *report, const char *what, json_t *data, char *text)
+static void add_entry(struct narration *report, const char *what, json_t *data,
+                      char *text)
 {
     ARRAY_RESERVE(report->entries, &report->entry_capacity, report->entry_count + 1);
     report->entries[report->entry_count++] = (struct entry){
@@ -179,9 +180,9 @@ static void add_entry(struct report *report, const char *what, json_t *data, cha
 }
 
 /* Pods to which the same happens at the same moment share an entry. */
-static void add_pod(struct report *report, const char *what, const json_t *pod,
+static void add_pod(struct narration *report, const char *what, const json_t *pod,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
-static void add_pod(struct report *report, const char *what, const json_t *pod,
+static void add_pod(struct narration *report, const char *what, const json_t *pod,
                     const char *format, ...)
 {
     char detail[512];
@@ -207,7 +208,7 @@ static void add_pod(struct report *report, const char *what, const json_t *pod,
 }
 
 /* "3 pods created: a-1-0, a-1-1, a-1-2" */
-static char *pods_line(const struct report *report, const struct entry *entry)
+static char *pods_line(const struct narration *report, const struct entry *entry)
 {
     size_t count = json_array_size(entry->names);
     char *text = xasprintf("%zu %s %s:", count, count == 1 ? "pod" : "pods", entry->what);
@@ -232,7 +233,7 @@ static void entry_fini(struct entry *entry)
     json_decref(entry->data);
 }
 
-static void tell(struct report *report, struct entry *entry)
+static void tell(struct narration *report, struct entry *entry)
 {
     int64_t now_ms = simulation_now_ms(report->simulation);
     if (report->options.is_json) {
@@ -248,7 +249,7 @@ static void tell(struct report *report, struct entry *entry)
 }
 
 /* Prints or keeps what happened in this moment: first what the script did. */
-static void flush(struct report *report)
+static void flush(struct narration *report)
 {
     for (size_t i = 0; i < report->entry_count; i++)
         if (!strcmp(report->entries[i].what, "script"))
@@ -269,7 +270,7 @@ static int64_t exit_code(const json_t *pod)
     return object_integer(status, "state.terminated.exitCode", -1);
 }
 
-static void tell_pod(struct report *report, const struct embedded_change *change)
+static void tell_pod(struct narration *report, const struct api_server_change *change)
 {
     const json_t *before = change->before;
     const json_t *after = change->after;
@@ -302,20 +303,20 @@ static const struct het_plan *read_plan(struct het_arena *arena, const json_t *c
     const struct het_plan *plan;
     const char *text =
         json_string_value(json_object_get(object_at(config_map, "data"), "plan.json"));
-    if (!text || het_codec_plan_text(arena, text, "plan.json", &plan, NULL) < 0)
+    if (!text || het_plan_json_text(arena, text, "plan.json", &plan, NULL) < 0)
         return NULL;
     return plan;
 }
 
 /* The plan ConfigMap of `owner_uid` with the largest generation below `generation`. */
-static const json_t *plan_before(const struct report *report, const json_t *config_map)
+static const json_t *plan_before(const struct narration *report, const json_t *config_map)
 {
-    struct embedded *server = simulation_server(report->simulation);
+    struct api_server *server = simulation_server(report->simulation);
     const char *uid = kube_label(config_map, LABEL_JOB_UID);
     int64_t generation = atoll(kube_label(config_map, LABEL_PLAN_REVISION));
     const json_t *best = NULL;
-    for (size_t i = 0; i < embedded_count(server, "configmaps"); i++) {
-        const json_t *other = embedded_at(server, "configmaps", i);
+    for (size_t i = 0; i < api_server_count(server, "configmaps"); i++) {
+        const json_t *other = api_server_at(server, "configmaps", i);
         int64_t number = atoll(kube_label(other, LABEL_PLAN_REVISION));
         if (strcmp(kube_label(other, LABEL_JOB_UID), uid) != 0 || number >= generation ||
             !number)
@@ -372,7 +373,7 @@ static char *describe_change(struct het_arena *arena, const struct het_plan *old
 }
 
 /* A new generation: why, what changed, the plan. */
-static void tell_plan(struct report *report, const json_t *config_map)
+static void tell_plan(struct narration *report, const json_t *config_map)
 {
     struct het_arena *arena = het_arena_new();
     const struct het_plan *plan = read_plan(arena, config_map);
@@ -402,7 +403,7 @@ static void tell_plan(struct report *report, const json_t *config_map)
     het_arena_free(arena);
 }
 
-static void tell_service(struct report *report, const struct embedded_change *change)
+static void tell_service(struct narration *report, const struct api_server_change *change)
 {
     static const char path[] = "spec.selector";
     const json_t *service = change->after;
@@ -417,7 +418,7 @@ static void tell_service(struct report *report, const struct embedded_change *ch
               xasprintf("service %s now finds the pods of plan %s", name, generation));
 }
 
-static void tell_event(struct report *report, const json_t *event)
+static void tell_event(struct narration *report, const json_t *event)
 {
     const char *reason = object_text(event, "reason");
     const char *note = object_text(event, "note");
@@ -431,7 +432,8 @@ static void tell_event(struct report *report, const json_t *event)
 }
 
 /* Why a plan stays although there could be another one: no Event says that. */
-static void tell_kept_plan(struct report *report, const struct embedded_change *change)
+static void tell_kept_plan(struct narration *report,
+                           const struct api_server_change *change)
 {
     const json_t *was = object_find(object_at(change->before, "status.conditions"),
                                     "type", "PlanOutdated");
@@ -451,7 +453,7 @@ static void tell_kept_plan(struct report *report, const struct embedded_change *
         wrap(line, report->options.width - INDENT));
 }
 
-static void tell_job(struct report *report, const struct embedded_change *change)
+static void tell_job(struct narration *report, const struct api_server_change *change)
 {
     const json_t *job = change->after ? change->after : change->before;
     auto_free char *key = object_key(job);
@@ -464,9 +466,9 @@ static void tell_job(struct report *report, const struct embedded_change *change
               xasprintf("job %s %s", key, what));
 }
 
-static void on_change(void *context, const struct embedded_change *change)
+static void on_change(void *context, const struct api_server_change *change)
 {
-    struct report *report = context;
+    struct narration *report = context;
     if (!strcmp(change->plural, "pods"))
         tell_pod(report, change);
     else if (!strcmp(change->plural, "heterotrainingjobs"))
@@ -480,10 +482,10 @@ static void on_change(void *context, const struct embedded_change *change)
         tell_event(report, change->after);
 }
 
-static void on_scripted(void *context, const struct embedded_event *event,
+static void on_scripted(void *context, const struct scenario_event *event,
                         const struct het_error *err)
 {
-    struct report *report = context;
+    struct narration *report = context;
     add_entry(
         report, "script",
         json_pack("{s:s, s:s}", "event", event->text, "error", err ? err->message : ""),
@@ -529,7 +531,7 @@ static bool is_shown(const char *name)
 
 /* Pods of one generation: where they are, and what differs in their environment; then
  * what all have. */
-static char *draw_pods(const struct report *report, const json_t *pods)
+static char *draw_pods(const struct narration *report, const json_t *pods)
 {
     const json_t *first = environment(json_array_get(pods, 0));
     json_auto_t *rows = json_array();
@@ -565,15 +567,15 @@ static char *draw_pods(const struct report *report, const json_t *pods)
 }
 
 /* Pods of the newest plan of `job`, in the order of their index; NULL unless all run. */
-static json_t *running_pods(const struct report *report, const json_t *job)
+static json_t *running_pods(const struct narration *report, const json_t *job)
 {
-    struct embedded *server = simulation_server(report->simulation);
+    struct api_server *server = simulation_server(report->simulation);
     const char *uid = object_text(job, "metadata.uid");
     int64_t generation = object_integer(job, "status.plan.revision", 0);
     int64_t desired = object_integer(job, "status.pods.desired", 0);
     json_t *pods = json_array();
-    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
-        json_t *pod = embedded_at(server, "pods", i);
+    for (size_t i = 0; i < api_server_count(server, "pods"); i++) {
+        json_t *pod = api_server_at(server, "pods", i);
         if (!strcmp(kube_label(pod, LABEL_JOB_UID), uid) &&
             atoll(kube_label(pod, LABEL_PLAN_REVISION)) == generation &&
             !strcmp(object_text(pod, "status.phase"), "Running"))
@@ -586,7 +588,7 @@ static json_t *running_pods(const struct report *report, const json_t *job)
 }
 
 /* Shows the pods of a job once for each generation, when all of them run. */
-static void show_running(struct report *report, const json_t *job)
+static void show_running(struct narration *report, const json_t *job)
 {
     auto_free char *key = object_key(job);
     json_int_t generation = object_integer(job, "status.plan.revision", 0);
@@ -603,12 +605,12 @@ static void show_running(struct report *report, const json_t *job)
               xasprintf("job %s runs:\n%s", key, table));
 }
 
-bool report_step(void *context, struct simulation *simulation)
+bool narration_step(void *context, struct simulation *simulation)
 {
-    struct report *report = context;
-    struct embedded *server = simulation_server(simulation);
-    for (size_t i = 0; i < embedded_count(server, "heterotrainingjobs"); i++)
-        show_running(report, embedded_at(server, "heterotrainingjobs", i));
+    struct narration *report = context;
+    struct api_server *server = simulation_server(simulation);
+    for (size_t i = 0; i < api_server_count(server, "heterotrainingjobs"); i++)
+        show_running(report, api_server_at(server, "heterotrainingjobs", i));
     flush(report);
     fflush(report->out);
     return true;
@@ -616,17 +618,17 @@ bool report_step(void *context, struct simulation *simulation)
 
 /* ---- the cluster ---- */
 
-void report_cluster(struct report *report)
+void narration_cluster(struct narration *report)
 {
-    struct embedded *server = simulation_server(report->simulation);
+    struct api_server *server = simulation_server(report->simulation);
     struct het_arena *arena = het_arena_new();
     json_auto_t *rows = json_array();
     int64_t gpus = 0;
     static const char *const headings[] = { "NODE", "GPUS", "TYPE", "GIB", "STATE" };
     add_headings(rows, headings, sizeof headings / sizeof *headings);
-    for (size_t i = 0; i < embedded_count(server, "nodes"); i++) {
+    for (size_t i = 0; i < api_server_count(server, "nodes"); i++) {
         struct het_node_facts facts;
-        het_node_read(arena, embedded_at(server, "nodes", i), JOB_SPEC_GPU_RESOURCE,
+        het_node_read(arena, api_server_at(server, "nodes", i), JOB_SPEC_GPU_RESOURCE,
                       report->options.hardware, &facts);
         if (!facts.type)
             continue;
@@ -695,7 +697,7 @@ static void add_job_row(json_t *rows, const json_t *job)
              waits(job) ? reason_of(job) : object_text(job, "status.plan.summary"));
 }
 
-static void print_end(const struct report *report, const json_t *jobs)
+static void print_end(const struct narration *report, const json_t *jobs)
 {
     static const char *const headings[] = { "JOB",      "STATE",   "PLAN", "GPUS",
                                             "RESTARTS", "REPLANS", "" };
@@ -712,7 +714,7 @@ static void print_end(const struct report *report, const json_t *jobs)
             json_array_size(jobs) ? table : "there is no job\n");
 }
 
-static void print_json(struct report *report, const json_t *jobs)
+static void print_json(struct narration *report, const json_t *jobs)
 {
     json_auto_t *shown = json_array();
     size_t i;
@@ -730,13 +732,13 @@ static void print_json(struct report *report, const json_t *jobs)
     fputc('\n', report->out);
 }
 
-size_t report_end(struct report *report)
+size_t narration_end(struct narration *report)
 {
-    struct embedded *server = simulation_server(report->simulation);
+    struct api_server *server = simulation_server(report->simulation);
     json_auto_t *jobs = json_array();
     size_t waiting = 0;
-    for (size_t i = 0; i < embedded_count(server, "heterotrainingjobs"); i++) {
-        json_t *job = embedded_at(server, "heterotrainingjobs", i);
+    for (size_t i = 0; i < api_server_count(server, "heterotrainingjobs"); i++) {
+        json_t *job = api_server_at(server, "heterotrainingjobs", i);
         json_array_append(jobs, job);
         waiting += waits(job);
     }
@@ -749,22 +751,22 @@ size_t report_end(struct report *report)
 
 /* ---- life ---- */
 
-struct report *report_new(struct simulation *simulation, FILE *out,
-                          const struct report_options *options)
+struct narration *narration_new(struct simulation *simulation, FILE *out,
+                                const struct narration_options *options)
 {
-    struct report *report = xcalloc(1, sizeof *report);
+    struct narration *report = xcalloc(1, sizeof *report);
     report->simulation = simulation;
     report->out = out;
     report->options = *options;
     report->timeline = json_array();
     report->cluster = json_array();
     report->shown = json_object();
-    embedded_observe(simulation_server(simulation), on_change, report);
-    embedded_cluster_on_event(simulation_cluster(simulation), on_scripted, report);
+    api_server_observe(simulation_server(simulation), on_change, report);
+    simulated_cluster_on_event(simulation_cluster(simulation), on_scripted, report);
     return report;
 }
 
-void report_free(struct report *report)
+void narration_free(struct narration *report)
 {
     if (!report)
         return;

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-struct report_options {
+struct narration_options {
     bool is_json;
     bool is_ascii; /* else UTF-8 */
     bool is_quiet; /* text: only the end */
@@ -15,20 +15,20 @@ struct report_options {
     const struct het_hardware *hardware;
 };
 
-struct report;
+struct narration;
 
 /* Everything is borrowed and must outlive the report; the simulation is looked at until
- * report_free. Make it before anything is put into the simulation's server. */
-struct report *report_new(struct simulation *simulation, FILE *out,
-                          const struct report_options *options);
-void report_free(struct report *report);
+ * narration_free. Make it before anything is put into the simulation's server. */
+struct narration *narration_new(struct simulation *simulation, FILE *out,
+                                const struct narration_options *options);
+void narration_free(struct narration *report);
 
 /* The cluster as it is now; call it once it is built. */
-void report_cluster(struct report *report);
+void narration_cluster(struct narration *report);
 /* A simulation_step: tells what happened since the last one; goes on. */
-bool report_step(void *context, struct simulation *simulation);
+bool narration_step(void *context, struct simulation *simulation);
 /* Jobs, pods and environments at the end. Returns how many jobs have no plan and are not
  * over. */
-size_t report_end(struct report *report);
+size_t narration_end(struct narration *report);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t embedded_duration_ms(const char *text)
+int64_t scenario_duration_ms(const char *text)
 {
     static const struct {
         const char *unit;
@@ -31,27 +31,27 @@ int64_t embedded_duration_ms(const char *text)
 
 /* ---- what follows the subject: each reads `rest` into `ret`, or returns false ---- */
 
-static bool read_nothing(const char *rest, struct embedded_event *ret)
+static bool read_nothing(const char *rest, struct scenario_event *ret)
 {
     (void)ret;
     return !*rest;
 }
 
-static bool read_number(const char *rest, struct embedded_event *ret)
+static bool read_number(const char *rest, struct scenario_event *ret)
 {
     char *end;
     ret->number = strtoll(rest, &end, 10);
     return *rest && !*end && ret->number >= 0 && ret->number <= 255;
 }
 
-static bool read_exit_code(const char *rest, struct embedded_event *ret)
+static bool read_exit_code(const char *rest, struct scenario_event *ret)
 {
     ret->number = 1;
     return !*rest || read_number(rest, ret);
 }
 
 /* KEY[=VALUE][:EFFECT] */
-static bool read_taint(const char *rest, struct embedded_event *ret)
+static bool read_taint(const char *rest, struct scenario_event *ret)
 {
     size_t key = strcspn(rest, "=:");
     size_t effect = strcspn(rest, ":");
@@ -68,7 +68,7 @@ static bool read_taint(const char *rest, struct embedded_event *ret)
 }
 
 /* KEY=VALUE, or KEY- to remove it */
-static bool read_mark(const char *rest, struct embedded_event *ret)
+static bool read_mark(const char *rest, struct scenario_event *ret)
 {
     size_t length = strlen(rest);
     const char *equals = strchr(rest, '=');
@@ -83,7 +83,7 @@ static bool read_mark(const char *rest, struct embedded_event *ret)
 }
 
 /* TYPE STATUS */
-static bool read_condition(const char *rest, struct embedded_event *ret)
+static bool read_condition(const char *rest, struct scenario_event *ret)
 {
     size_t type = strcspn(rest, " \t");
     const char *status = rest + type + strspn(rest + type, " \t");
@@ -94,7 +94,7 @@ static bool read_condition(const char *rest, struct embedded_event *ret)
     return true;
 }
 
-static bool read_patch(const char *rest, struct embedded_event *ret)
+static bool read_patch(const char *rest, struct scenario_event *ret)
 {
     ret->objects = json_loads(rest, 0, NULL);
     return json_is_object(ret->objects);
@@ -104,9 +104,9 @@ static bool read_patch(const char *rest, struct embedded_event *ret)
 
 static const struct verb {
     const char *verb;
-    enum embedded_subject subject;
-    enum embedded_event_kind kind;
-    bool (*read)(const char *rest, struct embedded_event *ret);
+    enum scenario_subject subject;
+    enum scenario_event_kind kind;
+    bool (*read)(const char *rest, struct scenario_event *ret);
     const char *expected; /* after the subject */
 } verbs[] = {
     { "delete", OF_NODE, EVENT_DELETE_NODE, read_nothing, "nothing" },
@@ -141,7 +141,7 @@ static const char *const subjects[] = {
 };
 
 /* "node/N" or "job/NS/NAME" into `ret`; false if it does not begin with `prefix`. */
-static bool read_subject(const char *word, const char *prefix, struct embedded_event *ret)
+static bool read_subject(const char *word, const char *prefix, struct scenario_event *ret)
 {
     size_t length = strlen(prefix);
     if (strncmp(word, prefix, length) != 0 || !word[length])
@@ -155,7 +155,7 @@ static bool read_subject(const char *word, const char *prefix, struct embedded_e
 }
 
 static int read_event(const char *verb, const char *subject, const char *rest,
-                      embedded_load *load, struct embedded_event *ret,
+                      scenario_load *load, struct scenario_event *ret,
                       struct het_error *err)
 {
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
@@ -193,8 +193,8 @@ static const char *next_word(char **rest)
     return word;
 }
 
-int embedded_event_parse(const char *text, embedded_load *load,
-                         struct embedded_event *ret, struct het_error *err)
+int scenario_event_parse(const char *text, scenario_load *load,
+                         struct scenario_event *ret, struct het_error *err)
 {
     auto_free char *copy = xstrdup(text);
     char *rest = copy;
@@ -203,7 +203,7 @@ int embedded_event_parse(const char *text, embedded_load *load,
     const char *subject = next_word(&rest);
     for (size_t end = strlen(rest); end && strchr(" \t", rest[end - 1]);)
         rest[--end] = '\0';
-    struct embedded_event event = { .after_ms = embedded_duration_ms(time) };
+    struct scenario_event event = { .after_ms = scenario_duration_ms(time) };
     if (!*subject)
         return het_fail(err, HET_BAD_INPUT,
                         "event \"%s\": expected TIME VERB SUBJECT, like \"60s delete "
@@ -214,7 +214,7 @@ int embedded_event_parse(const char *text, embedded_load *load,
                         "event \"%s\": \"%s\" is not a time like 90s or 1m30s", text,
                         time);
     if (read_event(verb, subject, rest, load, &event, err) < 0) {
-        embedded_event_fini(&event);
+        scenario_event_fini(&event);
         return het_wrap(err, "event \"%s\"", text);
     }
     event.text = xasprintf("%s %s%s%s", verb, subject, *rest ? " " : "", rest);
@@ -222,7 +222,7 @@ int embedded_event_parse(const char *text, embedded_load *load,
     return 0;
 }
 
-void embedded_event_fini(struct embedded_event *event)
+void scenario_event_fini(struct scenario_event *event)
 {
     if (!event)
         return;

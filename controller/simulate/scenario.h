@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-enum embedded_event_kind {
+enum scenario_event_kind {
     EVENT_DELETE_NODE, /* "delete node/N": the object and its kubelet are gone */
     EVENT_CREATE_NODE, /* "create node/N", "restore node/N": a deleted one comes back */
     EVENT_CORDON,      /* "cordon node/N" */
@@ -36,14 +36,14 @@ enum embedded_event_kind {
     EVENT_EVICT_POD,   /* "evict pod/NAME": as through the eviction API */
 };
 
-enum embedded_subject { OF_NODE, OF_JOB, OF_POD, OF_FILE };
+enum scenario_subject { OF_NODE, OF_JOB, OF_POD, OF_FILE };
 
-struct embedded_event {
+struct scenario_event {
     int64_t after_ms; /* from the start of the script */
-    enum embedded_event_kind kind;
+    enum scenario_event_kind kind;
     char *text; /* as written, without the time */
     char *ns, *name;
-    enum embedded_subject subject;
+    enum scenario_subject subject;
     int64_t number; /* EVENT_GPUS, EVENT_OCCUPY, EVENT_FAIL_POD */
     /* EVENT_APPLY: the objects, an array. EVENT_TAINT, EVENT_UNTAINT: the taint.
      * EVENT_LABEL, EVENT_ANNOTATE: {key: value or null}. EVENT_CONDITION: {type, status}.
@@ -52,14 +52,14 @@ struct embedded_event {
 };
 
 /* Reads the objects of a file, as an array (a new reference), for "apply". */
-typedef json_t *embedded_load(const char *path, struct het_error *err);
+typedef json_t *scenario_load(const char *path, struct het_error *err);
 
 /* "60s delete node/NAME"; times are like 90s, 2m, 1m30s, 1500ms, 1h. Errors:
  * HET_BAD_INPUT, and what `load` says. */
-int embedded_event_parse(const char *text, embedded_load *load,
-                         struct embedded_event *ret, struct het_error *err);
-void embedded_event_fini(struct embedded_event *event);
+int scenario_event_parse(const char *text, scenario_load *load,
+                         struct scenario_event *ret, struct het_error *err);
+void scenario_event_fini(struct scenario_event *event);
 /* "90s", "1m30s" in milliseconds; -1 if it is no duration. */
-int64_t embedded_duration_ms(const char *text);
+int64_t scenario_duration_ms(const char *text);
 
 #endif

@@ -90,15 +90,15 @@ static const struct {
 struct options {
     json_t *objects[SOURCES]; /* arrays */
     json_t *hardware;         /* NULL: none given */
-    struct embedded_event *events;
+    struct scenario_event *events;
     size_t event_count, event_capacity;
     int64_t until_ms;
     const char *hetplan;
     uint64_t seed;
     bool heartbeats;
-    struct showcase_config showcase; /* address NULL: none */
+    struct live_dashboard_config live_dashboard; /* address NULL: none */
     bool is_running; /* the input was good: what fails now is not its fault */
-    struct report_options report;
+    struct narration_options report;
 };
 
 /* ---- files ---- */
@@ -268,7 +268,7 @@ static const struct option long_options[] = {
 static int add_event(struct options *options, const char *text, struct het_error *err)
 {
     ARRAY_RESERVE(options->events, &options->event_capacity, options->event_count + 1);
-    if (embedded_event_parse(text, load_objects, &options->events[options->event_count],
+    if (scenario_event_parse(text, load_objects, &options->events[options->event_count],
                              err) < 0)
         return -1;
     options->event_count++;
@@ -277,7 +277,7 @@ static int add_event(struct options *options, const char *text, struct het_error
 
 static int set_until(struct options *options, const char *text, struct het_error *err)
 {
-    options->until_ms = embedded_duration_ms(text);
+    options->until_ms = scenario_duration_ms(text);
     return options->until_ms >= 0
                ? 0
                : het_fail(err, HET_BAD_INPUT, "--until %s: not a time like 600s or 10m",
@@ -304,9 +304,9 @@ static int set_seed(struct options *options, const char *text, struct het_error 
 static int set_speed(struct options *options, const char *text, struct het_error *err)
 {
     char *end;
-    options->showcase.speed = strtod(text, &end);
-    return *text && !*end && options->showcase.speed >= 0.01 &&
-                   options->showcase.speed <= 1e6
+    options->live_dashboard.speed = strtod(text, &end);
+    return *text && !*end && options->live_dashboard.speed >= 0.01 &&
+                   options->live_dashboard.speed <= 1e6
                ? 0
                : het_fail(err, HET_BAD_INPUT,
                           "--speed %s: must be a number from 0.01 to 1000000", text);
@@ -347,7 +347,7 @@ static int take_option(struct options *options, int option, const char *value,
     case OPTION_SEED:
         return set_seed(options, value, err);
     case OPTION_DASHBOARD:
-        options->showcase.address = value;
+        options->live_dashboard.address = value;
         return 0;
     case OPTION_SPEED:
         return set_speed(options, value, err);
@@ -384,7 +384,7 @@ static void options_fini(struct options *options)
         json_decref(options->objects[i]);
     json_decref(options->hardware);
     for (size_t i = 0; i < options->event_count; i++)
-        embedded_event_fini(&options->events[i]);
+        scenario_event_fini(&options->events[i]);
     free(options->events);
 }
 
@@ -396,7 +396,7 @@ static int put_all(struct simulation *simulation, const json_t *objects,
     size_t i;
     json_t *object;
     json_array_foreach (objects, i, object) {
-        if (embedded_put(simulation_server(simulation), json_incref(object), err) < 0)
+        if (api_server_put(simulation_server(simulation), json_incref(object), err) < 0)
             return het_wrap(err, "%s %s", object_text(object, "kind"),
                             object_text(object, "metadata.name"));
     }
@@ -405,17 +405,18 @@ static int put_all(struct simulation *simulation, const json_t *objects,
 
 /* What hears of each moment of the run. */
 struct audience {
-    struct report *report;
-    struct showcase *showcase; /* NULL: none */
+    struct narration *report;
+    struct live_dashboard *live_dashboard; /* NULL: none */
 };
 
 static bool on_moment(void *context, struct simulation *simulation)
 {
     struct audience *audience = context;
-    bool goes_on = !audience->showcase || showcase_await(audience->showcase, simulation);
-    report_step(audience->report, simulation);
-    if (audience->showcase)
-        showcase_show(audience->showcase, simulation);
+    bool goes_on = !audience->live_dashboard ||
+                   live_dashboard_await(audience->live_dashboard, simulation);
+    narration_step(audience->report, simulation);
+    if (audience->live_dashboard)
+        live_dashboard_show(audience->live_dashboard, simulation);
     return goes_on;
 }
 
@@ -426,19 +427,20 @@ static int run_all(struct options *options, struct simulation *simulation,
     for (int i = 0; i < SOURCES; i++)
         if (put_all(simulation, options->objects[i], err) < 0)
             return -1;
-    if (options->showcase.address) {
-        audience->showcase = showcase_new(&options->showcase, err);
-        if (!audience->showcase)
+    if (options->live_dashboard.address) {
+        audience->live_dashboard = live_dashboard_new(&options->live_dashboard, err);
+        if (!audience->live_dashboard)
             return het_wrap(err, "--dashboard");
-        fprintf(out, "The dashboard is at %s\n\n", showcase_url(audience->showcase));
+        fprintf(out, "The dashboard is at %s\n\n",
+                live_dashboard_url(audience->live_dashboard));
     }
-    report_cluster(audience->report);
+    narration_cluster(audience->report);
     for (size_t i = 0; i < options->event_count; i++)
-        embedded_cluster_plan(simulation_cluster(simulation), &options->events[i]);
+        simulated_cluster_plan(simulation_cluster(simulation), &options->events[i]);
     int status = simulation_run(simulation, options->until_ms, on_moment, audience, err);
-    *ret_waiting = report_end(audience->report);
-    if (audience->showcase)
-        showcase_hold(audience->showcase);
+    *ret_waiting = narration_end(audience->report);
+    if (audience->live_dashboard)
+        live_dashboard_hold(audience->live_dashboard);
     return status;
 }
 
@@ -446,10 +448,10 @@ static int run(struct options *options, struct simulation *simulation, FILE *out
                size_t *ret_waiting, struct het_error *err)
 {
     struct audience audience = { .report =
-                                     report_new(simulation, out, &options->report) };
+                                     narration_new(simulation, out, &options->report) };
     int status = run_all(options, simulation, &audience, out, ret_waiting, err);
-    showcase_free(audience.showcase);
-    report_free(audience.report);
+    live_dashboard_free(audience.live_dashboard);
+    narration_free(audience.report);
     return status;
 }
 
@@ -460,13 +462,13 @@ static int simulate(struct options *options, FILE *out, size_t *ret_waiting,
     struct simulation_config config = { .planner = options->hetplan,
                                         .hardware = options->hardware,
                                         .seed = options->seed,
-                                        .cluster = embedded_cluster_defaults };
+                                        .cluster = simulated_cluster_defaults };
     config.cluster.heartbeat_ms = options->heartbeats ? 10000 : 0;
     options->report.hardware = het_hardware_builtin();
     int status = 0;
     if (options->hardware)
-        status = het_codec_hardware(arena, options->hardware, het_hardware_builtin(),
-                                    &options->report.hardware, err);
+        status = het_hardware_json_read(arena, options->hardware, het_hardware_builtin(),
+                                        &options->report.hardware, err);
     struct simulation *simulation = status ? NULL : simulation_new(&config, err);
     if (simulation)
         status = run(options, simulation, out, ret_waiting, err);
@@ -477,15 +479,15 @@ static int simulate(struct options *options, FILE *out, size_t *ret_waiting,
     return status;
 }
 
-int simulate_main(int argc, char **argv, const struct simulate_terminal *terminal)
+int simulate_command_main(int argc, char **argv, const struct simulate_terminal *terminal)
 {
     struct options options = {
         .until_ms = 600000,
         .hetplan = terminal->hetplan,
         .seed = 1,
-        .showcase = { .speed = 10,
-                      .clock_ms = terminal->clock_ms,
-                      .sleep_ms = terminal->sleep_ms },
+        .live_dashboard = { .speed = 10,
+                            .clock_ms = terminal->clock_ms,
+                            .sleep_ms = terminal->sleep_ms },
         .report = { .is_ascii = !terminal->is_utf8,
                     .width = terminal->width < 82 ? 82 : terminal->width },
     };

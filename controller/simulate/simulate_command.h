@@ -20,6 +20,7 @@ struct simulate_terminal {
 
 /* Returns the exit status: 0, all jobs run, are placed or are over at the end; 1, some
  * job waits, or the controller did not come to rest; 2, bad input. Uses getopt. */
-int simulate_main(int argc, char **argv, const struct simulate_terminal *terminal);
+int simulate_command_main(int argc, char **argv,
+                          const struct simulate_terminal *terminal);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "controller/base/quantity.h"
 #include "controller/base/timestamp.h"
-#include "controller/reconcile/snapshot.h"
+#include "controller/decision/snapshot.h"
 #include "controller/simulate/api_server/condition.h"
 #include "controller/simulate/api_server/merge.h"
 #include "controller/simulate/batch_jobs.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct embedded_cluster_config embedded_cluster_defaults = {
+const struct simulated_cluster_config simulated_cluster_defaults = {
     .schedule_ms = 100,
     .start_ms = 2000,
     .stop_ms = 2000,
@@ -26,17 +26,17 @@ const struct embedded_cluster_config embedded_cluster_defaults = {
 struct timer {
     int64_t due_ms;
     uint64_t order; /* timers of one time go off in the order in which they were set */
-    void (*act)(struct embedded_cluster *cluster, const struct timer *timer);
-    char *ns, *name, *uid;   /* of the pod it concerns; NULL: of none */
-    json_t *taint;           /* evict_pod: why */
-    struct embedded_end end; /* end_program: how */
-    bool is_background;      /* heartbeats */
-    struct embedded_event event;
+    void (*act)(struct simulated_cluster *cluster, const struct timer *timer);
+    char *ns, *name, *uid;    /* of the pod it concerns; NULL: of none */
+    json_t *taint;            /* evict_pod: why */
+    struct simulated_end end; /* end_program: how */
+    bool is_background;       /* heartbeats */
+    struct scenario_event event;
 };
 
-struct embedded_cluster {
-    struct embedded *embedded;
-    struct embedded_cluster_config config;
+struct simulated_cluster {
+    struct api_server *api_server;
+    struct simulated_cluster_config config;
     struct timer *timers;
     size_t timer_count, timer_capacity;
     uint64_t timers_set;
@@ -44,32 +44,33 @@ struct embedded_cluster {
     json_t *deleted_ms;    /* name: when a node went, whoever deleted it */
     json_t *silent_nodes;  /* name: true, while its kubelet does not speak */
     uint64_t addresses;    /* given to pods so far */
-    struct embedded_hook hook;
+    struct simulated_hook hook;
     json_t *hook_calls;
-    embedded_program *program; /* of the pods of batch Jobs */
+    simulated_program *program; /* of the pods of batch Jobs */
     void *program_context;
     uint64_t batch_pods; /* made so far */
-    embedded_event_done *done;
+    simulated_event_done *done;
     void *done_context;
 };
 
 /* ---- timers ---- */
 
-static struct timer *set_timer(struct embedded_cluster *cluster, int64_t after_ms,
-                               void (*act)(struct embedded_cluster *,
+static struct timer *set_timer(struct simulated_cluster *cluster, int64_t after_ms,
+                               void (*act)(struct simulated_cluster *,
                                            const struct timer *))
 {
     ARRAY_RESERVE(cluster->timers, &cluster->timer_capacity, cluster->timer_count + 1);
     struct timer *timer = &cluster->timers[cluster->timer_count++];
-    *timer = (struct timer){ .due_ms = embedded_now_ms(cluster->embedded) + after_ms,
+    *timer = (struct timer){ .due_ms = api_server_now_ms(cluster->api_server) + after_ms,
                              .order = ++cluster->timers_set,
                              .act = act };
     return timer;
 }
 
 /* As set_timer, but one at a time is enough. */
-static void set_single_timer(struct embedded_cluster *cluster, int64_t after_ms,
-                             void (*act)(struct embedded_cluster *, const struct timer *))
+static void set_single_timer(struct simulated_cluster *cluster, int64_t after_ms,
+                             void (*act)(struct simulated_cluster *,
+                                         const struct timer *))
 {
     for (size_t i = 0; i < cluster->timer_count; i++)
         if (cluster->timers[i].act == act)
@@ -78,8 +79,8 @@ static void set_single_timer(struct embedded_cluster *cluster, int64_t after_ms,
 }
 
 static struct timer *
-set_pod_timer(struct embedded_cluster *cluster, int64_t after_ms, const json_t *pod,
-              void (*act)(struct embedded_cluster *, const struct timer *))
+set_pod_timer(struct simulated_cluster *cluster, int64_t after_ms, const json_t *pod,
+              void (*act)(struct simulated_cluster *, const struct timer *))
 {
     struct timer *timer = set_timer(cluster, after_ms, act);
     timer->ns = xstrdup(object_text(pod, "metadata.namespace"));
@@ -95,13 +96,13 @@ static void timer_fini(struct timer *timer)
     free(timer->uid);
     json_decref(timer->taint);
     free(timer->end.message);
-    embedded_event_fini(&timer->event);
+    scenario_event_fini(&timer->event);
 }
 
 /* The pod of a timer, if it is still that one. */
-static json_t *pod_of(const struct embedded_cluster *cluster, const struct timer *timer)
+static json_t *pod_of(const struct simulated_cluster *cluster, const struct timer *timer)
 {
-    json_t *pod = embedded_find(cluster->embedded, "pods", timer->ns, timer->name);
+    json_t *pod = api_server_find(cluster->api_server, "pods", timer->ns, timer->name);
     return pod && !strcmp(object_text(pod, "metadata.uid"), timer->uid) ? pod : NULL;
 }
 
@@ -130,32 +131,32 @@ static bool is_waiting_for_node(const json_t *pod)
 }
 
 /* Whether the kubelet of the pod's node speaks. */
-static bool has_kubelet(const struct embedded_cluster *cluster, const json_t *pod)
+static bool has_kubelet(const struct simulated_cluster *cluster, const json_t *pod)
 {
     const char *node = object_text(pod, "spec.nodeName");
-    return embedded_find(cluster->embedded, "nodes", "", node) &&
+    return api_server_find(cluster->api_server, "nodes", "", node) &&
            !json_object_get(cluster->silent_nodes, node);
 }
 
-static json_t *now_text(const struct embedded_cluster *cluster)
+static json_t *now_text(const struct simulated_cluster *cluster)
 {
     char text[TIMESTAMP_SIZE];
-    timestamp_format(embedded_now_ms(cluster->embedded), text);
+    timestamp_format(api_server_now_ms(cluster->api_server), text);
     return json_string(text);
 }
 
-static json_t *all_of(const struct embedded_cluster *cluster, const char *plural)
+static json_t *all_of(const struct simulated_cluster *cluster, const char *plural)
 {
     json_t *all = json_array();
-    for (size_t i = 0; i < embedded_count(cluster->embedded, plural); i++)
-        json_array_append(all, embedded_at(cluster->embedded, plural, i));
+    for (size_t i = 0; i < api_server_count(cluster->api_server, plural); i++)
+        json_array_append(all, api_server_at(cluster->api_server, plural, i));
     return all;
 }
 
 /* Stores what an actor made of an object; the cluster's own objects are always good. */
-static void store(struct embedded_cluster *cluster, json_t *object)
+static void store(struct simulated_cluster *cluster, json_t *object)
 {
-    int failed = embedded_put(cluster->embedded, object, NULL);
+    int failed = api_server_put(cluster->api_server, object, NULL);
     assert(!failed);
 }
 
@@ -163,15 +164,14 @@ static void store(struct embedded_cluster *cluster, json_t *object)
 
 static void on_verdict(void *context, json_t *pod, const char *node, const char *message)
 {
-    struct embedded_cluster *cluster = context;
-    int64_t now_ms = embedded_now_ms(cluster->embedded);
+    struct simulated_cluster *cluster = context;
+    int64_t now_ms = api_server_now_ms(cluster->api_server);
     json_t *changed = json_deep_copy(pod);
     if (node) {
         object_set(changed, "spec.nodeName", json_string(node));
-        object_set_condition(changed, "PodScheduled", "True", NULL, NULL, now_ms);
+        condition_set(changed, "PodScheduled", "True", NULL, NULL, now_ms);
     } else {
-        object_set_condition(changed, "PodScheduled", "False", "Unschedulable", message,
-                             now_ms);
+        condition_set(changed, "PodScheduled", "False", "Unschedulable", message, now_ms);
     }
     store(cluster, changed);
 }
@@ -212,7 +212,7 @@ static json_t *waiting_pods(const json_t *pods)
     return list;
 }
 
-static void schedule(struct embedded_cluster *cluster, const struct timer *timer)
+static void schedule(struct simulated_cluster *cluster, const struct timer *timer)
 {
     (void)timer;
     json_auto_t *nodes = all_of(cluster, "nodes");
@@ -222,7 +222,7 @@ static void schedule(struct embedded_cluster *cluster, const struct timer *timer
         scheduler_run(nodes, pods, waiting, on_verdict, cluster);
 }
 
-static void schedule_soon(struct embedded_cluster *cluster)
+static void schedule_soon(struct simulated_cluster *cluster)
 {
     set_single_timer(cluster, cluster->config.schedule_ms, schedule);
 }
@@ -246,9 +246,9 @@ static void set_container_states(json_t *pod, json_t *state, bool is_ready)
     json_decref(state);
 }
 
-static void run_program(struct embedded_cluster *cluster, const json_t *pod);
+static void run_program(struct simulated_cluster *cluster, const json_t *pod);
 
-static void start_pod(struct embedded_cluster *cluster, const struct timer *timer)
+static void start_pod(struct simulated_cluster *cluster, const struct timer *timer)
 {
     static const char *const conditions[] = { "PodReadyToStartContainers", "Initialized",
                                               "Ready", "ContainersReady",
@@ -258,7 +258,7 @@ static void start_pod(struct embedded_cluster *cluster, const struct timer *time
         strcmp(object_text(found, "status.phase"), "Pending") != 0 ||
         !has_kubelet(cluster, found))
         return;
-    int64_t now_ms = embedded_now_ms(cluster->embedded);
+    int64_t now_ms = api_server_now_ms(cluster->api_server);
     json_t *pod = json_deep_copy(found);
     object_set(pod, "status.phase", json_string("Running"));
     object_set(pod, "status.startTime", now_text(cluster));
@@ -268,24 +268,24 @@ static void start_pod(struct embedded_cluster *cluster, const struct timer *time
                json_sprintf("10.%d.%d.%d", (int)(1 + address / 65536 % 250),
                             (int)(address / 256 % 256), (int)(address % 256)));
     for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
-        object_set_condition(pod, conditions[i], "True", NULL, NULL, now_ms);
+        condition_set(pod, conditions[i], "True", NULL, NULL, now_ms);
     set_container_states(
         pod, json_pack("{s:{s:o}}", "running", "startedAt", now_text(cluster)), true);
     run_program(cluster, pod);
     store(cluster, pod);
 }
 
-static void finish_pod(struct embedded_cluster *cluster, const json_t *found,
+static void finish_pod(struct simulated_cluster *cluster, const json_t *found,
                        int64_t exit_code, const char *message)
 {
-    int64_t now_ms = embedded_now_ms(cluster->embedded);
+    int64_t now_ms = api_server_now_ms(cluster->api_server);
     const char *reason = exit_code ? "Error" : "Completed";
     json_t *pod = json_deep_copy(found);
     object_set(pod, "status.phase", json_string(exit_code ? "Failed" : "Succeeded"));
-    object_set_condition(pod, "Ready", "False", exit_code ? "PodFailed" : "PodCompleted",
-                         NULL, now_ms);
-    object_set_condition(pod, "ContainersReady", "False",
-                         exit_code ? "PodFailed" : "PodCompleted", NULL, now_ms);
+    condition_set(pod, "Ready", "False", exit_code ? "PodFailed" : "PodCompleted", NULL,
+                  now_ms);
+    condition_set(pod, "ContainersReady", "False",
+                  exit_code ? "PodFailed" : "PodCompleted", NULL, now_ms);
     set_container_states(pod,
                          json_pack("{s:{s:I, s:s, s:o, s:s*}}", "terminated", "exitCode",
                                    (json_int_t)exit_code, "reason", reason, "finishedAt",
@@ -295,7 +295,7 @@ static void finish_pod(struct embedded_cluster *cluster, const json_t *found,
 }
 
 /* The program of a batch Job's pod ends by itself, if its node is still there. */
-static void end_program(struct embedded_cluster *cluster, const struct timer *timer)
+static void end_program(struct simulated_cluster *cluster, const struct timer *timer)
 {
     json_t *pod = pod_of(cluster, timer);
     if (pod && !is_finished(pod) && has_kubelet(cluster, pod))
@@ -309,33 +309,33 @@ static const json_t *batch_owner(const json_t *pod)
     return !strcmp(object_text(owner, "kind"), "Job") ? owner : NULL;
 }
 
-static void run_program(struct embedded_cluster *cluster, const json_t *pod)
+static void run_program(struct simulated_cluster *cluster, const json_t *pod)
 {
     if (!cluster->program || !batch_owner(pod))
         return;
-    struct embedded_end end = cluster->program(cluster->program_context, pod);
+    struct simulated_end end = cluster->program(cluster->program_context, pod);
     if (end.after_ms != INT64_MAX)
         set_pod_timer(cluster, end.after_ms, pod, end_program)->end = end;
     else
         free(end.message);
 }
 
-void embedded_cluster_set_program(struct embedded_cluster *cluster,
-                                  embedded_program *program, void *context)
+void simulated_cluster_set_program(struct simulated_cluster *cluster,
+                                   simulated_program *program, void *context)
 {
     cluster->program = program;
     cluster->program_context = context;
 }
 
 /* The containers of a deleted pod have ended: it may go. */
-static void stop_pod(struct embedded_cluster *cluster, const struct timer *timer)
+static void stop_pod(struct simulated_cluster *cluster, const struct timer *timer)
 {
     json_t *pod = pod_of(cluster, timer);
     if (pod && is_deleting(pod) && has_kubelet(cluster, pod))
-        embedded_delete(cluster->embedded, "pods", timer->ns, timer->name, 0, NULL);
+        api_server_delete(cluster->api_server, "pods", timer->ns, timer->name, 0, NULL);
 }
 
-static void stop_soon(struct embedded_cluster *cluster, const json_t *pod)
+static void stop_soon(struct simulated_cluster *cluster, const json_t *pod)
 {
     int64_t grace_ms = object_integer(pod, "metadata.deletionGracePeriodSeconds", 0) *
                        1000;
@@ -344,7 +344,7 @@ static void stop_soon(struct embedded_cluster *cluster, const json_t *pod)
 }
 
 /* What a kubelet does with each pod when it begins to speak. */
-static void resume_pods(struct embedded_cluster *cluster, const char *node)
+static void resume_pods(struct simulated_cluster *cluster, const char *node)
 {
     json_auto_t *pods = all_of(cluster, "pods");
     size_t i;
@@ -361,7 +361,7 @@ static void resume_pods(struct embedded_cluster *cluster, const char *node)
 
 /* ---- collectors ---- */
 
-static bool exists(const struct embedded_cluster *cluster, const json_t *owner,
+static bool exists(const struct simulated_cluster *cluster, const json_t *owner,
                    const char *ns)
 {
     static const struct {
@@ -377,9 +377,9 @@ static bool exists(const struct embedded_cluster *cluster, const json_t *owner,
     for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
         if (strcmp(owners[i].kind, object_text(owner, "kind")) != 0)
             continue;
-        const json_t *found = embedded_find(cluster->embedded, owners[i].plural,
-                                            owners[i].namespaced ? ns : "",
-                                            object_text(owner, "name"));
+        const json_t *found = api_server_find(cluster->api_server, owners[i].plural,
+                                              owners[i].namespaced ? ns : "",
+                                              object_text(owner, "name"));
         return found &&
                !strcmp(object_text(found, "metadata.uid"), object_text(owner, "uid"));
     }
@@ -387,7 +387,7 @@ static bool exists(const struct embedded_cluster *cluster, const json_t *owner,
 }
 
 /* Whether all that owned it is gone. */
-static bool is_orphan(const struct embedded_cluster *cluster, const json_t *object)
+static bool is_orphan(const struct simulated_cluster *cluster, const json_t *object)
 {
     const json_t *owners = object_at(object, "metadata.ownerReferences");
     const char *ns = object_text(object, "metadata.namespace");
@@ -400,17 +400,17 @@ static bool is_orphan(const struct embedded_cluster *cluster, const json_t *obje
     return json_array_size(owners) > 0;
 }
 
-static bool is_in_ending_namespace(const struct embedded_cluster *cluster,
+static bool is_in_ending_namespace(const struct simulated_cluster *cluster,
                                    const json_t *object)
 {
-    const json_t *ns = embedded_find(cluster->embedded, "namespaces", "",
-                                     object_text(object, "metadata.namespace"));
+    const json_t *ns = api_server_find(cluster->api_server, "namespaces", "",
+                                       object_text(object, "metadata.namespace"));
     return ns && is_deleting(ns);
 }
 
 /* Deletes what is to go of one kind; returns how many objects are in ending namespaces.
  */
-static size_t collect_kind(struct embedded_cluster *cluster, const char *plural)
+static size_t collect_kind(struct simulated_cluster *cluster, const char *plural)
 {
     json_auto_t *all = all_of(cluster, plural);
     size_t ending = 0;
@@ -420,27 +420,27 @@ static size_t collect_kind(struct embedded_cluster *cluster, const char *plural)
         bool ends = is_in_ending_namespace(cluster, object);
         ending += ends;
         if (!is_deleting(object) && (ends || is_orphan(cluster, object)))
-            embedded_delete(cluster->embedded, plural,
-                            object_text(object, "metadata.namespace"),
-                            object_text(object, "metadata.name"), -1, NULL);
+            api_server_delete(cluster->api_server, plural,
+                              object_text(object, "metadata.namespace"),
+                              object_text(object, "metadata.name"), -1, NULL);
     }
     return ending;
 }
 
 /* An empty namespace that is to go, goes. */
-static void collect_namespaces(struct embedded_cluster *cluster)
+static void collect_namespaces(struct simulated_cluster *cluster)
 {
     json_auto_t *all = all_of(cluster, "namespaces");
     size_t i;
     json_t *ns;
     json_array_foreach (all, i, ns) {
         if (is_deleting(ns))
-            embedded_drop(cluster->embedded, "namespaces", "",
-                          object_text(ns, "metadata.name"));
+            api_server_drop(cluster->api_server, "namespaces", "",
+                            object_text(ns, "metadata.name"));
     }
 }
 
-static void collect(struct embedded_cluster *cluster, const struct timer *timer)
+static void collect(struct simulated_cluster *cluster, const struct timer *timer)
 {
     static const char *const plurals[] = { "heterotrainingjobs", "pods",   "services",
                                            "configmaps",         "events", "leases",
@@ -455,28 +455,28 @@ static void collect(struct embedded_cluster *cluster, const struct timer *timer)
         collect_namespaces(cluster);
 }
 
-static void disrupt(struct embedded_cluster *cluster, const json_t *pod,
+static void disrupt(struct simulated_cluster *cluster, const json_t *pod,
                     const char *reason, bool has_failed)
 {
     json_t *changed = json_deep_copy(pod);
-    object_set_condition(changed, "DisruptionTarget", "True", reason, NULL,
-                         embedded_now_ms(cluster->embedded));
+    condition_set(changed, "DisruptionTarget", "True", reason, NULL,
+                  api_server_now_ms(cluster->api_server));
     if (has_failed)
         object_set(changed, "status.phase", json_string("Failed"));
     store(cluster, changed);
 }
 
 /* Whether the node has been gone for so long that its pods go, too. */
-static bool is_long_gone(const struct embedded_cluster *cluster, const char *node)
+static bool is_long_gone(const struct simulated_cluster *cluster, const char *node)
 {
     json_t *since_ms = json_object_get(cluster->deleted_ms, node);
-    return !embedded_find(cluster->embedded, "nodes", "", node) &&
-           embedded_now_ms(cluster->embedded) >=
+    return !api_server_find(cluster->api_server, "nodes", "", node) &&
+           api_server_now_ms(cluster->api_server) >=
                json_integer_value(since_ms) + cluster->config.orphan_ms;
 }
 
 /* The pod collector: pods whose node is gone cannot be running. */
-static void collect_pods(struct embedded_cluster *cluster, const struct timer *timer)
+static void collect_pods(struct simulated_cluster *cluster, const struct timer *timer)
 {
     (void)timer;
     json_auto_t *pods = all_of(cluster, "pods");
@@ -488,8 +488,9 @@ static void collect_pods(struct embedded_cluster *cluster, const struct timer *t
             continue;
         if (!is_finished(pod))
             disrupt(cluster, pod, "DeletionByPodGC", true);
-        embedded_delete(cluster->embedded, "pods", object_text(pod, "metadata.namespace"),
-                        object_text(pod, "metadata.name"), 0, NULL);
+        api_server_delete(cluster->api_server, "pods",
+                          object_text(pod, "metadata.namespace"),
+                          object_text(pod, "metadata.name"), 0, NULL);
     }
 }
 
@@ -511,7 +512,7 @@ static void remove_taint(json_t *node, const char *key, const char *effect)
 
 /* Puts `taint` (a reference that is taken) on the node, in the place of its like. One
  * that evicts says since when, as the API server makes it say. */
-static void add_taint(struct embedded_cluster *cluster, json_t *node, json_t *taint)
+static void add_taint(struct simulated_cluster *cluster, json_t *node, json_t *taint)
 {
     remove_taint(node, object_text(taint, "key"), object_text(taint, "effect"));
     if (!strcmp(object_text(taint, "effect"), "NoExecute"))
@@ -519,7 +520,7 @@ static void add_taint(struct embedded_cluster *cluster, json_t *node, json_t *ta
     json_array_append_new(object_list(node, "spec.taints"), taint);
 }
 
-static void set_taint(struct embedded_cluster *cluster, json_t *node, const char *key,
+static void set_taint(struct simulated_cluster *cluster, json_t *node, const char *key,
                       const char *effect, bool is_set)
 {
     if (is_set)
@@ -528,7 +529,7 @@ static void set_taint(struct embedded_cluster *cluster, json_t *node, const char
         remove_taint(node, key, effect);
 }
 
-static void set_cordon(struct embedded_cluster *cluster, json_t *node, bool is_set)
+static void set_cordon(struct simulated_cluster *cluster, json_t *node, bool is_set)
 {
     if (is_set)
         object_set(node, "spec.unschedulable", json_true());
@@ -551,19 +552,19 @@ static json_t *find_taint(const json_t *node, const json_t *wanted)
 }
 
 /* The taint manager: a pod's time on a tainted node is over. */
-static void evict_pod(struct embedded_cluster *cluster, const struct timer *timer)
+static void evict_pod(struct simulated_cluster *cluster, const struct timer *timer)
 {
     json_t *pod = pod_of(cluster, timer);
-    const json_t *node =
-        embedded_find(cluster->embedded, "nodes", "", object_text(pod, "spec.nodeName"));
+    const json_t *node = api_server_find(cluster->api_server, "nodes", "",
+                                         object_text(pod, "spec.nodeName"));
     if (!pod || is_deleting(pod) || !find_taint(node, timer->taint))
         return;
     disrupt(cluster, pod, "DeletionByTaintManager", false);
-    embedded_delete(cluster->embedded, "pods", timer->ns, timer->name, -1, NULL);
+    api_server_delete(cluster->api_server, "pods", timer->ns, timer->name, -1, NULL);
 }
 
 /* The pod will be evicted when it does not tolerate `taint` any longer. */
-static void evict_later(struct embedded_cluster *cluster, const json_t *pod,
+static void evict_later(struct simulated_cluster *cluster, const json_t *pod,
                         json_t *taint)
 {
     json_t *toleration = NULL;
@@ -576,7 +577,7 @@ static void evict_later(struct embedded_cluster *cluster, const json_t *pod,
 }
 
 /* The node got taints that `before` (may be NULL) does not have. */
-static void evict_for_taints(struct embedded_cluster *cluster, const json_t *before,
+static void evict_for_taints(struct simulated_cluster *cluster, const json_t *before,
                              const json_t *node)
 {
     json_auto_t *pods = all_of(cluster, "pods");
@@ -596,25 +597,25 @@ static void evict_for_taints(struct embedded_cluster *cluster, const json_t *bef
 }
 
 /* The node lifecycle controller: the pods of a silent node are not ready. */
-static void doubt_pod(struct embedded_cluster *cluster, const json_t *pod)
+static void doubt_pod(struct simulated_cluster *cluster, const json_t *pod)
 {
     if (is_finished(pod) || !object_condition_is_true(pod, "Ready"))
         return;
     json_t *changed = json_deep_copy(pod);
-    object_set_condition(changed, "Ready", "False", NULL, NULL,
-                         embedded_now_ms(cluster->embedded));
+    condition_set(changed, "Ready", "False", NULL, NULL,
+                  api_server_now_ms(cluster->api_server));
     store(cluster, changed);
 }
 
 /* Both take `node` as a copy that is theirs. */
-static void silence_node(struct embedded_cluster *cluster, json_t *node)
+static void silence_node(struct simulated_cluster *cluster, json_t *node)
 {
     static const char key[] = "node.kubernetes.io/unreachable";
     auto_free char *name = xstrdup(object_text(node, "metadata.name"));
     json_object_set_new(cluster->silent_nodes, name, json_true());
-    object_set_condition(node, "Ready", "Unknown", "NodeStatusUnknown",
-                         "Kubelet stopped posting node status.",
-                         embedded_now_ms(cluster->embedded));
+    condition_set(node, "Ready", "Unknown", "NodeStatusUnknown",
+                  "Kubelet stopped posting node status.",
+                  api_server_now_ms(cluster->api_server));
     set_taint(cluster, node, key, "NoSchedule", true);
     set_taint(cluster, node, key, "NoExecute", true);
     store(cluster, node);
@@ -627,7 +628,7 @@ static void silence_node(struct embedded_cluster *cluster, json_t *node)
     }
 }
 
-static void mark_ready_again(struct embedded_cluster *cluster, const char *node)
+static void mark_ready_again(struct simulated_cluster *cluster, const char *node)
 {
     json_auto_t *pods = all_of(cluster, "pods");
     size_t i;
@@ -637,21 +638,21 @@ static void mark_ready_again(struct embedded_cluster *cluster, const char *node)
             strcmp(object_text(pod, "status.phase"), "Running") != 0)
             continue;
         json_t *changed = json_deep_copy(pod);
-        object_set_condition(changed, "Ready", "True", NULL, NULL,
-                             embedded_now_ms(cluster->embedded));
+        condition_set(changed, "Ready", "True", NULL, NULL,
+                      api_server_now_ms(cluster->api_server));
         store(cluster, changed);
     }
 }
 
-static void wake_node(struct embedded_cluster *cluster, json_t *node)
+static void wake_node(struct simulated_cluster *cluster, json_t *node)
 {
     static const char *const keys[] = { "node.kubernetes.io/unreachable",
                                         "node.kubernetes.io/not-ready" };
     auto_free char *name = xstrdup(object_text(node, "metadata.name"));
     json_object_del(cluster->silent_nodes, name);
-    object_set_condition(node, "Ready", "True", "KubeletReady",
-                         "kubelet is posting ready status",
-                         embedded_now_ms(cluster->embedded));
+    condition_set(node, "Ready", "True", "KubeletReady",
+                  "kubelet is posting ready status",
+                  api_server_now_ms(cluster->api_server));
     for (size_t i = 0; i < 2; i++) {
         set_taint(cluster, node, keys[i], "NoSchedule", false);
         set_taint(cluster, node, keys[i], "NoExecute", false);
@@ -661,7 +662,7 @@ static void wake_node(struct embedded_cluster *cluster, json_t *node)
     resume_pods(cluster, name);
 }
 
-static void heartbeat(struct embedded_cluster *cluster, const struct timer *timer)
+static void heartbeat(struct simulated_cluster *cluster, const struct timer *timer)
 {
     (void)timer;
     json_auto_t *nodes = all_of(cluster, "nodes");
@@ -678,7 +679,8 @@ static void heartbeat(struct embedded_cluster *cluster, const struct timer *time
         }
         json_object_set_new(
             object_map(changed, "metadata.labels"), "nvidia.com/gfd.timestamp",
-            json_sprintf("%lld", (long long)embedded_now_ms(cluster->embedded) / 1000));
+            json_sprintf("%lld",
+                         (long long)api_server_now_ms(cluster->api_server) / 1000));
         store(cluster, changed);
     }
     set_timer(cluster, cluster->config.heartbeat_ms, heartbeat)->is_background = true;
@@ -686,49 +688,50 @@ static void heartbeat(struct embedded_cluster *cluster, const struct timer *time
 
 /* ---- batch Jobs ---- */
 
-static json_t *pods_of_batch(const struct embedded_cluster *cluster, const json_t *job)
+static json_t *pods_of_batch(const struct simulated_cluster *cluster, const json_t *job)
 {
     json_t *pods = json_array();
-    for (size_t i = 0; i < embedded_count(cluster->embedded, "pods"); i++) {
-        json_t *pod = embedded_at(cluster->embedded, "pods", i);
+    for (size_t i = 0; i < api_server_count(cluster->api_server, "pods"); i++) {
+        json_t *pod = api_server_at(cluster->api_server, "pods", i);
         if (!strcmp(kube_controller_uid(pod), object_text(job, "metadata.uid")))
             json_array_append(pods, pod);
     }
     return pods;
 }
 
-static void end_pods(struct embedded_cluster *cluster, const json_t *pods)
+static void end_pods(struct simulated_cluster *cluster, const json_t *pods)
 {
     size_t i;
     json_t *pod;
     json_array_foreach (pods, i, pod) {
         if (!is_finished(pod) && !is_deleting(pod))
-            embedded_delete(cluster->embedded, "pods",
-                            object_text(pod, "metadata.namespace"),
-                            object_text(pod, "metadata.name"), -1, NULL);
+            api_server_delete(cluster->api_server, "pods",
+                              object_text(pod, "metadata.namespace"),
+                              object_text(pod, "metadata.name"), -1, NULL);
     }
 }
 
 /* The controller of batch Jobs looks at one. */
-static void look_at_batch(struct embedded_cluster *cluster, const struct timer *timer)
+static void look_at_batch(struct simulated_cluster *cluster, const struct timer *timer)
 {
     const json_t *found =
-        embedded_find(cluster->embedded, "jobs", timer->ns, timer->name);
+        api_server_find(cluster->api_server, "jobs", timer->ns, timer->name);
     if (!found || strcmp(object_text(found, "metadata.uid"), timer->uid) != 0 ||
         is_deleting(found))
         return;
     json_auto_t *job = json_deep_copy(found);
     json_auto_t *pods = pods_of_batch(cluster, job);
-    int64_t now_ms = embedded_now_ms(cluster->embedded);
-    struct batch_verdict verdict = batch_look(job, pods, now_ms);
+    int64_t now_ms = api_server_now_ms(cluster->api_server);
+    struct batch_jobs_verdict verdict = batch_jobs_look(job, pods, now_ms);
     bool is_same = json_equal(verdict.status, object_at(job, "status"));
     json_object_set_new(job, "status", verdict.status);
     if (!is_same)
         store(cluster, json_deep_copy(job));
     /* One that the server refuses is tried again. */
     bool is_refused = verdict.wants_pod &&
-                      embedded_put(cluster->embedded,
-                                   batch_make_pod(job, ++cluster->batch_pods), NULL) < 0;
+                      api_server_put(cluster->api_server,
+                                     batch_jobs_make_pod(job, ++cluster->batch_pods),
+                                     NULL) < 0;
     if (is_refused && verdict.due_ms > now_ms + BATCH_RETRY_MS)
         verdict.due_ms = now_ms + BATCH_RETRY_MS;
     if (verdict.ends_pods)
@@ -737,7 +740,7 @@ static void look_at_batch(struct embedded_cluster *cluster, const struct timer *
         set_pod_timer(cluster, verdict.due_ms - now_ms, job, look_at_batch);
 }
 
-static void look_at_batch_soon(struct embedded_cluster *cluster, const char *ns,
+static void look_at_batch_soon(struct simulated_cluster *cluster, const char *ns,
                                const char *name, const char *uid)
 {
     struct timer *timer = set_timer(cluster, cluster->config.schedule_ms, look_at_batch);
@@ -749,12 +752,12 @@ static void look_at_batch_soon(struct embedded_cluster *cluster, const char *ns,
 /* ---- what listens in the pods ---- */
 
 /* The pod that listens at the address of `url`; NULL if none does. */
-static const json_t *pod_at(const struct embedded_cluster *cluster, const char *url)
+static const json_t *pod_at(const struct simulated_cluster *cluster, const char *url)
 {
     const char *address = url + strlen(HTTP_OUTSIDE);
     size_t length = strcspn(address, ":/");
-    for (size_t i = 0; i < embedded_count(cluster->embedded, "pods"); i++) {
-        const json_t *pod = embedded_at(cluster->embedded, "pods", i);
+    for (size_t i = 0; i < api_server_count(cluster->api_server, "pods"); i++) {
+        const json_t *pod = api_server_at(cluster->api_server, "pods", i);
         const char *its = object_text(pod, "status.podIP");
         if (strlen(its) == length && !strncmp(its, address, length) &&
             !strcmp(object_text(pod, "status.phase"), "Running") &&
@@ -767,7 +770,7 @@ static const json_t *pod_at(const struct embedded_cluster *cluster, const char *
 static int answer_hook(void *context, const char *method, const char *url,
                        int64_t *ret_delay_ms)
 {
-    struct embedded_cluster *cluster = context;
+    struct simulated_cluster *cluster = context;
     if (!pod_at(cluster, url)) {
         *ret_delay_ms = INT64_MAX;
         return 0;
@@ -777,24 +780,24 @@ static int answer_hook(void *context, const char *method, const char *url,
     return cluster->hook.status;
 }
 
-void embedded_cluster_set_hook(struct embedded_cluster *cluster,
-                               struct embedded_hook hook)
+void simulated_cluster_set_hook(struct simulated_cluster *cluster,
+                                struct simulated_hook hook)
 {
     cluster->hook = hook;
 }
 
-const json_t *embedded_cluster_hook_calls(const struct embedded_cluster *cluster)
+const json_t *simulated_cluster_hook_calls(const struct simulated_cluster *cluster)
 {
     return cluster->hook_calls;
 }
 
 /* ---- what actors notice ---- */
 
-static void on_bound_pod(struct embedded_cluster *cluster, const json_t *pod)
+static void on_bound_pod(struct simulated_cluster *cluster, const json_t *pod)
 {
     set_pod_timer(cluster, cluster->config.start_ms, pod, start_pod);
-    const json_t *node =
-        embedded_find(cluster->embedded, "nodes", "", object_text(pod, "spec.nodeName"));
+    const json_t *node = api_server_find(cluster->api_server, "nodes", "",
+                                         object_text(pod, "spec.nodeName"));
     size_t i;
     json_t *taint;
     json_array_foreach (object_at(node, "spec.taints"), i, taint) {
@@ -802,7 +805,8 @@ static void on_bound_pod(struct embedded_cluster *cluster, const json_t *pod)
     }
 }
 
-static void on_pod(struct embedded_cluster *cluster, const struct embedded_change *change)
+static void on_pod(struct simulated_cluster *cluster,
+                   const struct api_server_change *change)
 {
     const json_t *before = change->before;
     const json_t *after = change->after;
@@ -822,8 +826,8 @@ static void on_pod(struct embedded_cluster *cluster, const struct embedded_chang
         stop_soon(cluster, after);
 }
 
-static void on_node(struct embedded_cluster *cluster,
-                    const struct embedded_change *change)
+static void on_node(struct simulated_cluster *cluster,
+                    const struct api_server_change *change)
 {
     schedule_soon(cluster);
     if (!change->after) {
@@ -838,9 +842,9 @@ static void on_node(struct embedded_cluster *cluster,
         evict_for_taints(cluster, change->before, change->after);
 }
 
-static void on_change(void *context, const struct embedded_change *change)
+static void on_change(void *context, const struct api_server_change *change)
 {
-    struct embedded_cluster *cluster = context;
+    struct simulated_cluster *cluster = context;
     if (!strcmp(change->plural, "pods"))
         on_pod(cluster, change);
     if (!strcmp(change->plural, "nodes"))
@@ -858,26 +862,26 @@ static void on_change(void *context, const struct embedded_change *change)
 
 /* ---- life and time ---- */
 
-struct embedded_cluster *
-embedded_cluster_new(struct embedded *embedded,
-                     const struct embedded_cluster_config *config)
+struct simulated_cluster *
+simulated_cluster_new(struct api_server *api_server,
+                      const struct simulated_cluster_config *config)
 {
-    struct embedded_cluster *cluster = xcalloc(1, sizeof *cluster);
-    cluster->embedded = embedded;
+    struct simulated_cluster *cluster = xcalloc(1, sizeof *cluster);
+    cluster->api_server = api_server;
     cluster->config = *config;
     cluster->deleted_nodes = json_object();
     cluster->deleted_ms = json_object();
     cluster->silent_nodes = json_object();
-    cluster->hook = (struct embedded_hook){ .status = 200, .delay_ms = 100 };
+    cluster->hook = (struct simulated_hook){ .status = 200, .delay_ms = 100 };
     cluster->hook_calls = json_array();
-    embedded_observe(embedded, on_change, cluster);
-    embedded_set_outside(embedded, answer_hook, cluster);
+    api_server_observe(api_server, on_change, cluster);
+    api_server_set_outside(api_server, answer_hook, cluster);
     if (config->heartbeat_ms)
         set_timer(cluster, config->heartbeat_ms, heartbeat)->is_background = true;
     return cluster;
 }
 
-void embedded_cluster_free(struct embedded_cluster *cluster)
+void simulated_cluster_free(struct simulated_cluster *cluster)
 {
     if (!cluster)
         return;
@@ -892,7 +896,7 @@ void embedded_cluster_free(struct embedded_cluster *cluster)
 }
 
 /* The index of the timer that goes off first; timer_count if there is none. */
-static size_t first_timer(const struct embedded_cluster *cluster)
+static size_t first_timer(const struct simulated_cluster *cluster)
 {
     size_t first = cluster->timer_count;
     for (size_t i = 0; i < cluster->timer_count; i++) {
@@ -905,12 +909,12 @@ static size_t first_timer(const struct embedded_cluster *cluster)
     return first;
 }
 
-int64_t embedded_cluster_next_ms(const struct embedded_cluster *cluster,
-                                 bool *ret_is_idle)
+int64_t simulated_cluster_next_ms(const struct simulated_cluster *cluster,
+                                  bool *ret_is_idle)
 {
-    int64_t server_ms = embedded_next_ms(cluster->embedded);
+    int64_t server_ms = api_server_next_ms(cluster->api_server);
     size_t first = first_timer(cluster);
-    bool is_idle = server_ms > embedded_now_ms(cluster->embedded);
+    bool is_idle = server_ms > api_server_now_ms(cluster->api_server);
     for (size_t i = 0; i < cluster->timer_count; i++)
         is_idle = is_idle && cluster->timers[i].is_background;
     if (ret_is_idle)
@@ -921,19 +925,19 @@ int64_t embedded_cluster_next_ms(const struct embedded_cluster *cluster,
     return timer_ms < server_ms ? timer_ms : server_ms;
 }
 
-void embedded_cluster_advance(struct embedded_cluster *cluster, int64_t now_ms)
+void simulated_cluster_advance(struct simulated_cluster *cluster, int64_t now_ms)
 {
     size_t first;
     while ((first = first_timer(cluster)) < cluster->timer_count &&
            cluster->timers[first].due_ms <= now_ms) {
         struct timer timer = cluster->timers[first];
         cluster->timers[first] = cluster->timers[--cluster->timer_count];
-        if (timer.due_ms > embedded_now_ms(cluster->embedded))
-            embedded_advance(cluster->embedded, timer.due_ms);
+        if (timer.due_ms > api_server_now_ms(cluster->api_server))
+            api_server_advance(cluster->api_server, timer.due_ms);
         timer.act(cluster, &timer);
         timer_fini(&timer);
     }
-    embedded_advance(cluster->embedded, now_ms);
+    api_server_advance(cluster->api_server, now_ms);
 }
 
 /* ---- the script ---- */
@@ -943,20 +947,20 @@ static int no_such(const char *what, const char *name, struct het_error *err)
     return het_fail(err, HET_NOT_FOUND, "there is no %s %s", what, name);
 }
 
-static int delete_node(struct embedded_cluster *cluster, json_t *node,
-                       const struct embedded_event *event)
+static int delete_node(struct simulated_cluster *cluster, json_t *node,
+                       const struct scenario_event *event)
 {
     json_object_set(cluster->deleted_nodes, event->name, node);
-    embedded_drop(cluster->embedded, "nodes", "", event->name);
+    api_server_drop(cluster->api_server, "nodes", "", event->name);
     json_decref(node);
     return 0;
 }
 
-static int create_node(struct embedded_cluster *cluster,
-                       const struct embedded_event *event, struct het_error *err)
+static int create_node(struct simulated_cluster *cluster,
+                       const struct scenario_event *event, struct het_error *err)
 {
     json_t *node = json_object_get(cluster->deleted_nodes, event->name);
-    if (embedded_find(cluster->embedded, "nodes", "", event->name))
+    if (api_server_find(cluster->api_server, "nodes", "", event->name))
         return het_fail(err, HET_BAD_INPUT, "node %s is there", event->name);
     if (!node)
         return no_such("deleted node", event->name, err);
@@ -980,7 +984,7 @@ static const char *gpu_resource(const json_t *node)
     return "nvidia.com/gpu";
 }
 
-static void set_gpus(struct embedded_cluster *cluster, json_t *node, int64_t count)
+static void set_gpus(struct simulated_cluster *cluster, json_t *node, int64_t count)
 {
     auto_free char *resource = xstrdup(gpu_resource(node));
     json_auto_t *quantity = json_sprintf("%lld", (long long)count);
@@ -994,7 +998,7 @@ static void set_gpus(struct embedded_cluster *cluster, json_t *node, int64_t cou
 
 /* Labels or annotations of `object` (a copy that is taken): {key: value, or null to
  * remove it}. */
-static void set_marks(struct embedded_cluster *cluster, json_t *object, const char *path,
+static void set_marks(struct simulated_cluster *cluster, json_t *object, const char *path,
                       json_t *marks)
 {
     json_t *map = object_map(object, path);
@@ -1014,7 +1018,7 @@ static void set_marks(struct embedded_cluster *cluster, json_t *object, const ch
 #define TENANT_NAMESPACE "another-tenant"
 
 /* GPUs of the node that no bound pod uses. */
-static int64_t free_gpus(const struct embedded_cluster *cluster, const json_t *node,
+static int64_t free_gpus(const struct simulated_cluster *cluster, const json_t *node,
                          const char *resource)
 {
     json_t *allocatable =
@@ -1033,7 +1037,7 @@ static int64_t free_gpus(const struct embedded_cluster *cluster, const json_t *n
 }
 
 /* Takes `node` as a copy that is its own. */
-static void occupy(struct embedded_cluster *cluster, json_t *node, int64_t count)
+static void occupy(struct simulated_cluster *cluster, json_t *node, int64_t count)
 {
     json_auto_t *held = node;
     const char *resource = gpu_resource(held);
@@ -1049,7 +1053,7 @@ static void occupy(struct embedded_cluster *cluster, json_t *node, int64_t count
                     "image", "work:1", "resources", "limits", resource, gpus));
 }
 
-static void leave(struct embedded_cluster *cluster, const char *node)
+static void leave(struct simulated_cluster *cluster, const char *node)
 {
     json_auto_t *pods = all_of(cluster, "pods");
     size_t i;
@@ -1058,14 +1062,14 @@ static void leave(struct embedded_cluster *cluster, const char *node)
         const char *ns = object_text(pod, "metadata.namespace");
         if (!strcmp(ns, TENANT_NAMESPACE) &&
             !strcmp(object_text(pod, "spec.nodeName"), node))
-            embedded_drop(cluster->embedded, "pods", ns,
-                          object_text(pod, "metadata.name"));
+            api_server_drop(cluster->api_server, "pods", ns,
+                            object_text(pod, "metadata.name"));
     }
 }
 
 /* Takes `node` as a copy that is its own. */
-static int change_node(struct embedded_cluster *cluster, json_t *node,
-                       const struct embedded_event *event)
+static int change_node(struct simulated_cluster *cluster, json_t *node,
+                       const struct scenario_event *event)
 {
     switch (event->kind) {
     case EVENT_NOT_READY:
@@ -1097,9 +1101,9 @@ static int change_node(struct embedded_cluster *cluster, json_t *node,
         set_marks(cluster, node, "metadata.annotations", event->objects);
         return 0;
     case EVENT_CONDITION:
-        object_set_condition(node, object_text(event->objects, "type"),
-                             object_text(event->objects, "status"), "Simulated", NULL,
-                             embedded_now_ms(cluster->embedded));
+        condition_set(node, object_text(event->objects, "type"),
+                      object_text(event->objects, "status"), "Simulated", NULL,
+                      api_server_now_ms(cluster->api_server));
         store(cluster, node);
         return 0;
     case EVENT_OCCUPY:
@@ -1126,10 +1130,10 @@ static int change_node(struct embedded_cluster *cluster, json_t *node,
     return 0;
 }
 
-static int do_node(struct embedded_cluster *cluster, const struct embedded_event *event,
+static int do_node(struct simulated_cluster *cluster, const struct scenario_event *event,
                    struct het_error *err)
 {
-    json_t *found = embedded_find(cluster->embedded, "nodes", "", event->name);
+    json_t *found = api_server_find(cluster->api_server, "nodes", "", event->name);
     if (event->kind == EVENT_CREATE_NODE)
         return create_node(cluster, event, err);
     if (!found)
@@ -1137,24 +1141,24 @@ static int do_node(struct embedded_cluster *cluster, const struct embedded_event
     return change_node(cluster, json_deep_copy(found), event);
 }
 
-static int do_apply(struct embedded_cluster *cluster, const struct embedded_event *event,
+static int do_apply(struct simulated_cluster *cluster, const struct scenario_event *event,
                     struct het_error *err)
 {
     size_t i;
     json_t *object;
     json_array_foreach (event->objects, i, object) {
-        if (embedded_put(cluster->embedded, json_incref(object), err) < 0)
+        if (api_server_put(cluster->api_server, json_incref(object), err) < 0)
             return -1;
     }
     return 0;
 }
 
 /* The object that an event names; without a namespace the first of that name. */
-static json_t *find_named(const struct embedded_cluster *cluster, const char *plural,
-                          const struct embedded_event *event)
+static json_t *find_named(const struct simulated_cluster *cluster, const char *plural,
+                          const struct scenario_event *event)
 {
-    for (size_t i = 0; i < embedded_count(cluster->embedded, plural); i++) {
-        json_t *object = embedded_at(cluster->embedded, plural, i);
+    for (size_t i = 0; i < api_server_count(cluster->api_server, plural); i++) {
+        json_t *object = api_server_at(cluster->api_server, plural, i);
         if (!strcmp(object_text(object, "metadata.name"), event->name) &&
             (!*event->ns ||
              !strcmp(object_text(object, "metadata.namespace"), event->ns)))
@@ -1163,7 +1167,7 @@ static json_t *find_named(const struct embedded_cluster *cluster, const char *pl
     return NULL;
 }
 
-static int succeed_job(struct embedded_cluster *cluster, const json_t *job)
+static int succeed_job(struct simulated_cluster *cluster, const json_t *job)
 {
     json_auto_t *pods = all_of(cluster, "pods");
     size_t i;
@@ -1180,14 +1184,14 @@ static int succeed_job(struct embedded_cluster *cluster, const json_t *job)
 }
 
 /* Merges `patch` into an object, as its user would. */
-static int patch_object(struct embedded_cluster *cluster, const json_t *object,
+static int patch_object(struct simulated_cluster *cluster, const json_t *object,
                         json_t *patch, struct het_error *err)
 {
     json_auto_t *merged = merge_patch(object, patch);
-    return embedded_put(cluster->embedded, json_incref(merged), err);
+    return api_server_put(cluster->api_server, json_incref(merged), err);
 }
 
-static int do_job(struct embedded_cluster *cluster, const struct embedded_event *event,
+static int do_job(struct simulated_cluster *cluster, const struct scenario_event *event,
                   struct het_error *err)
 {
     json_t *job = find_named(cluster, "heterotrainingjobs", event);
@@ -1202,14 +1206,14 @@ static int do_job(struct embedded_cluster *cluster, const struct embedded_event 
     if (event->kind == EVENT_PATCH_JOB)
         return patch_object(cluster, job, event->objects, err);
     if (event->kind == EVENT_DELETE_JOB)
-        return embedded_delete(cluster->embedded, "heterotrainingjobs",
-                               object_text(job, "metadata.namespace"), event->name, -1,
-                               err);
+        return api_server_delete(cluster->api_server, "heterotrainingjobs",
+                                 object_text(job, "metadata.namespace"), event->name, -1,
+                                 err);
     set_marks(cluster, json_deep_copy(job), "metadata.labels", event->objects);
     return 0;
 }
 
-static int do_pod(struct embedded_cluster *cluster, const struct embedded_event *event,
+static int do_pod(struct simulated_cluster *cluster, const struct scenario_event *event,
                   struct het_error *err)
 {
     const json_t *pod = find_named(cluster, "pods", event);
@@ -1224,11 +1228,11 @@ static int do_pod(struct embedded_cluster *cluster, const struct embedded_event 
     auto_free char *ns = xstrdup(object_text(pod, "metadata.namespace"));
     if (event->kind == EVENT_EVICT_POD)
         disrupt(cluster, pod, "EvictionByEvictionAPI", false);
-    return embedded_delete(cluster->embedded, "pods", ns, event->name, -1, err);
+    return api_server_delete(cluster->api_server, "pods", ns, event->name, -1, err);
 }
 
-int embedded_cluster_do(struct embedded_cluster *cluster,
-                        const struct embedded_event *event, struct het_error *err)
+int simulated_cluster_do(struct simulated_cluster *cluster,
+                         const struct scenario_event *event, struct het_error *err)
 {
     switch (event->subject) {
     case OF_NODE:
@@ -1243,22 +1247,23 @@ int embedded_cluster_do(struct embedded_cluster *cluster,
     return 0;
 }
 
-static void run_event(struct embedded_cluster *cluster, const struct timer *timer)
+static void run_event(struct simulated_cluster *cluster, const struct timer *timer)
 {
     struct het_error err = { 0 };
-    int failed = embedded_cluster_do(cluster, &timer->event, &err);
+    int failed = simulated_cluster_do(cluster, &timer->event, &err);
     if (cluster->done)
         cluster->done(cluster->done_context, &timer->event, failed ? &err : NULL);
 }
 
-void embedded_cluster_plan(struct embedded_cluster *cluster, struct embedded_event *event)
+void simulated_cluster_plan(struct simulated_cluster *cluster,
+                            struct scenario_event *event)
 {
     set_timer(cluster, event->after_ms, run_event)->event = *event;
-    *event = (struct embedded_event){ 0 };
+    *event = (struct scenario_event){ 0 };
 }
 
-void embedded_cluster_on_event(struct embedded_cluster *cluster,
-                               embedded_event_done *done, void *context)
+void simulated_cluster_on_event(struct simulated_cluster *cluster,
+                                simulated_event_done *done, void *context)
 {
     cluster->done = done;
     cluster->done_context = context;

@@ -21,8 +21,8 @@ struct replica {
 };
 
 struct simulation {
-    struct embedded *server;
-    struct embedded_cluster *cluster;
+    struct api_server *server;
+    struct simulated_cluster *cluster;
     struct replica replicas[SIMULATION_MAX_REPLICAS];
     size_t replica_count;
     uint64_t losses;
@@ -36,7 +36,7 @@ struct simulation {
 
 static int64_t clock_ms(void *simulation)
 {
-    return embedded_now_ms(((struct simulation *)simulation)->server);
+    return api_server_now_ms(((struct simulation *)simulation)->server);
 }
 
 static int start_replica(struct simulation *simulation, size_t index,
@@ -44,7 +44,7 @@ static int start_replica(struct simulation *simulation, size_t index,
 {
     struct replica *replica = &simulation->replicas[index];
     struct controller_config config = simulation->controller_config;
-    struct transport *transport = embedded_transport(simulation->server);
+    struct transport *transport = api_server_transport(simulation->server);
     config.seed += index;
     snprintf(replica->identity, sizeof replica->identity, "replica-%zu_%" PRIu64, index,
              ++replica->lives);
@@ -55,7 +55,7 @@ static int start_replica(struct simulation *simulation, size_t index,
                                   .clock_ms = clock_ms,
                                   .clock_context = simulation };
     if (simulation->replica_count > 1) {
-        transport = replica->wire = wire_new(transport);
+        transport = replica->wire = client_link_new(transport);
         config.lease = &lease;
     }
     replica->controller = controller_new(transport, &config, err);
@@ -69,7 +69,7 @@ static void end_replica(struct simulation *simulation, size_t index)
     if (replica->wire)
         transport_free(replica->wire);
     else
-        embedded_disconnect(simulation->server);
+        api_server_disconnect(simulation->server);
     replica->controller = NULL;
     replica->wire = NULL;
     replica->is_frozen = false;
@@ -79,8 +79,8 @@ struct simulation *simulation_new(const struct simulation_config *config,
                                   struct het_error *err)
 {
     struct simulation *simulation = xcalloc(1, sizeof *simulation);
-    simulation->server = embedded_new(config->seed);
-    simulation->cluster = embedded_cluster_new(simulation->server, &config->cluster);
+    simulation->server = api_server_new(config->seed);
+    simulation->cluster = simulated_cluster_new(simulation->server, &config->cluster);
     simulation->max_rounds = config->max_rounds ? config->max_rounds : 100000;
     simulation->planner_timeout_ms =
         config->planner_timeout_ms ? config->planner_timeout_ms : 120000;
@@ -116,18 +116,18 @@ void simulation_free(struct simulation *simulation)
         return;
     for (size_t i = 0; i < simulation->replica_count; i++)
         end_replica(simulation, i);
-    embedded_cluster_free(simulation->cluster);
-    embedded_free(simulation->server);
+    simulated_cluster_free(simulation->cluster);
+    api_server_free(simulation->server);
     json_decref(simulation->hardware);
     free(simulation);
 }
 
-struct embedded *simulation_server(struct simulation *simulation)
+struct api_server *simulation_server(struct simulation *simulation)
 {
     return simulation->server;
 }
 
-struct embedded_cluster *simulation_cluster(struct simulation *simulation)
+struct simulated_cluster *simulation_cluster(struct simulation *simulation)
 {
     return simulation->cluster;
 }
@@ -139,7 +139,7 @@ struct controller *simulation_controller(struct simulation *simulation)
 
 int64_t simulation_now_ms(const struct simulation *simulation)
 {
-    return embedded_now_ms(simulation->server) - EMBEDDED_START_MS;
+    return api_server_now_ms(simulation->server) - API_SERVER_START_MS;
 }
 
 void simulation_restart_controller(struct simulation *simulation)
@@ -168,7 +168,7 @@ void simulation_thaw(struct simulation *simulation, size_t index)
 size_t simulation_leader(const struct simulation *simulation)
 {
     const json_t *lease =
-        embedded_find(simulation->server, "leases", LEASE_NAMESPACE, LEASE);
+        api_server_find(simulation->server, "leases", LEASE_NAMESPACE, LEASE);
     const char *holder = json_string_value(
         json_object_get(json_object_get(lease, "spec"), "holderIdentity"));
     for (size_t i = 0; i < simulation->replica_count; i++)
@@ -195,7 +195,7 @@ static int64_t replica_next_ms(const struct replica *replica)
 {
     if (replica->is_frozen)
         return INT64_MAX;
-    return replica->wire && wire_has_mail(replica->wire)
+    return replica->wire && client_link_has_mail(replica->wire)
                ? INT64_MIN
                : controller_next_ms(replica->controller);
 }
@@ -212,9 +212,9 @@ static int64_t replicas_next_ms(const struct simulation *simulation)
 
 static bool is_due(const struct simulation *simulation)
 {
-    int64_t now_ms = embedded_now_ms(simulation->server);
+    int64_t now_ms = api_server_now_ms(simulation->server);
     return replicas_next_ms(simulation) <= now_ms ||
-           embedded_next_ms(simulation->server) <= now_ms;
+           api_server_next_ms(simulation->server) <= now_ms;
 }
 
 /* Planners run in real time, and all else waits for them: else the order of things would
@@ -237,10 +237,10 @@ static int await_planners(struct simulation *simulation, struct controller *cont
 static int turn(struct simulation *simulation, size_t index, struct het_error *err)
 {
     struct replica *replica = &simulation->replicas[index];
-    int64_t now_ms = embedded_now_ms(simulation->server);
+    int64_t now_ms = api_server_now_ms(simulation->server);
     if (replica->is_frozen) {
         /* The server goes on, and what it sends waits in the wire. */
-        transport_poll(embedded_transport(simulation->server), NULL, 0, 0);
+        transport_poll(api_server_transport(simulation->server), NULL, 0, 0);
         return 0;
     }
     controller_step(replica->controller, now_ms, now_ms);
@@ -274,28 +274,28 @@ static int settle(struct simulation *simulation, struct het_error *err)
 static int64_t next_ms(const struct simulation *simulation)
 {
     int64_t controller_ms = replicas_next_ms(simulation);
-    int64_t cluster_ms = embedded_cluster_next_ms(simulation->cluster, NULL);
+    int64_t cluster_ms = simulated_cluster_next_ms(simulation->cluster, NULL);
     return controller_ms < cluster_ms ? controller_ms : cluster_ms;
 }
 
 int simulation_run(struct simulation *simulation, int64_t until_ms,
                    simulation_step *after_step, void *context, struct het_error *err)
 {
-    int64_t end_ms = EMBEDDED_START_MS + until_ms;
+    int64_t end_ms = API_SERVER_START_MS + until_ms;
     for (;;) {
         /* Actors may already be due: what stood at the start, or was done by a test. */
-        embedded_cluster_advance(simulation->cluster,
-                                 embedded_now_ms(simulation->server));
+        simulated_cluster_advance(simulation->cluster,
+                                  api_server_now_ms(simulation->server));
         if (settle(simulation, err) < 0)
             return -1;
         if (after_step && !after_step(context, simulation))
             return 0;
-        int64_t now_ms = embedded_now_ms(simulation->server);
+        int64_t now_ms = api_server_now_ms(simulation->server);
         if (now_ms >= end_ms)
             return 0;
         int64_t next = next_ms(simulation);
         if (next < now_ms)
             next = now_ms;
-        embedded_cluster_advance(simulation->cluster, next < end_ms ? next : end_ms);
+        simulated_cluster_advance(simulation->cluster, next < end_ms ? next : end_ms);
     }
 }

@@ -14,8 +14,9 @@
 #include "controller/simulate/simulated_cluster.h"
 
 struct simulation_config {
-    const char *planner;    /* path of hetplan */
-    planner_inside *inside; /* plans instead of hetplan, on the virtual clock; NULL: */
+    const char *planner; /* path of hetplan */
+    planner_child_inside
+        *inside;            /* plans instead of hetplan, on the virtual clock; NULL: */
     void *inside_context;   /*   hetplan does, while the clock stands still */
     const json_t *hardware; /* may be NULL */
     const struct settings *settings; /* NULL: the default; borrowed */
@@ -27,7 +28,7 @@ struct simulation_config {
     struct metrics *metrics; /* of all replicas together; borrowed, may be NULL */
     uint64_t seed;
     size_t replicas; /* 0: one, that elects nobody */
-    struct embedded_cluster_config cluster;
+    struct simulated_cluster_config cluster;
     /* Rounds at one moment of the clock before the run is given up: a controller that
      * never comes to rest is wrong. 0: 100,000. */
     uint64_t max_rounds;
@@ -43,8 +44,8 @@ struct simulation *simulation_new(const struct simulation_config *config,
                                   struct het_error *err);
 void simulation_free(struct simulation *simulation);
 
-struct embedded *simulation_server(struct simulation *simulation);
-struct embedded_cluster *simulation_cluster(struct simulation *simulation);
+struct api_server *simulation_server(struct simulation *simulation);
+struct simulated_cluster *simulation_cluster(struct simulation *simulation);
 /* The first replica. */
 struct controller *simulation_controller(struct simulation *simulation);
 /* Milliseconds since the start. */

@@ -66,16 +66,16 @@ static void answer_early(struct het_planner *planner)
  * it. */
 static void confine(void)
 {
-    struct sock_filter filter[HET_CONFINE_MAX];
-    if (het_confine_is_possible())
-        het_confine_enter(filter, het_confine_filter(false, filter));
+    struct sock_filter filter[HET_SYSTEM_CALL_FILTER_MAX];
+    if (het_system_call_filter_is_possible())
+        het_system_call_filter_enter(filter, het_system_call_filter_build(false, filter));
 }
 
 static int read_question(struct het_planner *planner, struct het_error *err)
 {
     auto_free char *text = NULL;
     size_t length;
-    if (het_input_read_stream(stdin, "standard input", &text, &length, err) < 0)
+    if (het_read_file_stream(stdin, "standard input", &text, &length, err) < 0)
         return -1;
     if (strlen(text) != length)
         return het_fail(err, HET_BAD_INPUT,
@@ -138,7 +138,7 @@ static void warn_of_unknown(const struct het_command *command, const char *plan)
     const struct het_view root = het_view_root(json);
     const struct het_view unused = het_view_get(&root, "unused");
     struct het_unused_list list = { 0 };
-    het_codec_unused(arena, &unused, &list, NULL);
+    het_unused_json_read(arena, &unused, &list, NULL);
     for (size_t i = 0; i < list.count; i++) {
         const struct het_unused *group = &list.groups[i];
         if (het_unused_is_unknown(group->reason))

@@ -99,7 +99,7 @@ static int read_profile(enum het_command_bit command, const struct het_options *
 {
     json_auto_t *document = NULL;
     json_object_set_new(options->values, "profile", json_string(options->operand));
-    if (het_document_build(options, &document, err) < 0)
+    if (het_question_document_build(options, &document, err) < 0)
         return -1;
     json_t *profile = json_object_get(document, "profile");
     json_t *optimizer = json_object_get(json_object_get(document, "job"), "optimizer");
@@ -128,7 +128,7 @@ static int read_run(struct het_arena *arena, const char *operand,
             operand);
     auto_free char *text = NULL;
     size_t length;
-    if (het_input_read_text(equals + 1, &text, &length, err) < 0)
+    if (het_read_file_text(equals + 1, &text, &length, err) < 0)
         return -1;
     ret->type = het_arena_printf(arena, "%.*s", (int)(equals - operand), operand);
     ret->name = het_arena_strdup(arena, equals + 1);
@@ -151,7 +151,7 @@ static int read_timers(const struct het_options *options, struct het_arena *aren
         if (read_run(arena, json_string_value(json_array_get(operands, i)), &runs[i],
                      err) < 0)
             return -1;
-    if (het_document_build(options, &document, err) < 0 ||
+    if (het_question_document_build(options, &document, err) < 0 ||
         het_question_hardware(arena, document, &hardware, err) < 0)
         return -1;
     return het_profile_timers_read(arena, runs, count, hardware, ret, ret_sequence, err);

@@ -85,7 +85,7 @@ int het_command_read(const struct het_command *command, const struct het_options
 {
     json_auto_t *document = NULL;
     if (het_options_need(command->bit, options, err) < 0 ||
-        het_document_build(options, &document, err) < 0)
+        het_question_document_build(options, &document, err) < 0)
         return -1;
     return het_question_read(arena, document, ret, err);
 }
@@ -128,7 +128,7 @@ int het_command_read_plan(const struct het_command *command,
     if (!options->operand)
         return het_fail(err, HET_BAD_INPUT, "PLAN.json is missing; see --help");
     if (het_options_need(command->bit, options, err) < 0 ||
-        het_input_read(options->operand, &json, err) < 0)
+        het_read_file(options->operand, &json, err) < 0)
         return -1;
     *ret = het_command_line(json);
     return 0;
@@ -143,7 +143,7 @@ int het_command_ask(const struct het_command *command, const struct het_options 
                                                                         : HET_FORM_JSON };
     if ((takes_plan && het_command_read_plan(command, options, &ret->plan, &err) < 0) ||
         het_options_need(command->bit, options, &err) < 0 ||
-        het_document_build(options, &document, &err) < 0)
+        het_question_document_build(options, &document, &err) < 0)
         return het_command_fail(command, &err);
     auto_free char *question = het_command_line(document);
     ret->planner = het_asked_planner(options);

@@ -31,8 +31,8 @@ static int add_llm_info(const struct het_options *options, json_t *profile,
     const char *model = het_options_text(options, "model");
     auto_free char *path = het_options_text(options, "llmInfo")
                                ? xstrdup(het_options_text(options, "llmInfo"))
-                               : het_input_find_llm_info(folder);
-    auto_free char *name = model ? xstrdup(model) : het_input_folder_name(folder);
+                               : het_read_file_find_llm_info(folder);
+    auto_free char *name = model ? xstrdup(model) : het_read_file_folder_name(folder);
     json_t *info;
     if (!path)
         return het_fail(
@@ -40,7 +40,7 @@ static int add_llm_info(const struct het_options *options, json_t *profile,
             "%.300s: no llm_info.json here or in the two folders above, which "
             "has the sizes of the layers; name it by --llm-info",
             folder);
-    if (het_input_read(path, &info, err) < 0)
+    if (het_read_file(path, &info, err) < 0)
         return -1;
     json_object_set_new(profile, "llmInfo", info);
     if (name)
@@ -112,7 +112,7 @@ static int complete_profile(const struct het_options *options, json_t *document,
     json_t *layer_times;
     if (!times)
         return 0;
-    if (het_input_read_layer_times(times, &layer_times, err) < 0)
+    if (het_read_file_layer_times(times, &layer_times, err) < 0)
         return -1;
     json_object_set_new(profile, "layerTimes", layer_times);
     return 0;
@@ -125,24 +125,24 @@ static int add_from(const struct het_options *options, json_t *job, struct het_e
     json_t *json;
     if (!path)
         return 0;
-    if (het_input_read(path, &json, err) < 0)
+    if (het_read_file(path, &json, err) < 0)
         return -1;
     json_object_set_new(job, "from", json);
     return 0;
 }
 
-int het_document_build(const struct het_options *options, json_t **ret,
-                       struct het_error *err)
+int het_question_document_build(const struct het_options *options, json_t **ret,
+                                struct het_error *err)
 {
     json_auto_t *document = json_pack("{s:{s:s}}", "sources", "job", "options");
     json_t *job = json_object_get(options->values, "job");
     job = job ? json_incref(job) : json_object();
     json_object_set_new(document, "job", job);
-    if (add_part(options, "profile", het_input_read_profile, document, err) < 0 ||
-        add_part(options, "cluster", het_input_read_settings, document, err) < 0 ||
-        add_part(options, "hardware", het_input_read_settings, document, err) < 0 ||
-        add_part(options, "network", het_input_read_network, document, err) < 0 ||
-        add_part(options, "pods", het_input_read, document, err) < 0 ||
+    if (add_part(options, "profile", het_read_file_profile, document, err) < 0 ||
+        add_part(options, "cluster", het_read_file_settings, document, err) < 0 ||
+        add_part(options, "hardware", het_read_file_settings, document, err) < 0 ||
+        add_part(options, "network", het_read_file_network, document, err) < 0 ||
+        add_part(options, "pods", het_read_file, document, err) < 0 ||
         add_from(options, job, err) < 0 || complete_profile(options, document, err) < 0)
         return -1;
     json_t *mixed = json_object_get(options->values, "mixedVendorRuntimes");

@@ -6,7 +6,7 @@
 #include "planner/cli/options.h"
 
 /* The document that `hetplan plan -` reads. A new reference. */
-int het_document_build(const struct het_options *options, json_t **ret,
-                       struct het_error *err);
+int het_question_document_build(const struct het_options *options, json_t **ret,
+                                struct het_error *err);
 
 #endif

@@ -400,13 +400,13 @@ static void find_least(const struct het_problem *problem, uint32_t layer,
     }
 }
 
-static void covering_init(struct het_covering *covering,
+static void covering_init(struct het_bound_program *covering,
                           const struct het_problem *problem,
                           const struct uplinks *uplinks)
 {
     const struct het_cluster *cluster = problem->cluster;
     uint32_t layers = problem->profile->layer_count;
-    *covering = (struct het_covering){
+    *covering = (struct het_bound_program){
         .layer_count = layers,
         .samples = problem->workload->global_batch,
         .types = xcalloc(cluster->type_count, sizeof *covering->types),
@@ -429,7 +429,7 @@ static void covering_init(struct het_covering *covering,
         if (problem->profile_type[t] == HET_NO_TYPE || !largest_tp ||
             layer_floor(problem, t, largest_tp, 0) >= HUGE_VAL)
             continue;
-        struct het_covering_type *type = &covering->types[covering->type_count++];
+        struct het_bound_program_type *type = &covering->types[covering->type_count++];
         type->gpus = most_gpus(problem, t);
         type->node_gpus = largest_tp;
         type->uplink = uplinks->widest[t];
@@ -445,9 +445,9 @@ static void covering_init(struct het_covering *covering,
     }
 }
 
-static void covering_fini(struct het_covering *covering)
+static void covering_fini(struct het_bound_program *covering)
 {
-    het_covering_fini(covering);
+    het_bound_program_fini(covering);
     for (size_t t = 0; t < covering->type_count; t++) {
         het_free_pointer(&covering->types[t].compute);
         het_free_pointer(&covering->types[t].crossing);
@@ -464,7 +464,7 @@ static void covering_fini(struct het_covering *covering)
 
 /* Where the bytes that `prices` prove fall to `bytes`, from `low_s` on, where they are
  * more: they do not increase with the time. */
-static double find_end(const struct het_covering *covering, const double *prices,
+static double find_end(const struct het_bound_program *covering, const double *prices,
                        double bytes, double low_s)
 {
     double high_s = low_s, reach_s = low_s * WORTH_WHILE;
@@ -472,10 +472,11 @@ static double find_end(const struct het_covering *covering, const double *prices
         low_s = high_s;
         high_s = low_s + reach_s;
         reach_s *= 2;
-    } while (reach_s < HUGE_VAL && het_covering_prove(covering, high_s, prices) > bytes);
+    } while (reach_s < HUGE_VAL &&
+             het_bound_program_prove(covering, high_s, prices) > bytes);
     while (high_s - low_s > low_s * WORTH_WHILE / 16) {
         double middle_s = (low_s + high_s) / 2;
-        if (het_covering_prove(covering, middle_s, prices) > bytes)
+        if (het_bound_program_prove(covering, middle_s, prices) > bytes)
             low_s = middle_s;
         else
             high_s = middle_s;
@@ -486,7 +487,7 @@ static double find_end(const struct het_covering *covering, const double *prices
 /* What is asked about one plan's time: that of its pipelines for that of its gradients.
  */
 struct spread {
-    struct het_covering *covering;
+    struct het_bound_program *covering;
     double whole_bytes;
     double *prices; /* [layer_count] */
 };
@@ -495,15 +496,15 @@ struct spread {
  * known that they take `least_s`. */
 static double prove_pipelines(const struct spread *spread, double sync_s, double least_s)
 {
-    struct het_covering *covering = spread->covering;
+    struct het_bound_program *covering = spread->covering;
     for (size_t t = 0; t < covering->type_count; t++)
         covering->types[t].free_bytes = sync_s * covering->types[t].uplink / 2;
-    het_covering_prepare(covering);
+    het_bound_program_prepare(covering);
     /* The prices of another point are a good start. */
-    if (het_covering_prove(covering, least_s, spread->prices) > spread->whole_bytes)
+    if (het_bound_program_prove(covering, least_s, spread->prices) > spread->whole_bytes)
         least_s = find_end(covering, spread->prices, spread->whole_bytes, least_s);
     for (int round = 0; round < MAX_ROUNDS; round++) {
-        if (!(het_covering_solve(covering, least_s, spread->prices) >
+        if (!(het_bound_program_solve(covering, least_s, spread->prices) >
               spread->whole_bytes))
             break;
         double proved_s =
@@ -566,7 +567,7 @@ static double bound_unreserved(const struct het_problem *problem)
 {
     uint32_t layers = problem->profile->layer_count;
     const struct uplinks uplinks = measure_uplinks(problem);
-    struct het_covering covering;
+    struct het_bound_program covering;
     covering_init(&covering, problem, &uplinks);
     double bound_s = fmax(floor_of(problem), covering.wait_s[layers]);
     if (uplinks.node_count > 1 && covering.type_count && layers <= HET_BOUND_MAX_LAYERS &&

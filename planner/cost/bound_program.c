@@ -13,7 +13,7 @@ struct run {
     uint32_t first, end;
 };
 
-static double held_bytes(const struct het_covering *covering, uint32_t first,
+static double held_bytes(const struct het_bound_program *covering, uint32_t first,
                          uint32_t end)
 {
     double bytes = covering->bytes[end] - covering->bytes[first];
@@ -21,8 +21,8 @@ static double held_bytes(const struct het_covering *covering, uint32_t first,
     return has_end ? bytes + covering->end_bytes : bytes;
 }
 
-static void prepare_type(const struct het_covering *covering,
-                         struct het_covering_type *type)
+static void prepare_type(const struct het_bound_program *covering,
+                         struct het_bound_program_type *type)
 {
     uint32_t layers = covering->layer_count;
     size_t run = 0, runs = (size_t)layers * (layers + 1) / 2;
@@ -40,13 +40,13 @@ static void prepare_type(const struct het_covering *covering,
         }
 }
 
-void het_covering_prepare(struct het_covering *covering)
+void het_bound_program_prepare(struct het_bound_program *covering)
 {
     for (size_t t = 0; t < covering->type_count; t++)
         prepare_type(covering, &covering->types[t]);
 }
 
-void het_covering_fini(struct het_covering *covering)
+void het_bound_program_fini(struct het_bound_program *covering)
 {
     for (size_t t = 0; t < covering->type_count; t++) {
         het_free_pointer(&covering->types[t].a_second);
@@ -56,7 +56,7 @@ void het_covering_fini(struct het_covering *covering)
 
 /* The run of `type` with the most worth less bytes, at prices whose prefix sums are
  * `worth`; what it gains a GPU goes into `ret_gain`. */
-static struct run find_best_run(const struct het_covering *covering, size_t type,
+static struct run find_best_run(const struct het_bound_program *covering, size_t type,
                                 double budget_s, const double *worth, double *ret_gain)
 {
     const double *a_second = covering->types[type].a_second;
@@ -79,7 +79,7 @@ static struct run find_best_run(const struct het_covering *covering, size_t type
 }
 
 /* Position of a run in a_second and counted. */
-static size_t run_index(const struct het_covering *covering, const struct run *run)
+static size_t run_index(const struct het_bound_program *covering, const struct run *run)
 {
     size_t layers = covering->layer_count, first = run->first;
     return first * layers - first * (first - 1) / 2 + (run->end - run->first - 1);
@@ -90,14 +90,14 @@ static size_t run_index(const struct het_covering *covering, const struct run *r
 /* Rows: layers, then types. Columns: runs; for each layer a surplus and, so that there is
  * always a solution, samples bought for `penalty` bytes; for each type its idle GPUs. */
 struct program {
-    const struct het_covering *covering;
+    const struct het_bound_program *covering;
     double budget_s, penalty;
     struct het_simplex simplex;
     double *worth; /* [layer_count + 1]: prefix sums of the layers' prices */
 };
 
-static void program_init(struct program *program, const struct het_covering *covering,
-                         double budget_s)
+static void program_init(struct program *program,
+                         const struct het_bound_program *covering, double budget_s)
 {
     size_t layers = covering->layer_count, rows = layers + covering->type_count;
     double all_bytes = 0;
@@ -136,7 +136,7 @@ static void find_worth(struct program *program)
  * optimum. `ret_cost` is the column's, `ret_proof` what the prices prove. */
 static bool choose_column(struct program *program, double *ret_cost, double *ret_proof)
 {
-    const struct het_covering *covering = program->covering;
+    const struct het_bound_program *covering = program->covering;
     uint32_t layers = covering->layer_count;
     struct het_simplex *simplex = &program->simplex;
     double tolerance = 1e-9 * program->penalty;
@@ -168,7 +168,7 @@ static bool choose_column(struct program *program, double *ret_cost, double *ret
         }
     if (!(best_gain > 0))
         return false;
-    const struct het_covering_type *type = &covering->types[best.type];
+    const struct het_bound_program_type *type = &covering->types[best.type];
     size_t index = run_index(covering, &best);
     double time_s = fmax(program->budget_s - covering->wait_s[best.first], 0);
     double samples = time_s * type->a_second[index];
@@ -182,8 +182,8 @@ static bool choose_column(struct program *program, double *ret_cost, double *ret
 /* Steps a row; few are needed (two or three), the limit guards against cycling. */
 #define MAX_STEPS_A_ROW 12
 
-double het_covering_solve(const struct het_covering *covering, double budget_s,
-                          double *ret_prices)
+double het_bound_program_solve(const struct het_bound_program *covering, double budget_s,
+                               double *ret_prices)
 {
     struct program program;
     program_init(&program, covering, budget_s);
@@ -205,8 +205,8 @@ double het_covering_solve(const struct het_covering *covering, double budget_s,
     return best;
 }
 
-double het_covering_prove(const struct het_covering *covering, double budget_s,
-                          const double *prices)
+double het_bound_program_prove(const struct het_bound_program *covering, double budget_s,
+                               const double *prices)
 {
     uint32_t layers = covering->layer_count;
     auto_free double *worth = xcalloc((size_t)layers + 1, sizeof *worth);

@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct het_covering_type {
+struct het_bound_program_type {
     double gpus;       /* there are */
     double node_gpus;  /* of a node, the most */
     double uplink;     /* of a node, bytes a second, the most: for the caller */
@@ -39,15 +39,15 @@ struct het_covering_type {
     double *compute; /* [layer_count + 1]: prefix sums of c_tl, GPU seconds of a sample */
     double *crossing; /* [layer_count + 1]: x_t, GPU seconds of a sample that comes from,
                          or goes to, another node before layer l; 0 at both ends */
-    /* Of each run, (a, e) in order; het_covering_prepare makes them. */
+    /* Of each run, (a, e) in order; het_bound_program_prepare makes them. */
     double *a_second; /* runs that a GPU does in one */
     double *counted;  /* bytes, a GPU: held_t */
 };
 
-struct het_covering {
+struct het_bound_program {
     uint32_t layer_count;
     double samples;
-    struct het_covering_type *types;
+    struct het_bound_program_type *types;
     size_t type_count;
     double *bytes;    /* [layer_count + 1]: prefix sums */
     double end_bytes; /* held by whoever has the first layer or the last; in no sum */
@@ -56,17 +56,17 @@ struct het_covering {
 };
 
 /* Before the first of the calls below, and whenever free_bytes have changed. */
-void het_covering_prepare(struct het_covering *covering);
+void het_bound_program_prepare(struct het_bound_program *covering);
 /* Gives back what that made. */
-void het_covering_fini(struct het_covering *covering);
+void het_bound_program_fini(struct het_bound_program *covering);
 
 /* Looks for prices, [layer_count], that prove the most for `budget_s` seconds; returns
  * the bytes that they prove. Where the layers cannot be computed in time, that is a
  * large number. */
-double het_covering_solve(const struct het_covering *covering, double budget_s,
-                          double *ret_prices);
+double het_bound_program_solve(const struct het_bound_program *covering, double budget_s,
+                               double *ret_prices);
 /* Bytes that given prices prove. Concave and not increasing in budget_s. */
-double het_covering_prove(const struct het_covering *covering, double budget_s,
-                          const double *prices);
+double het_bound_program_prove(const struct het_bound_program *covering, double budget_s,
+                               const double *prices);
 
 #endif

@@ -482,13 +482,13 @@ int het_cost_plan(const struct het_problem *problem, const struct het_plan *plan
     auto_free struct het_stage_times *times = xcalloc(count_stages(plan), sizeof *times);
     if (read_stages(problem, plan, times, err) < 0)
         return -1;
-    het_sharing_plan(problem, plan, times);
+    het_link_sharing_plan(problem, plan, times);
     const struct het_stage_times *first = times;
     for (uint32_t p = 0; p < plan->pipeline_count; p++) {
         const struct het_pipeline *pipeline = &plan->pipelines[p];
         uint32_t bottleneck;
-        double seconds = het_sharing_pipeline(first, pipeline->stage_count,
-                                              pipeline->microbatch_count, &bottleneck);
+        double seconds = het_link_sharing_pipeline(
+            first, pipeline->stage_count, pipeline->microbatch_count, &bottleneck);
         first += pipeline->stage_count;
         if (seconds > cost.pipeline_s) {
             cost.pipeline_s = seconds;

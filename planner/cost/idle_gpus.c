@@ -100,8 +100,8 @@ static bool is_of_other_vendor(const struct het_node *node, const char *vendor,
     return could && vendor && node->vendor && strcmp(node->vendor, vendor) != 0;
 }
 
-void het_idle_explain(struct het_arena *arena, const struct het_problem *problem,
-                      const struct het_plan *plan, struct het_unused_list *list)
+void het_idle_gpus_explain(struct het_arena *arena, const struct het_problem *problem,
+                           const struct het_plan *plan, struct het_unused_list *list)
 {
     const struct het_cluster *cluster = problem->cluster;
     const enum het_unused_reason *reasons = list_reasons(arena, problem, plan);

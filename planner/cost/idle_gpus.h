@@ -19,7 +19,7 @@
  *   OtherVendor          the plan is on the GPUs of another vendor (vendor_group.h)
  *   TypeLimit, GPULimit  the plan uses as many GPUs of the type, or of all, as it may
  *   NotChosen            none of all these */
-void het_idle_explain(struct het_arena *arena, const struct het_problem *problem,
-                      const struct het_plan *plan, struct het_unused_list *list);
+void het_idle_gpus_explain(struct het_arena *arena, const struct het_problem *problem,
+                           const struct het_plan *plan, struct het_unused_list *list);
 
 #endif

@@ -9,8 +9,8 @@
 
 #define NONE UINT32_MAX
 
-double het_sharing_pipeline(const struct het_stage_times *stages, size_t stage_count,
-                            uint32_t microbatch_count, uint32_t *ret_bottleneck)
+double het_link_sharing_pipeline(const struct het_stage_times *stages, size_t stage_count,
+                                 uint32_t microbatch_count, uint32_t *ret_bottleneck)
 {
     double sum = 0, largest = 0, before = 0;
     uint32_t bottleneck = 0;
@@ -171,8 +171,8 @@ static void add_shares(struct sharing *sharing, uint32_t p, bool whole, int sign
     const struct pipeline *pipeline = &sharing->pipelines[p];
     uint32_t bottleneck;
     double rate = source->microbatch_count /
-                  het_sharing_pipeline(pipeline->stages, source->stage_count,
-                                       source->microbatch_count, &bottleneck);
+                  het_link_sharing_pipeline(pipeline->stages, source->stage_count,
+                                            source->microbatch_count, &bottleneck);
     for (size_t s = 0; s + 1 < source->stage_count; s++)
         for (size_t i = 0; i < pipeline->sends[s].load_count; i++) {
             const struct het_link_load *load =
@@ -204,8 +204,8 @@ static void price_all(struct sharing *sharing)
     }
 }
 
-void het_sharing_plan(const struct het_problem *problem, const struct het_plan *plan,
-                      struct het_stage_times *stages)
+void het_link_sharing_plan(const struct het_problem *problem, const struct het_plan *plan,
+                           struct het_stage_times *stages)
 {
     struct het_arena *arena = het_arena_new();
     size_t count = plan->pipeline_count, stage_count = 0;

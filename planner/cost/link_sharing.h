@@ -25,12 +25,12 @@ struct het_stage_times {
 
 /* T_p of cost.h with the sends apart for each direction; `ret_bottleneck` is the stage
  * with the largest share. */
-double het_sharing_pipeline(const struct het_stage_times *stages, size_t stage_count,
-                            uint32_t microbatch_count, uint32_t *ret_bottleneck);
+double het_link_sharing_pipeline(const struct het_stage_times *stages, size_t stage_count,
+                                 uint32_t microbatch_count, uint32_t *ret_bottleneck);
 
 /* Fills the sends of `stages`, which stand by pipeline and stage and have their
  * compute_s. Work: linear in replicas, and in pipelines times kinds of them. */
-void het_sharing_plan(const struct het_problem *problem, const struct het_plan *plan,
-                      struct het_stage_times *stages);
+void het_link_sharing_plan(const struct het_problem *problem, const struct het_plan *plan,
+                           struct het_stage_times *stages);
 
 #endif

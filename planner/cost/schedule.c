@@ -917,9 +917,9 @@ static void simulation_fini(struct simulation *simulation)
     het_arena_free(simulation->arena);
 }
 
-int het_simulate_plan(struct het_arena *arena, const struct het_problem *problem,
-                      const struct het_plan *plan, struct het_cost *ret,
-                      struct het_timeline *ret_timeline, struct het_error *err)
+int het_schedule_simulate(struct het_arena *arena, const struct het_problem *problem,
+                          const struct het_plan *plan, struct het_cost *ret,
+                          struct het_timeline *ret_timeline, struct het_error *err)
 {
     struct simulation simulation = { .arena = het_arena_new(),
                                      .problem = problem,

@@ -47,8 +47,8 @@
  *
  * Errors: HET_NO_PROFILE when a (type, tp, micro-batch) is missing; HET_BAD_INPUT when
  * the timeline would be too long. */
-int het_simulate_plan(struct het_arena *arena, const struct het_problem *problem,
-                      const struct het_plan *plan, struct het_cost *ret,
-                      struct het_timeline *ret_timeline, struct het_error *err);
+int het_schedule_simulate(struct het_arena *arena, const struct het_problem *problem,
+                          const struct het_plan *plan, struct het_cost *ret,
+                          struct het_timeline *ret_timeline, struct het_error *err);
 
 #endif

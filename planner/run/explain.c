@@ -76,7 +76,7 @@ static struct het_explain_move try_move(const struct het_problem *problem,
     struct het_peak_memory *peaks;
     size_t peak_count;
     struct het_cost cost;
-    if (!het_simulate_plan(arena, problem, moved, &cost, NULL, NULL)) {
+    if (!het_schedule_simulate(arena, problem, moved, &cost, NULL, NULL)) {
         move.is_possible = true;
         move.iteration_s = cost.iteration_s;
         move.fits = !het_plan_check(arena, problem, moved, &violations) &&
@@ -324,7 +324,7 @@ int het_explain(struct het_arena *arena, const struct het_problem *problem,
 {
     struct explain explain = { .arena = arena, .problem = problem, .plan = plan };
     struct het_explanation explanation = { .busiest_uplink = HET_UNBOUND };
-    if (het_simulate_plan(arena, problem, plan, &explanation.cost, NULL, err) < 0 ||
+    if (het_schedule_simulate(arena, problem, plan, &explanation.cost, NULL, err) < 0 ||
         explain_stages(&explain, err) < 0)
         return -1;
     explanation.stages = explain.stages;

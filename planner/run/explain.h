@@ -56,7 +56,7 @@ struct het_explanation {
 
 /* Explains a bound plan that is valid for `problem`. With `options` the searches are run,
  * which share its effort evenly, so that all together take about as long as the one that
- * found the plan; NULL leaves them out. Errors: as het_simulate_plan. */
+ * found the plan; NULL leaves them out. Errors: as het_schedule_simulate. */
 int het_explain(struct het_arena *arena, const struct het_problem *problem,
                 const struct het_plan *plan, const struct het_search_options *options,
                 struct het_explanation *ret, struct het_error *err);

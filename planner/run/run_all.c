@@ -809,7 +809,7 @@ static const struct het_plan *finish(struct het_arena *arena,
         het_memory_plan(arena, problem, plan, &peaks, &peak_count, &violations);
     assert(misfits == 0);
     int priced = het_cost_plan(problem, plan, &closed_form, NULL);
-    int simulated = het_simulate_plan(NULL, problem, plan, &cost, NULL, NULL);
+    int simulated = het_schedule_simulate(NULL, problem, plan, &cost, NULL, NULL);
     assert(priced == 0);
     assert(simulated == 0);
 

@@ -201,8 +201,8 @@ const struct het_plan *het_preference_choose(const struct het_preference *prefer
     struct het_cost costs[HET_PREFERENCE_PLANS] = { 0 };
     double fastest_s = cost->iteration_s;
     for (size_t i = 0; i < preference->count; i++) {
-        int priced = het_simulate_plan(NULL, preference->problem,
-                                       preference->plans[i].plan, &costs[i], NULL, NULL);
+        int priced = het_schedule_simulate(
+            NULL, preference->problem, preference->plans[i].plan, &costs[i], NULL, NULL);
         assert(priced == 0);
         if (costs[i].iteration_s < fastest_s)
             fastest_s = costs[i].iteration_s;

@@ -76,7 +76,7 @@ static bool is_wanted(struct het_search *search, const struct het_plan *plan,
     search->statistics.plans_priced++;
     int priced =
         search->algorithm->is_simulated
-            ? het_simulate_plan(NULL, search->problem, plan, ret_cost, NULL, NULL)
+            ? het_schedule_simulate(NULL, search->problem, plan, ret_cost, NULL, NULL)
             : het_cost_plan(search->problem, plan, ret_cost, NULL);
     assert(priced == 0);
     return beats_incumbent(search, plan, ret_cost) ||

@@ -48,7 +48,7 @@ enum het_ditto_folding {
 enum het_walk_memory {
     /* memory.h: each GPU by itself; activations in flight, workspace, headroom. */
     HET_WALK_MEMORY_OURS,
-    /* HET_WALK_METIS_FACTOR times the memory of the layers against the sum of the memory
+    /* HET_PAPER_WALK_METIS_FACTOR times the memory of the layers against the sum of the memory
      * of all GPUs of the stage. In a stage of several types once for each binary part of
      * each replica's samples, these shared out over the types of the whole cluster. */
     HET_WALK_MEMORY_METIS,

@@ -69,7 +69,7 @@ const struct het_plan *het_shortlist_best(const struct het_shortlist *list,
     for (size_t i = 0; i < list->count; i++) {
         struct het_cost cost;
         int priced =
-            het_simulate_plan(NULL, problem, list->plans[i].plan, &cost, NULL, NULL);
+            het_schedule_simulate(NULL, problem, list->plans[i].plan, &cost, NULL, NULL);
         assert(priced == 0);
         if (best && cost.iteration_s >= ret->iteration_s)
             continue;

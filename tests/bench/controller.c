@@ -44,7 +44,7 @@ static long resident_kib(void)
 static void put(struct simulation *simulation, json_t *object)
 {
     struct het_error err;
-    if (!object || embedded_put(simulation_server(simulation), object, &err) < 0) {
+    if (!object || api_server_put(simulation_server(simulation), object, &err) < 0) {
         fprintf(stderr, "bench-controller: %s\n", object ? err.message : "bad object");
         exit(2);
     }
@@ -58,9 +58,9 @@ struct run {
 /* How many pods of the generation there are, and whether that is all of them. */
 static bool count_pods(struct simulation *simulation, struct run *run)
 {
-    struct embedded *server = simulation_server(simulation);
+    struct api_server *server = simulation_server(simulation);
     const json_t *status = json_object_get(
-        embedded_find(server, "heterotrainingjobs", "default", "bench"), "status");
+        api_server_find(server, "heterotrainingjobs", "default", "bench"), "status");
     int64_t generation =
         json_integer_value(json_object_get(json_object_get(status, "plan"), "revision"));
     int64_t desired =
@@ -68,9 +68,9 @@ static bool count_pods(struct simulation *simulation, struct run *run)
     char prefix[32];
     snprintf(prefix, sizeof prefix, "bench-%d-", (int)run->generation);
     run->pods = 0;
-    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
+    for (size_t i = 0; i < api_server_count(server, "pods"); i++) {
         const json_t *metadata =
-            json_object_get(embedded_at(server, "pods", i), "metadata");
+            json_object_get(api_server_at(server, "pods", i), "metadata");
         const char *name = json_string_value(json_object_get(metadata, "name"));
         run->pods += !strncmp(name, prefix, strlen(prefix));
     }
@@ -110,7 +110,7 @@ static void bench(const char *hetplan, int nodes)
 {
     struct simulation_config config = { .planner = hetplan,
                                         .seed = 1,
-                                        .cluster = embedded_cluster_defaults };
+                                        .cluster = simulated_cluster_defaults };
     struct het_error err;
     struct simulation *simulation = simulation_new(&config, &err);
     if (!simulation) {
@@ -132,14 +132,14 @@ static void bench(const char *hetplan, int nodes)
     size_t first_pods = run.pods;
 
     const json_t *pod =
-        embedded_find(simulation_server(simulation), "pods", "default", "bench-1-0");
+        api_server_find(simulation_server(simulation), "pods", "default", "bench-1-0");
     json_t *terms = NULL;
     json_unpack((json_t *)(uintptr_t)pod, "{s:{s:{s:{s:{s:o}}}}}", "spec", "affinity",
                 "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
                 "nodeSelectorTerms", &terms);
     const char *lost = "";
     json_unpack(terms, "[{s:[{s:[s]}]}]", "matchFields", "values", &lost);
-    embedded_delete(simulation_server(simulation), "nodes", "", lost, 0, &err);
+    api_server_delete(simulation_server(simulation), "nodes", "", lost, 0, &err);
     run.generation = 2;
     double planner_s = planner_seconds();
     double again_s = time_generation(simulation, &run);

@@ -147,8 +147,8 @@ static const struct transport_ops meter_ops = { meter_start, meter_cancel, meter
 /* ---- a world ---- */
 
 struct world {
-    struct embedded *server;
-    struct embedded_cluster *cluster;
+    struct api_server *server;
+    struct simulated_cluster *cluster;
     struct controller *controller;
     struct meter meter;
     double ahead_ms; /* what controller and planner took, not on the clock yet */
@@ -160,7 +160,7 @@ struct world {
 static void put(struct world *world, json_t *object)
 {
     struct het_error err;
-    if (embedded_put(world->server, object, &err) == 0)
+    if (api_server_put(world->server, object, &err) == 0)
         return;
     fprintf(stderr, "bench-load: %s\n", err.message);
     exit(2);
@@ -169,11 +169,11 @@ static void put(struct world *world, json_t *object)
 static void world_init(struct world *world, const char *hetplan, int nodes,
                        bool is_traced)
 {
-    struct embedded_cluster_config config = embedded_cluster_defaults;
-    *world = (struct world){ .server = embedded_new(1) };
-    world->cluster = embedded_cluster_new(world->server, &config);
+    struct simulated_cluster_config config = simulated_cluster_defaults;
+    *world = (struct world){ .server = api_server_new(1) };
+    world->cluster = simulated_cluster_new(world->server, &config);
     world->meter = (struct meter){ .base.ops = &meter_ops,
-                                   .server = embedded_transport(world->server),
+                                   .server = api_server_transport(world->server),
                                    .is_traced = is_traced };
     struct controller_config controller = { .planner = hetplan, .seed = 1 };
     struct het_error err;
@@ -194,19 +194,19 @@ static void world_fini(struct world *world)
 {
     controller_free(world->controller);
     transport_free(&world->meter.base);
-    embedded_cluster_free(world->cluster);
-    embedded_free(world->server);
+    simulated_cluster_free(world->cluster);
+    api_server_free(world->server);
 }
 
 static int64_t now_ms(const struct world *world)
 {
-    return embedded_now_ms(world->server);
+    return api_server_now_ms(world->server);
 }
 
 static int64_t next_ms(const struct world *world)
 {
     int64_t controller_ms = controller_next_ms(world->controller);
-    int64_t cluster_ms = embedded_cluster_next_ms(world->cluster, NULL);
+    int64_t cluster_ms = simulated_cluster_next_ms(world->cluster, NULL);
     return controller_ms < cluster_ms ? controller_ms : cluster_ms;
 }
 
@@ -214,7 +214,7 @@ static int64_t next_ms(const struct world *world)
  * CPU time: whoever else uses the machine changes nothing. */
 static void turn(struct world *world)
 {
-    embedded_cluster_advance(world->cluster, now_ms(world));
+    simulated_cluster_advance(world->cluster, now_ms(world));
     double from_s = cpu_seconds(), before_s = world->meter.cpu_s;
     controller_step(world->controller, now_ms(world), now_ms(world));
     world->meter.cpu_s += cpu_seconds() - from_s;
@@ -233,7 +233,7 @@ static void turn(struct world *world)
     if (wait_ms > step_ms)
         step_ms = wait_ms;
     if (step_ms > 0)
-        embedded_cluster_advance(world->cluster, now_ms(world) + step_ms);
+        simulated_cluster_advance(world->cluster, now_ms(world) + step_ms);
 }
 
 /* ---- jobs that start ---- */
@@ -255,7 +255,7 @@ static bool is_bound(const json_t *pod)
 }
 
 /* Counts jobs that begin to run, and pods of jobs that are bound. */
-static void on_change(void *context, const struct embedded_change *change)
+static void on_change(void *context, const struct api_server_change *change)
 {
     struct world *world = context;
     const json_t *metadata = json_object_get(change->after, "metadata");
@@ -294,7 +294,7 @@ static void bench_starts(struct world *world, const char *bench, int nodes, int 
     let_settle(world);
     world->jobs = jobs;
     world->pods = jobs * gpus / GPUS_A_NODE;
-    embedded_observe(world->server, on_change, world);
+    api_server_observe(world->server, on_change, world);
     struct meter before = world->meter;
     struct controller_statistics first = controller_statistics(world->controller);
     for (int i = 0; i < jobs; i++) {

@@ -74,7 +74,7 @@ static void fail(const char *what)
 static void put(struct simulation *simulation, json_t *object)
 {
     struct het_error err = { 0 };
-    if (!object || embedded_put(simulation_server(simulation), object, &err) < 0)
+    if (!object || api_server_put(simulation_server(simulation), object, &err) < 0)
         fail(err.message);
 }
 
@@ -108,7 +108,7 @@ static struct simulation *make_cluster(struct metrics *metrics)
 {
     struct simulation_config config = { .seed = 1,
                                         .metrics = metrics,
-                                        .cluster = embedded_cluster_defaults };
+                                        .cluster = simulated_cluster_defaults };
     struct het_error err = { 0 };
     struct simulation *simulation = simulation_new(&config, &err);
     if (!simulation)
@@ -409,7 +409,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     log_set_levels("off", NULL);
     struct metrics *metrics = metrics_new(seconds, NULL);
-    struct feed *feed = feed_new();
+    struct published *feed = published_new();
     struct endpoints *endpoints = endpoints_new(feed, metrics, milliseconds, NULL);
     struct simulation *simulation = make_cluster(metrics);
     static const char *const names[] = { "127.0.0.1" };
@@ -442,7 +442,7 @@ int main(int argc, char **argv)
     certificate_fini(&certificate);
     simulation_free(simulation);
     endpoints_free(endpoints);
-    feed_free(feed);
+    published_free(feed);
     metrics_free(metrics);
     return is_alive ? 0 : 1;
 }

@@ -9,13 +9,13 @@ json_t *happening_no_file(const char *path, struct het_error *err)
     return NULL;
 }
 
-int happening(struct embedded_cluster *cluster, const char *text, struct het_error *err)
+int happening(struct simulated_cluster *cluster, const char *text, struct het_error *err)
 {
-    struct embedded_event event;
+    struct scenario_event event;
     auto_free char *full = xasprintf("0s %s", text);
-    int failed = embedded_event_parse(full, happening_no_file, &event, err);
+    int failed = scenario_event_parse(full, happening_no_file, &event, err);
     assert(!failed);
-    failed = embedded_cluster_do(cluster, &event, err);
-    embedded_event_fini(&event);
+    failed = simulated_cluster_do(cluster, &event, err);
+    scenario_event_fini(&event);
     return failed;
 }

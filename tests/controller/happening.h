@@ -7,8 +7,8 @@
 
 /* An event without its time: "delete node/a". It must be one. Errors: that it cannot be,
  * as there is no such node, pod or job. */
-int happening(struct embedded_cluster *cluster, const char *text, struct het_error *err);
-/* For embedded_event_parse: there is no file. */
+int happening(struct simulated_cluster *cluster, const char *text, struct het_error *err);
+/* For scenario_event_parse: there is no file. */
 json_t *happening_no_file(const char *path, struct het_error *err);
 
 #endif

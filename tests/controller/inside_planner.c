@@ -13,8 +13,8 @@ void inside_planner_fini(struct inside_planner *planner)
     free(planner->message);
 }
 
-static void say(struct inside_planner *planner, enum planner_outcome outcome,
-                char *output, char *message, struct planner_reply *ret)
+static void say(struct inside_planner *planner, enum planner_child_outcome outcome,
+                char *output, char *message, struct planner_child_reply *ret)
 {
     inside_planner_fini(planner);
     planner->output = output ? output : xstrdup("");
@@ -27,32 +27,34 @@ static void say(struct inside_planner *planner, enum planner_outcome outcome,
 /* What a child can do instead of answering; all but the last two end as planner_child.h
  * says they do. */
 static void go_wrong(struct inside_planner *planner, int64_t timeout_ms,
-                     struct planner_reply *ret)
+                     struct planner_child_reply *ret)
 {
     planner->faults++;
     switch (dice_throw(&planner->dice, 5)) {
     case 0:
-        say(planner, PLANNER_BROKE, NULL, xstrdup("the planner was ended by signal 11"),
-            ret);
+        say(planner, PLANNER_CHILD_BROKE, NULL,
+            xstrdup("the planner was ended by signal 11"), ret);
         return;
     case 1:
-        ret->took_ms = planner_wall_ms(timeout_ms);
-        say(planner, PLANNER_BROKE, NULL, xstrdup("the planner did not answer"), ret);
+        ret->took_ms = planner_child_wall_ms(timeout_ms);
+        say(planner, PLANNER_CHILD_BROKE, NULL, xstrdup("the planner did not answer"),
+            ret);
         return;
     case 2:
-        say(planner, PLANNER_BROKE, NULL, xstrdup("the planner printed nothing"), ret);
+        say(planner, PLANNER_CHILD_BROKE, NULL, xstrdup("the planner printed nothing"),
+            ret);
         return;
     case 3:
-        say(planner, PLANNER_PLAN, xstrdup("{\"rubbish\": [1, 2"), NULL, ret);
+        say(planner, PLANNER_CHILD_PLAN, xstrdup("{\"rubbish\": [1, 2"), NULL, ret);
         return;
     default:
-        say(planner, PLANNER_PLAN, xstrdup("{\"kind\": \"Plan\", \"pipelines\": []}"),
-            NULL, ret);
+        say(planner, PLANNER_CHILD_PLAN,
+            xstrdup("{\"kind\": \"Plan\", \"pipelines\": []}"), NULL, ret);
     }
 }
 
 void inside_planner_answer(void *context, const json_t *document, int64_t timeout_ms,
-                           struct planner_reply *ret)
+                           struct planner_child_reply *ret)
 {
     struct inside_planner *planner = context;
     planner->questions++;
@@ -75,11 +77,12 @@ void inside_planner_answer(void *context, const json_t *document, int64_t timeou
         failed = het_question_plan(arena, &question, &plan, &err);
     }
     if (failed) {
-        say(planner, err.code == HET_NO_PLAN ? PLANNER_NO_PLAN : PLANNER_REFUSED, NULL,
+        say(planner,
+            err.code == HET_NO_PLAN ? PLANNER_CHILD_NO_PLAN : PLANNER_CHILD_REFUSED, NULL,
             xstrdup(err.message), ret);
     } else {
-        json_auto_t *json = het_codec_plan_json(plan);
-        say(planner, PLANNER_PLAN, het_json_canonical(json), NULL, ret);
+        json_auto_t *json = het_plan_json(plan);
+        say(planner, PLANNER_CHILD_PLAN, het_json_canonical(json), NULL, ret);
     }
     het_arena_free(arena);
 }

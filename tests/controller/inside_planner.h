@@ -1,4 +1,4 @@
-/* inside_planner.h - the planner's library as a simulation's planner (planner_inside):
+/* inside_planner.h - the planner's library as a simulation's planner (planner_child_inside):
  * the same questions and answers as `hetplan plan -`, with little effort, on the virtual
  * clock; and a planner that breaks, hangs or says nonsense, by chance. */
 #ifndef TESTS_CONTROLLER_INSIDE_PLANNER_H
@@ -18,6 +18,6 @@ struct inside_planner {
 void inside_planner_fini(struct inside_planner *planner);
 /* `context` is a struct inside_planner. */
 void inside_planner_answer(void *context, const json_t *question, int64_t timeout_ms,
-                           struct planner_reply *ret);
+                           struct planner_child_reply *ret);
 
 #endif

@@ -1,7 +1,7 @@
 #include "tests/controller/invariants.h"
 
 #include "controller/base/quantity.h"
-#include "controller/reconcile/snapshot.h"
+#include "controller/decision/snapshot.h"
 #include "controller/simulate/api_server/condition.h"
 #include "controller/simulate/scheduler.h"
 
@@ -22,7 +22,7 @@ enum {
 
 struct invariants {
     struct simulation *simulation;
-    struct embedded *server;
+    struct api_server *server;
     struct invariants_config config;
     bool is_calm;
     json_t *jobs;       /* uid: {"ns", "name"}, of all that ever were */
@@ -159,9 +159,9 @@ static bool is_our_pod_of(const json_t *pod, const char *uid)
 static json_t *find_job(const struct invariants *invariants, const char *uid)
 {
     const json_t *known = json_object_get(invariants->jobs, uid);
-    json_t *job = known ? embedded_find(invariants->server, "heterotrainingjobs",
-                                        object_text(known, "ns"),
-                                        object_text(known, "name"))
+    json_t *job = known ? api_server_find(invariants->server, "heterotrainingjobs",
+                                          object_text(known, "ns"),
+                                          object_text(known, "name"))
                         : NULL;
     return job && !strcmp(kube_uid(job), uid) ? job : NULL;
 }
@@ -174,8 +174,8 @@ static bool is_plan(const json_t *map)
 static json_t *newest_plan(const struct invariants *invariants, const char *uid)
 {
     json_t *newest = NULL;
-    for (size_t i = 0; i < embedded_count(invariants->server, "configmaps"); i++) {
-        json_t *map = embedded_at(invariants->server, "configmaps", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "configmaps"); i++) {
+        json_t *map = api_server_at(invariants->server, "configmaps", i);
         if (is_plan(map) && !strcmp(owner_of(map), uid) &&
             (!newest || generation_of(map) > generation_of(newest)))
             newest = map;
@@ -208,7 +208,7 @@ static json_t *read_plan(const json_t *map)
     json_auto_t *json = json_loads(text ? text : "", 0, NULL);
     const struct het_plan *plan = NULL;
     json_t *gpus = json_object();
-    if (json && !het_codec_plan(arena, json, &plan, NULL)) {
+    if (json && !het_plan_json_read(arena, json, &plan, NULL)) {
         struct het_rank_node *nodes;
         size_t count = het_plan_rank_nodes(arena, plan, &nodes);
         for (size_t i = 0; i < count; i++)
@@ -246,8 +246,8 @@ static bool holds_gpus(const struct invariants *invariants, const json_t *map)
 static int64_t all_planned_on(const struct invariants *invariants, const char *node)
 {
     int64_t taken = 0;
-    for (size_t i = 0; i < embedded_count(invariants->server, "configmaps"); i++) {
-        const json_t *map = embedded_at(invariants->server, "configmaps", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "configmaps"); i++) {
+        const json_t *map = api_server_at(invariants->server, "configmaps", i);
         if (holds_gpus(invariants, map))
             taken += invariants_planned_on(invariants, map, node);
     }
@@ -260,7 +260,7 @@ static void check_vendor(struct invariants *invariants, const json_t *map)
     const char *name, *first = NULL;
     json_t *count;
     json_object_foreach (planned(invariants, map), name, count) {
-        const json_t *node = embedded_find(invariants->server, "nodes", "", name);
+        const json_t *node = api_server_find(invariants->server, "nodes", "", name);
         const json_t *capacity = object_at(node, "status.capacity");
         const char *resource = NULL;
         for (size_t i = 0; i < GPU_RESOURCES; i++)
@@ -289,7 +289,7 @@ static void check_new_plan(struct invariants *invariants, const json_t *map)
     hold(job != NULL || invariants->config.is_late, "I6: plan %s of no job",
          kube_name(map));
     json_object_foreach (planned(invariants, map), name, count) {
-        const json_t *node = embedded_find(invariants->server, "nodes", "", name);
+        const json_t *node = api_server_find(invariants->server, "nodes", "", name);
         int64_t has = gpus_of_node(
             node, invariants->config.is_late ? "status.capacity" : "status.allocatable");
         int64_t taken = all_planned_on(invariants, name);
@@ -336,12 +336,12 @@ static bool is_known(const struct invariants *invariants, const json_t *pod)
 static void check_fit(struct invariants *invariants, const json_t *pod)
 {
     const char *name = node_of(pod);
-    const json_t *node = embedded_find(invariants->server, "nodes", "", name);
+    const json_t *node = api_server_find(invariants->server, "nodes", "", name);
     const char *path = invariants->config.is_late ? "status.capacity"
                                                   : "status.allocatable";
     int64_t taken = 0;
-    for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
-        const json_t *other = embedded_at(invariants->server, "pods", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "pods"); i++) {
+        const json_t *other = api_server_at(invariants->server, "pods", i);
         if (!strcmp(node_of(other), name) && !is_gated(other) &&
             !is_gone(invariants, other) && is_known(invariants, other) &&
             (is_bound(other) || *owner_of_pod(other)))
@@ -358,8 +358,8 @@ static void check_released_pod(struct invariants *invariants, const json_t *pod)
 {
     const char *uid = owner_of(pod);
     check_planned_pod(invariants, pod);
-    for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
-        const json_t *other = embedded_at(invariants->server, "pods", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "pods"); i++) {
+        const json_t *other = api_server_at(invariants->server, "pods", i);
         if (!is_our_pod_of(other, uid) || !strcmp(kube_uid(other), kube_uid(pod)) ||
             is_gone(invariants, other))
             continue;
@@ -421,7 +421,7 @@ static void check_write_of_profile(struct invariants *invariants, const json_t *
 }
 
 static void check_write(struct invariants *invariants,
-                        const struct embedded_change *change)
+                        const struct api_server_change *change)
 {
     static const char *const children[] = { "pods", "configmaps", "services", "jobs" };
     static const char *const free_kinds[] = { "events", "leases" };
@@ -494,7 +494,8 @@ static void check_job_change(struct invariants *invariants, const json_t *before
 
 /* ---- every change ---- */
 
-static void note_job(struct invariants *invariants, const struct embedded_change *change)
+static void note_job(struct invariants *invariants,
+                     const struct api_server_change *change)
 {
     if (!change->before) {
         json_object_set_new(invariants->jobs, kube_uid(change->after),
@@ -508,7 +509,8 @@ static void note_job(struct invariants *invariants, const struct embedded_change
 }
 
 /* Pods on a node that was away are lost, even if the node comes back. */
-static void note_node(struct invariants *invariants, const struct embedded_change *change)
+static void note_node(struct invariants *invariants,
+                      const struct api_server_change *change)
 {
     const json_t *node = change->after ? change->after : change->before;
     bool is_out = !change->after;
@@ -518,14 +520,15 @@ static void note_node(struct invariants *invariants, const struct embedded_chang
         is_out = is_out ||
                  !strcmp(object_text(taint, "key"), "node.kubernetes.io/out-of-service");
     }
-    for (i = 0; is_out && i < embedded_count(invariants->server, "pods"); i++) {
-        const json_t *pod = embedded_at(invariants->server, "pods", i);
+    for (i = 0; is_out && i < api_server_count(invariants->server, "pods"); i++) {
+        const json_t *pod = api_server_at(invariants->server, "pods", i);
         if (!strcmp(object_text(pod, "spec.nodeName"), kube_name(node)))
             json_object_set_new(invariants->lost, kube_uid(pod), json_true());
     }
 }
 
-static void note_pod(struct invariants *invariants, const struct embedded_change *change)
+static void note_pod(struct invariants *invariants,
+                     const struct api_server_change *change)
 {
     const json_t *before = change->before;
     const json_t *after = change->after;
@@ -544,7 +547,7 @@ static void note_pod(struct invariants *invariants, const struct embedded_change
         check_ended_pod(invariants, before);
 }
 
-static void on_change(void *context, const struct embedded_change *change)
+static void on_change(void *context, const struct api_server_change *change)
 {
     struct invariants *invariants = context;
     invariants->statistics.changes++;
@@ -567,8 +570,8 @@ static void on_change(void *context, const struct embedded_change *change)
 static void check_bound_pods(struct invariants *invariants)
 {
     json_auto_t *used = json_object();
-    for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
-        const json_t *pod = embedded_at(invariants->server, "pods", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "pods"); i++) {
+        const json_t *pod = api_server_at(invariants->server, "pods", i);
         if (!is_bound(pod) || is_finished_pod(pod))
             continue;
         const char *node = object_text(pod, "spec.nodeName");
@@ -576,8 +579,8 @@ static void check_bound_pods(struct invariants *invariants)
                             json_integer(json_integer_value(json_object_get(used, node)) +
                                          gpus_of_pod(pod)));
     }
-    for (size_t i = 0; i < embedded_count(invariants->server, "nodes"); i++) {
-        const json_t *node = embedded_at(invariants->server, "nodes", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "nodes"); i++) {
+        const json_t *node = api_server_at(invariants->server, "nodes", i);
         int64_t taken = json_integer_value(json_object_get(used, kube_name(node)));
         int64_t has = gpus_of_node(node, "status.capacity");
         hold(taken <= has, "I2: %" PRId64 " of %" PRId64 " GPUs of %s are used", taken,
@@ -593,8 +596,8 @@ struct gang {
 static struct gang count_gang(const struct invariants *invariants, const json_t *map)
 {
     struct gang gang = { .wanted = (int64_t)json_object_size(planned(invariants, map)) };
-    for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
-        const json_t *pod = embedded_at(invariants->server, "pods", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "pods"); i++) {
+        const json_t *pod = api_server_at(invariants->server, "pods", i);
         bool is_there = is_our_pod_of(pod, owner_of(map)) &&
                         generation_of(pod) == generation_of(map) && is_bound(pod);
         bool holds = is_there && !is_finished_pod(pod) &&
@@ -640,8 +643,8 @@ static void check_gang(struct invariants *invariants, const json_t *map)
 void invariants_step(struct invariants *invariants)
 {
     check_bound_pods(invariants);
-    for (size_t i = 0; i < embedded_count(invariants->server, "configmaps"); i++) {
-        const json_t *map = embedded_at(invariants->server, "configmaps", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "configmaps"); i++) {
+        const json_t *map = api_server_at(invariants->server, "configmaps", i);
         if (is_plan(map))
             check_gang(invariants, map);
     }
@@ -653,8 +656,8 @@ static int64_t count_pods(const struct invariants *invariants, const json_t *map
                           const char *phase)
 {
     int64_t count = 0;
-    for (size_t i = 0; map && i < embedded_count(invariants->server, "pods"); i++) {
-        const json_t *pod = embedded_at(invariants->server, "pods", i);
+    for (size_t i = 0; map && i < api_server_count(invariants->server, "pods"); i++) {
+        const json_t *pod = api_server_at(invariants->server, "pods", i);
         count += is_our_pod_of(pod, owner_of(map)) &&
                  generation_of(pod) == generation_of(map) &&
                  !strcmp(object_text(pod, "status.phase"), phase);
@@ -754,8 +757,8 @@ static int64_t idle_gpus(const struct invariants *invariants, const json_t *node
     if (object_at(node, "spec.taints") || object_at(node, "spec.unschedulable"))
         return 0;
     int64_t used = 0, pods = 0;
-    for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
-        const json_t *pod = embedded_at(invariants->server, "pods", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "pods"); i++) {
+        const json_t *pod = api_server_at(invariants->server, "pods", i);
         bool is_on = !strcmp(node_of(pod), kube_name(node)) &&
                      (is_bound(pod) || *owner_of_pod(pod));
         if (is_finished_pod(pod) || !is_on)
@@ -785,8 +788,8 @@ static void check_idle(struct invariants *invariants, const json_t *job)
     if (is_choosy || is_condition(job, "Accepted", "False") ||
         strcmp(object_text(feasible, "reason"), "NoUsableGPUs") != 0)
         return;
-    for (size_t i = 0; i < embedded_count(invariants->server, "nodes"); i++) {
-        const json_t *node = embedded_at(invariants->server, "nodes", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "nodes"); i++) {
+        const json_t *node = api_server_at(invariants->server, "nodes", i);
         int64_t idle = idle_gpus(invariants, node);
         hold(idle <= 0, "I4: %s says that no GPU can be used, %" PRId64 " of %s are idle",
              kube_name(job), idle, kube_name(node));
@@ -797,8 +800,8 @@ static void check_no_orphans(struct invariants *invariants)
 {
     static const char *const plurals[] = { "pods", "configmaps", "services", "jobs" };
     for (size_t k = 0; k < sizeof plurals / sizeof *plurals; k++)
-        for (size_t i = 0; i < embedded_count(invariants->server, plurals[k]); i++) {
-            const json_t *object = embedded_at(invariants->server, plurals[k], i);
+        for (size_t i = 0; i < api_server_count(invariants->server, plurals[k]); i++) {
+            const json_t *object = api_server_at(invariants->server, plurals[k], i);
             const char *owner = owner_of(object);
             hold(!*owner || find_job(invariants, owner), "I6: %s %s has no job any more",
                  plurals[k], kube_name(object));
@@ -808,8 +811,8 @@ static void check_no_orphans(struct invariants *invariants)
 /* Pods of plans that do not hold are gone, and none waits behind its gate for ever. */
 static void check_pods_at_rest(struct invariants *invariants)
 {
-    for (size_t i = 0; i < embedded_count(invariants->server, "pods"); i++) {
-        const json_t *pod = embedded_at(invariants->server, "pods", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "pods"); i++) {
+        const json_t *pod = api_server_at(invariants->server, "pods", i);
         const json_t *job = find_job(invariants, owner_of_pod(pod));
         if (!job || is_finished_pod(pod))
             continue;
@@ -824,8 +827,8 @@ static void check_pods_at_rest(struct invariants *invariants)
 /* A job that is over or suspended has nothing measured. */
 static void check_measurements_at_rest(struct invariants *invariants)
 {
-    for (size_t i = 0; i < embedded_count(invariants->server, "jobs"); i++) {
-        const json_t *batch = embedded_at(invariants->server, "jobs", i);
+    for (size_t i = 0; i < api_server_count(invariants->server, "jobs"); i++) {
+        const json_t *batch = api_server_at(invariants->server, "jobs", i);
         const json_t *job = find_job(invariants, owner_of(batch));
         hold(!job || (!snapshot_job_is_finished(job) &&
                       !json_is_true(object_at(job, "spec.suspend"))),
@@ -835,9 +838,9 @@ static void check_measurements_at_rest(struct invariants *invariants)
 
 void invariants_at_rest(struct invariants *invariants)
 {
-    for (size_t i = 0; i < embedded_count(invariants->server, "heterotrainingjobs");
+    for (size_t i = 0; i < api_server_count(invariants->server, "heterotrainingjobs");
          i++) {
-        const json_t *job = embedded_at(invariants->server, "heterotrainingjobs", i);
+        const json_t *job = api_server_at(invariants->server, "heterotrainingjobs", i);
         check_answered(invariants, job);
         check_idle(invariants, job);
         if (job_spec_is_ours(job))
@@ -867,7 +870,7 @@ struct invariants *invariants_new(struct simulation *simulation,
                                        .bound_ms = json_object(),
                                        .partial_ms = json_object(),
                                        .whole = json_object() };
-    embedded_observe(invariants->server, on_change, invariants);
+    api_server_observe(invariants->server, on_change, invariants);
     return invariants;
 }
 

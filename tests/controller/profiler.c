@@ -62,14 +62,14 @@ static const char *variable(const json_t *pod, const char *name)
     return object_text(object_find(environment, "name", name), "value");
 }
 
-struct embedded_end profiler_run(void *context, const json_t *pod)
+struct simulated_end profiler_run(void *context, const json_t *pod)
 {
     struct profiler *profiler = context;
     int most = atoi(variable(pod, "HETPROFILE_TENSOR_PARALLEL"));
     const char *type = profiler->is_forged ? "Another-GPU"
                                            : variable(pod, "HETPROFILE_GPU_TYPE");
     bool fails = profiler->runs++ < profiler->failures;
-    return (struct embedded_end){
+    return (struct simulated_end){
         .after_ms = profiler->after_ms,
         .exit_code = fails,
         .message = fails ? xstrdup("out of luck") : profiler_result(type, most),

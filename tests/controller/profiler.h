@@ -22,7 +22,7 @@ struct profiler {
     bool is_forged;   /* it says what it was not asked for */
     int runs;         /* pods so far */
 };
-/* An embedded_program; `context` is a struct profiler. */
-struct embedded_end profiler_run(void *context, const json_t *pod);
+/* An simulated_program; `context` is a struct profiler. */
+struct simulated_end profiler_run(void *context, const json_t *pod);
 
 #endif

@@ -24,7 +24,7 @@ struct run {
     uint64_t seed;
     FILE *trace;
     struct simulation *simulation;
-    struct embedded *server;
+    struct api_server *server;
     struct invariants *invariants;
     struct random_world world;
     struct inside_planner planner;
@@ -67,7 +67,7 @@ static int digest_dump(const char *buffer, size_t size, void *run)
 }
 
 /* "Running, gated, terminating"; what a person wants to know of an object. */
-static char *state_of(const struct embedded_change *change)
+static char *state_of(const struct api_server_change *change)
 {
     const json_t *after = change->after;
     if (!strcmp(change->plural, "pods"))
@@ -113,7 +113,7 @@ static json_t *without_opinion(const json_t *job)
 /* What a better plan would gain, and what a job that waits would need, depends on the
  * time at which the planner is asked: a controller that knows nothing asks again, says so
  * in events, and may find other numbers. */
-static bool is_opinion(const struct embedded_change *change)
+static bool is_opinion(const struct api_server_change *change)
 {
     if (!strcmp(change->plural, "events"))
         return true;
@@ -125,7 +125,7 @@ static bool is_opinion(const struct embedded_change *change)
     return json_equal(before, after);
 }
 
-static void on_change(void *context, const struct embedded_change *change)
+static void on_change(void *context, const struct api_server_change *change)
 {
     struct run *run = context;
     const json_t *object = change->after ? change->after : change->before;
@@ -148,7 +148,7 @@ static void on_change(void *context, const struct embedded_change *change)
 /* ---- faults ---- */
 
 /* Kind of what a path lists, as in its watch; NULL: of something else. */
-static const char *listed_kind(const struct embedded_call *call)
+static const char *listed_kind(const struct api_server_call *call)
 {
     static const char *const plurals[] = { "pods", "nodes", "configmaps",
                                            "heterotrainingjobs" };
@@ -164,37 +164,38 @@ static const char *listed_kind(const struct embedded_call *call)
 /* A list that lacks most of what there is: all of it, or half where that is enough to be
  * doubted. What nobody can know is left out: the same lie twice, and one in the first
  * list of a controller, which it can compare with nothing. */
-static enum embedded_fault lie_of(struct run *run, const char *plural)
+static enum api_server_fault lie_of(struct run *run, const char *plural)
 {
     int64_t now_ms = simulation_now_ms(run->simulation);
     if (now_ms - run->lied_ms < HONEST_MS || run->death_per_mille || run->replicas > 1)
-        return EMBEDDED_NO_FAULT;
+        return API_SERVER_NO_FAULT;
     run->lied_ms = now_ms;
-    bool is_large = embedded_count(run->server, plural) >= 10;
-    return is_large && dice_chance(&run->stalls, 500) ? EMBEDDED_PARTIAL_LIST
-                                                      : EMBEDDED_EMPTY_LIST;
+    bool is_large = api_server_count(run->server, plural) >= 10;
+    return is_large && dice_chance(&run->stalls, 500) ? API_SERVER_PARTIAL_LIST
+                                                      : API_SERVER_EMPTY_LIST;
 }
 
-static enum embedded_fault fault_of(void *context, const struct embedded_call *call)
+static enum api_server_fault fault_of(void *context, const struct api_server_call *call)
 {
-    static const enum embedded_fault of_requests[] = {
-        EMBEDDED_UNREACHABLE, EMBEDDED_LOSE_REQUEST, EMBEDDED_LOSE_REPLY,
-        EMBEDDED_LOSE_REPLY,  EMBEDDED_HANG,         EMBEDDED_ANSWER_500,
-        EMBEDDED_ANSWER_503,  EMBEDDED_ANSWER_429,   EMBEDDED_ANSWER_409,
-        EMBEDDED_ANSWER_410,
+    static const enum api_server_fault of_requests[] = {
+        API_SERVER_UNREACHABLE, API_SERVER_LOSE_REQUEST, API_SERVER_LOSE_REPLY,
+        API_SERVER_LOSE_REPLY,  API_SERVER_HANG,         API_SERVER_ANSWER_500,
+        API_SERVER_ANSWER_503,  API_SERVER_ANSWER_429,   API_SERVER_ANSWER_409,
+        API_SERVER_ANSWER_410,
     };
-    static const enum embedded_fault of_watches[] = { EMBEDDED_CUT, EMBEDDED_CUT,
-                                                      EMBEDDED_ANSWER_410 };
+    static const enum api_server_fault of_watches[] = { API_SERVER_CUT, API_SERVER_CUT,
+                                                        API_SERVER_ANSWER_410 };
     struct run *run = context;
     /* What was on its way when the controller died arrives, or does not. */
     if (run->is_dying)
-        return dice_chance(&run->fate, 500) ? EMBEDDED_LOSE_REPLY : EMBEDDED_LOSE_REQUEST;
+        return dice_chance(&run->fate, 500) ? API_SERVER_LOSE_REPLY
+                                            : API_SERVER_LOSE_REQUEST;
     if (!dice_chance(&run->fate, run->fault_per_mille))
-        return EMBEDDED_NO_FAULT;
+        return API_SERVER_NO_FAULT;
     run->faults++;
-    enum embedded_fault fault = !strcmp(call->method, "WATCH")
-                                    ? dice_pick(&run->fate, of_watches)
-                                    : dice_pick(&run->fate, of_requests);
+    enum api_server_fault fault = !strcmp(call->method, "WATCH")
+                                      ? dice_pick(&run->fate, of_watches)
+                                      : dice_pick(&run->fate, of_requests);
     const char *listed = listed_kind(call);
     if (listed && run->lists_lie && dice_chance(&run->stalls, 700))
         fault = lie_of(run, listed);
@@ -267,12 +268,12 @@ static void set_up(struct run *run)
         dice_chance(dice, 300) ? (unsigned)dice_between(dice, 50, 500) : 0;
     run->planner.latency_ms = dice_chance(dice, 700) ? dice_between(dice, 1, 3000) : 0;
     if (dice_chance(dice, 150))
-        embedded_set_minor(run->server, 26);
+        api_server_set_minor(run->server, 26);
     int64_t latency_ms = is_faulty ? dice_between(dice, 1, 500) : 0;
-    embedded_set_random_faults(run->server, run->seed, 0, latency_ms);
+    api_server_set_random_faults(run->server, run->seed, 0, latency_ms);
     run->lists_lie = is_faulty && dice_chance(&run->stalls, 400);
     run->stall_per_mille = dice_chance(&run->stalls, 400) ? 300 : 0;
-    embedded_set_faults(run->server, fault_of, run);
+    api_server_set_faults(run->server, fault_of, run);
     simulation_before_round(run->simulation, before_round, run);
     run->world.may_hold = dice_chance(dice, 300);
     struct invariants_config config = { .is_late = is_faulty || is_deadly ||
@@ -280,7 +281,7 @@ static void set_up(struct run *run)
                                                    run->stall_per_mille ||
                                                    run->replicas > 1 };
     run->invariants = invariants_new(run->simulation, &config);
-    embedded_observe(run->server, on_change, run);
+    api_server_observe(run->server, on_change, run);
 }
 
 static void happen(struct run *run, char *what)
@@ -304,7 +305,7 @@ static void stall(struct run *run)
     static const char *const plurals[] = { "heterotrainingjobs", "heterotrainingjobs",
                                            "pods", "configmaps", "nodes" };
     const char *plural = dice_pick(&run->stalls, plurals);
-    embedded_hold_watches(run->server, plural, true);
+    api_server_hold_watches(run->server, plural, true);
     run->faults++;
     tell(run, "==> the watch of %s stalls", plural);
     if (!strcmp(plural, "heterotrainingjobs") && dice_chance(&run->stalls, 700))
@@ -312,9 +313,9 @@ static void stall(struct run *run)
     else
         happen(run, random_world_shake(&run->world));
     if (dice_chance(&run->stalls, 500))
-        embedded_compact(run->server);
+        api_server_compact(run->server);
     go_on(run, dice_between(&run->stalls, 1000, 60000));
-    embedded_hold_watches(run->server, plural, false);
+    api_server_hold_watches(run->server, plural, false);
     tell(run, "==> the watch of %s goes on", plural);
 }
 
@@ -431,7 +432,7 @@ struct random_run_result random_run(const struct random_run_config *config)
                                            .seed = seed,
                                            .replicas = run.replicas,
                                            .max_rounds = MOST_ROUNDS,
-                                           .cluster = embedded_cluster_defaults };
+                                           .cluster = simulated_cluster_defaults };
     run.simulation = simulation_new(&simulated, NULL);
     run.server = simulation_server(run.simulation);
     run.world = (struct random_world){ .server = run.server,

@@ -17,7 +17,7 @@ static const char *const types[] = { "A100-SXM4-40GB", "V100-SXM2-16GB", "Tesla-
 static void put(struct random_world *world, json_t *object)
 {
     struct het_error err = { 0 };
-    int failed = embedded_put(world->server, object, &err);
+    int failed = api_server_put(world->server, object, &err);
     assert(!failed);
 }
 
@@ -82,8 +82,8 @@ bool random_world_has_bystanders(const struct random_world *world)
 {
     /* The pod may have gone with its node. */
     for (size_t i = 0; world->has_bystanders && i < 2; i++)
-        if (!embedded_find(world->server, bystanders[i].plural, "default",
-                           bystanders[i].name))
+        if (!api_server_find(world->server, bystanders[i].plural, "default",
+                             bystanders[i].name))
             return false;
     return true;
 }
@@ -91,7 +91,8 @@ bool random_world_has_bystanders(const struct random_world *world)
 static void take_bystanders_away(struct random_world *world)
 {
     for (size_t i = 0; world->has_bystanders && i < 3; i++)
-        embedded_drop(world->server, bystanders[i].plural, "default", bystanders[i].name);
+        api_server_drop(world->server, bystanders[i].plural, "default",
+                        bystanders[i].name);
     world->has_bystanders = false;
 }
 
@@ -108,7 +109,7 @@ void random_world_build(struct random_world *world)
     struct dice vendors = dice_of(world->dice.state, 1);
     world->has_vendors = dice_chance(&vendors, 250);
     world->profiler = (struct profiler){ .after_ms = 20000 };
-    embedded_cluster_set_program(world->cluster, profiler_run, &world->profiler);
+    simulated_cluster_set_program(world->cluster, profiler_run, &world->profiler);
     world->node_count = (size_t)dice_between(&world->dice, 3, RANDOM_WORLD_NODES);
     for (size_t i = 0; i < world->node_count; i++)
         put_node(world, i);
@@ -363,16 +364,16 @@ static json_t *changed_job(struct random_world *world, const json_t *job)
 
 char *random_world_delete_job(struct random_world *world)
 {
-    size_t count = embedded_count(world->server, "heterotrainingjobs");
+    size_t count = api_server_count(world->server, "heterotrainingjobs");
     if (!count)
         return xstrdup("");
-    const json_t *job = embedded_at(world->server, "heterotrainingjobs",
-                                    (size_t)dice_throw(&world->dice, count));
+    const json_t *job = api_server_at(world->server, "heterotrainingjobs",
+                                      (size_t)dice_throw(&world->dice, count));
     char *what = xasprintf("delete job %s/%s", object_text(job, "metadata.namespace"),
                            object_text(job, "metadata.name"));
     auto_free char *ns = xstrdup(object_text(job, "metadata.namespace"));
     auto_free char *name = xstrdup(object_text(job, "metadata.name"));
-    embedded_delete(world->server, "heterotrainingjobs", ns, name, -1, NULL);
+    api_server_delete(world->server, "heterotrainingjobs", ns, name, -1, NULL);
     return what;
 }
 
@@ -381,9 +382,9 @@ char *random_world_add_job(struct random_world *world)
     struct dice *dice = &world->dice;
     auto_free char *name = xasprintf("j%d", (int)dice_throw(dice, RANDOM_WORLD_JOBS));
     const char *ns = namespaces[dice_chance(dice, 250)];
-    const json_t *held = embedded_find(world->server, "heterotrainingjobs", ns, name);
+    const json_t *held = api_server_find(world->server, "heterotrainingjobs", ns, name);
     if (held && dice_chance(dice, 300)) {
-        embedded_delete(world->server, "heterotrainingjobs", ns, name, -1, NULL);
+        api_server_delete(world->server, "heterotrainingjobs", ns, name, -1, NULL);
         if (dice_chance(dice, 500))
             return xasprintf("delete job %s/%s", ns, name);
         held = NULL;
@@ -457,10 +458,10 @@ static char *shake_pod(struct random_world *world)
                                          "delete pod/%s/%s", "fail pod/%s/%s 137",
                                          "evict pod/%s/%s" };
     struct dice *dice = &world->dice;
-    size_t count = embedded_count(world->server, "pods");
+    size_t count = api_server_count(world->server, "pods");
     if (!count)
         return xstrdup("");
-    const json_t *pod = embedded_at(world->server, "pods", dice_throw(dice, count));
+    const json_t *pod = api_server_at(world->server, "pods", dice_throw(dice, count));
     /* A bystander never runs, so nothing of it can fail. */
     if (!json_object_get(object_at(pod, "metadata.labels"), LABEL_JOB_UID))
         return xstrdup("");
@@ -490,18 +491,18 @@ static char *add_foreign_pod(struct random_world *world)
 
 static char *remove_foreign_pods(struct random_world *world)
 {
-    while (embedded_count(world->server, "pods")) {
+    while (api_server_count(world->server, "pods")) {
         size_t i = 0;
-        while (i < embedded_count(world->server, "pods") &&
-               strcmp(object_text(embedded_at(world->server, "pods", i),
+        while (i < api_server_count(world->server, "pods") &&
+               strcmp(object_text(api_server_at(world->server, "pods", i),
                                   "metadata.namespace"),
                       "foreign") != 0)
             i++;
-        if (i == embedded_count(world->server, "pods"))
+        if (i == api_server_count(world->server, "pods"))
             break;
-        auto_free char *name =
-            xstrdup(object_text(embedded_at(world->server, "pods", i), "metadata.name"));
-        embedded_drop(world->server, "pods", "foreign", name);
+        auto_free char *name = xstrdup(
+            object_text(api_server_at(world->server, "pods", i), "metadata.name"));
+        api_server_drop(world->server, "pods", "foreign", name);
     }
     return xstrdup("foreign pods end");
 }
@@ -526,11 +527,11 @@ static void put_phantom(struct random_world *world, const json_t *owner, size_t 
  * is the controller of. They ask for more than there is, and stay as long as the job. */
 static char *add_phantoms(struct random_world *world)
 {
-    size_t count = embedded_count(world->server, "heterotrainingjobs");
+    size_t count = api_server_count(world->server, "heterotrainingjobs");
     if (!count)
         return xstrdup("");
-    const json_t *owner =
-        embedded_at(world->server, "heterotrainingjobs", dice_throw(&world->dice, count));
+    const json_t *owner = api_server_at(world->server, "heterotrainingjobs",
+                                        dice_throw(&world->dice, count));
     for (size_t i = 0; i <= world->node_count; i++)
         put_phantom(world, owner, i);
     return xasprintf("create pods of job %s/%s, pinned to all nodes",
@@ -554,11 +555,11 @@ static char *shake_job(struct random_world *world)
 
 static char *shake_hook(struct random_world *world)
 {
-    static const struct embedded_hook hooks[] = {
+    static const struct simulated_hook hooks[] = {
         { 200, 0 }, { 200, 3000 }, { 500, 100 }, { 0, 0 }, { 200, INT64_MAX }
     };
-    struct embedded_hook hook = dice_pick(&world->dice, hooks);
-    embedded_cluster_set_hook(world->cluster, hook);
+    struct simulated_hook hook = dice_pick(&world->dice, hooks);
+    simulated_cluster_set_hook(world->cluster, hook);
     return xasprintf("hooks answer %d", hook.status);
 }
 
@@ -566,7 +567,7 @@ static char *shake_profile(struct random_world *world)
 {
     const char *ns = namespaces[dice_throw(&world->dice, 2)];
     if (dice_chance(&world->dice, 300)) {
-        embedded_drop(world->server, "modelprofiles", ns, "small");
+        api_server_drop(world->server, "modelprofiles", ns, "small");
         return xasprintf("delete profile %s/small", ns);
     }
     int factor = (int)dice_between(&world->dice, 1, 3);
@@ -598,7 +599,7 @@ static char *shake_watches(struct random_world *world)
                                            "heterotrainingjobs" };
     const char *plural = dice_pick(&world->dice, plurals);
     bool held = world->may_hold && dice_chance(&world->dice, 600);
-    embedded_hold_watches(world->server, held ? plural : NULL, held);
+    api_server_hold_watches(world->server, held ? plural : NULL, held);
     return held ? xasprintf("watches of %s are held", plural)
                 : xstrdup("no watch is held");
 }
@@ -629,14 +630,14 @@ char *random_world_shake(struct random_world *world)
 
 void random_world_admit(struct random_world *world)
 {
-    embedded_hold_watches(world->server, NULL, false);
+    api_server_hold_watches(world->server, NULL, false);
     put_class(world, "missing", 0);
 }
 
 static void let_planned_jobs_run(struct random_world *world)
 {
-    for (size_t i = 0; i < embedded_count(world->server, "heterotrainingjobs"); i++) {
-        const json_t *job = embedded_at(world->server, "heterotrainingjobs", i);
+    for (size_t i = 0; i < api_server_count(world->server, "heterotrainingjobs"); i++) {
+        const json_t *job = api_server_at(world->server, "heterotrainingjobs", i);
         free(
             do_event(world, xasprintf("patch job/%s/%s {\"spec\": {\"planOnly\": false}}",
                                       object_text(job, "metadata.namespace"),
@@ -671,7 +672,7 @@ void random_world_heal(struct random_world *world)
     random_world_admit(world);
     let_planned_jobs_run(world);
     take_bystanders_away(world);
-    embedded_cluster_set_hook(world->cluster, (struct embedded_hook){ 200, 100 });
+    simulated_cluster_set_hook(world->cluster, (struct simulated_hook){ 200, 100 });
     world->profiler = (struct profiler){ .after_ms = 20000 };
     for (size_t i = 0; i < 2; i++)
         put(world, make_profile(namespaces[i], 3, 1));

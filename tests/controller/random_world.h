@@ -12,8 +12,8 @@
 enum { RANDOM_WORLD_NODES = 6, RANDOM_WORLD_JOBS = 4 };
 
 struct random_world {
-    struct embedded *server;
-    struct embedded_cluster *cluster;
+    struct api_server *server;
+    struct simulated_cluster *cluster;
     struct dice dice;
     struct profiler profiler; /* of all measurements */
     size_t node_count;

@@ -2,7 +2,7 @@
 #ifndef TESTS_CONTROLLER_RECORDED_H
 #define TESTS_CONTROLLER_RECORDED_H
 
-#include "controller/reconcile/decision.h"
+#include "controller/decision/decision.h"
 
 /* Records the decision as text, reads that back and decides again; fails the test if the
  * two decisions differ in anything. As controller_config.on_decision, too. */

@@ -17,7 +17,7 @@
 #define JOBS  "/apis/heterotrain.io/v1alpha1/namespaces/default/heterotrainingjobs"
 
 static struct simulation *simulation;
-static struct embedded *server;
+static struct api_server *server;
 static struct transport *client;
 static struct invariants *invariants;
 static struct inside_planner planner;
@@ -25,7 +25,7 @@ static struct inside_planner planner;
 static void put(json_t *object)
 {
     struct het_error err = { 0 };
-    ck_assert_msg(embedded_put(server, object, &err) == 0, "%s", err.message);
+    ck_assert_msg(api_server_put(server, object, &err) == 0, "%s", err.message);
 }
 
 static void put_job(const char *name)
@@ -41,10 +41,10 @@ static void set_up(const struct invariants_config *invariants_config)
 {
     struct simulation_config config = { .inside = inside_planner_answer,
                                         .inside_context = &planner,
-                                        .cluster = embedded_cluster_defaults };
+                                        .cluster = simulated_cluster_defaults };
     simulation = simulation_new(&config, NULL);
     server = simulation_server(simulation);
-    client = embedded_transport(server);
+    client = api_server_transport(server);
     invariants = invariants_new(simulation, invariants_config);
     for (int i = 0; i < 2; i++)
         put(quoted("{'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': 'n%d'}, "
@@ -77,10 +77,10 @@ static void teardown(void)
 /* Everybody but the controller acts. */
 static void wait_ms(int64_t ms)
 {
-    int64_t end_ms = embedded_now_ms(server) + ms;
-    while (embedded_now_ms(server) < end_ms) {
-        embedded_cluster_advance(simulation_cluster(simulation),
-                                 embedded_now_ms(server) + 100);
+    int64_t end_ms = api_server_now_ms(server) + ms;
+    while (api_server_now_ms(server) < end_ms) {
+        simulated_cluster_advance(simulation_cluster(simulation),
+                                  api_server_now_ms(server) + 100);
         invariants_step(invariants);
     }
 }
@@ -93,7 +93,7 @@ static void write_to(const char *method, const char *type, json_t *body, const c
 
 static json_t *child(const char *kind, const char *job, const char *name, int generation)
 {
-    const json_t *owner = embedded_find(server, "heterotrainingjobs", "default", job);
+    const json_t *owner = api_server_find(server, "heterotrainingjobs", "default", job);
     const char *uid = owner ? object_text(owner, "metadata.uid") : "never-was";
     return quoted(
         "{'apiVersion': 'v1', 'kind': '%s', 'metadata': {'name': '%s', "
@@ -223,9 +223,9 @@ START_TEST(pod_of_a_job_that_is_gone_is_of_its_last_plan)
     plan("j", 1, "n1:4");
     plan("j", 2, "n0:4");
     json_t *pod = a_pod("j", cases[_i].generation, cases[_i].node, cases[_i].gpus);
-    embedded_drop(server, "heterotrainingjobs", "default", "j");
-    embedded_drop(server, "configmaps", "default", "j-plan-2");
-    embedded_drop(server, "configmaps", "default", "j-plan-1");
+    api_server_drop(server, "heterotrainingjobs", "default", "j");
+    api_server_drop(server, "configmaps", "default", "j-plan-2");
+    api_server_drop(server, "configmaps", "default", "j-plan-1");
     write_to("POST", JSON, pod, API "pods");
     if (cases[_i].broken)
         check_broken(cases[_i].broken);
@@ -237,7 +237,7 @@ END_TEST
 START_TEST(pod_of_a_plan_that_is_gone_breaks_I3_while_its_job_is_there)
 {
     plan("j", 1, "n0:4");
-    embedded_drop(server, "configmaps", "default", "j-plan-1");
+    api_server_drop(server, "configmaps", "default", "j-plan-1");
     release_pod("j", 1, "n0", 4);
     check_broken("I3: j-1-n0 has no plan");
 }
@@ -386,9 +386,9 @@ START_TEST(what_is_left_over_breaks_I6_and_I10)
                     "'Accepted', 'status': 'False'}]}}"),
              JOBS "/k/status");
     if (!_i)
-        embedded_drop(server, "heterotrainingjobs", "default", "j");
+        api_server_drop(server, "heterotrainingjobs", "default", "j");
     if (!_i)
-        embedded_drop(server, "configmaps", "default", "j-plan-1");
+        api_server_drop(server, "configmaps", "default", "j-plan-1");
     invariants_at_rest(invariants);
     check_broken(cases[_i]);
 }

@@ -13,13 +13,13 @@ static json_t *load(const char *path, struct het_error *err)
 void fuzz_one(const char *bytes, size_t length)
 {
     auto_free char *text = fuzz_text(bytes, length);
-    struct embedded_event event;
+    struct scenario_event event;
     struct het_error err;
-    assert(embedded_duration_ms(text) >= -1);
-    if (embedded_event_parse(text, load, &event, &err) < 0) {
+    assert(scenario_duration_ms(text) >= -1);
+    if (scenario_event_parse(text, load, &event, &err) < 0) {
         fuzz_assert_error(&err);
         return;
     }
     assert(event.after_ms >= 0 && event.text);
-    embedded_event_fini(&event);
+    scenario_event_fini(&event);
 }

@@ -1,7 +1,7 @@
 /* A HeteroTrainingJob as any client may have written it. */
 #include "tests/fuzz/fuzz.h"
 
-#include "controller/reconcile/children.h"
+#include "controller/decision/children.h"
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ void fuzz_one(const char *bytes, size_t length)
         assert(spec.gpu_type_count <= JOB_SPEC_MAX_GPU_TYPES);
         assert(spec.debounce_ms >= 0 && spec.cooldown_ms >= 0);
         struct tenancy tenancy = { .settings = settings_default(), .server_minor = 34 };
-        if (desired_check_job(&tenancy, &spec, job, &reason, &err) < 0)
+        if (children_check_job(&tenancy, &spec, job, &reason, &err) < 0)
             fuzz_assert_error(&err);
     }
 }

@@ -32,7 +32,7 @@ void fuzz_one(const char *bytes, size_t length)
     fuzz_assert_round_trip(profile);
     struct het_arena *arena = het_arena_new();
     const struct het_profile *read = NULL;
-    int failed = het_codec_profile(arena, profile, &read, &err);
+    int failed = het_profile_json_read(arena, profile, &read, &err);
     if (failed)
         fuzz_assert_error(&err);
     else

@@ -28,8 +28,8 @@ void fuzz_one(const char *bytes, size_t length)
     const struct het_cluster *cluster;
     const struct het_profile *profile;
     struct het_error err;
-    if (het_codec_cluster(arena, json_object_get(json, "cluster"), hardware, &cluster,
-                          &err) < 0 ||
+    if (het_cluster_json_read(arena, json_object_get(json, "cluster"), hardware, &cluster,
+                              &err) < 0 ||
         het_profile_config_read(arena, json_object_get(json, "profile"), cluster,
                                 hardware, &profile, &err) < 0)
         fuzz_assert_error(&err);

@@ -35,8 +35,8 @@ void fuzz_one(const char *bytes, size_t length)
         fuzz_assert_error(&err);
     } else {
         fuzz_assert_round_trip(short_form);
-        if (het_codec_cluster(arena, short_form, het_hardware_builtin(), &cluster, &err) <
-            0)
+        if (het_cluster_json_read(arena, short_form, het_hardware_builtin(), &cluster,
+                                  &err) < 0)
             fuzz_assert_error(&err);
         json_decref(short_form);
     }

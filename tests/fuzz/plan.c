@@ -19,7 +19,7 @@ static void render(struct het_arena *arena, const struct het_plan *plan)
     assert(strlen(het_render_summary(arena, plan)) <= 120);
     assert(het_render_table(arena, NULL, plan, 70, HET_ASCII));
     assert(het_render_table(arena, NULL, plan, 100, HET_UTF8));
-    json_auto_t *rankmap = het_codec_rankmap(plan);
+    json_auto_t *rankmap = het_plan_json_rankmap(plan);
     fuzz_assert_round_trip(rankmap);
 }
 
@@ -31,18 +31,18 @@ void fuzz_one(const char *bytes, size_t length)
     struct het_arena *arena = het_arena_new();
     const struct het_plan *plan, *again;
     struct het_error err;
-    if (het_codec_plan(arena, json, &plan, &err) < 0) {
+    if (het_plan_json_read(arena, json, &plan, &err) < 0) {
         fuzz_assert_error(&err);
     } else {
-        json_auto_t *written = het_codec_plan_json(plan);
+        json_auto_t *written = het_plan_json(plan);
         fuzz_assert_round_trip(written);
-        assert(!het_codec_plan(arena, written, &again, &err));
-        json_auto_t *rewritten = het_codec_plan_json(again);
+        assert(!het_plan_json_read(arena, written, &again, &err));
+        json_auto_t *rewritten = het_plan_json(again);
         auto_free char *a = het_json_canonical(written);
         auto_free char *b = het_json_canonical(rewritten);
         assert(!strcmp(a, b));
         assert(
-            !strcmp(het_codec_plan_hash(arena, plan), het_codec_plan_hash(arena, again)));
+            !strcmp(het_plan_json_hash(arena, plan), het_plan_json_hash(arena, again)));
         assert(!het_plan_compare(plan, again));
         render(arena, plan);
     }

@@ -66,7 +66,7 @@ void fuzz_one(const char *bytes, size_t length)
     const struct het_profile *profile;
     struct het_error err;
     het_profile_model_hardware(arena, json, het_hardware_builtin());
-    if (het_codec_profile(arena, json, &profile, &err) < 0) {
+    if (het_profile_json_read(arena, json, &profile, &err) < 0) {
         fuzz_assert_error(&err);
     } else {
         assert_profile(profile);

@@ -18,7 +18,7 @@ static bool is_small(const struct het_problem *problem)
 static void assert_plan(struct het_arena *arena, const struct het_question *question,
                         const struct het_plan *plan)
 {
-    json_auto_t *json = het_codec_plan_json(plan);
+    json_auto_t *json = het_plan_json(plan);
     fuzz_assert_round_trip(json);
     json_auto_t *verdict = het_question_judge(arena, question, json);
     assert(json_is_true(json_object_get(verdict, "valid")));

@@ -11,8 +11,8 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "controller/cluster/kept_fields.h"
+#include "controller/decision/status.h"
 #include "controller/reconcile/reconcile.h"
-#include "controller/reconcile/status.h"
 #include "controller/simulate/api_server/merge.h"
 
 #include <stdlib.h>
@@ -68,8 +68,8 @@ static void tell_capacity(struct world *world, const struct kube_resource *resou
 static json_t *trim(const struct kube_resource *resource, json_t *object)
 {
     if (resource == &kube_node)
-        return trim_node(object);
-    return resource == &kube_pod ? trim_pod(object) : json_incref(object);
+        return kept_fields_node(object);
+    return resource == &kube_pod ? kept_fields_pod(object) : json_incref(object);
 }
 
 static void put(struct world *world, const struct kube_resource *resource, json_t *object)
@@ -290,8 +290,9 @@ void fuzz_one(const char *bytes, size_t length)
                            .hardware = json_object_get(json, "hardware"),
                            .plan = plan ? het_json_canonical(plan) : NULL,
                            .now_ms = 1000000 };
-    if (world.hardware && !het_codec_hardware(arena, world.hardware,
-                                              het_hardware_builtin(), &hardware, NULL))
+    if (world.hardware &&
+        !het_hardware_json_read(arena, world.hardware, het_hardware_builtin(), &hardware,
+                                NULL))
         capacity_set_hardware(world.capacity, hardware, world.now_ms);
     run(&world, json_object_get(json, "objects"), json_object_get(json, "then"));
     store_free(world.store);

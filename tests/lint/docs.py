@@ -46,6 +46,8 @@ PROGRAMS = ("hetplan", "heterotrain-controller", "heterotrain-simulate", "kubect
 REASON = r'"([A-Z][a-z]+(?:[A-Z]+[a-z]*)*|[A-Z]+[a-z]+)"'
 # Where reasons, triggers and the like are written, and how to find them there.
 REASONS = {
+    "controller/decision/*.c": REASON,
+    "controller/placement/*.c": REASON,
     "controller/reconcile/*.c": REASON,
     "controller/job/job_spec.c": r'refuse\([^,]*,\s*"(\w+)"',
     "controller/cluster/capacity.c": r'(?:return|arena,) "([A-Z]\w+)',

@@ -22,7 +22,7 @@ static struct het_planner *new_planner(const char *job)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         char *text;
         size_t length;
-        ck_assert(!het_input_read_text(parts[i].file, &text, &length, NULL));
+        ck_assert(!het_read_file_text(parts[i].file, &text, &length, NULL));
         ck_assert_int_eq(het_planner_set(planner, parts[i].part, text), HET_STATUS_DONE);
         xfree(text);
     }

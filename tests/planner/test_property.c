@@ -47,7 +47,7 @@ static void check_plan(struct het_arena *arena, uint64_t seed,
     CLAIM(seed, algorithm,
           het_memory_plan(arena, problem, plan, &peaks, &peak_count, NULL) == 0);
     CLAIM(seed, algorithm,
-          het_simulate_plan(NULL, problem, plan, &cost, NULL, NULL) == 0);
+          het_schedule_simulate(NULL, problem, plan, &cost, NULL, NULL) == 0);
     CLAIM(seed, algorithm, plan->predicted.iteration_s == cost.iteration_s);
     CLAIM(seed, algorithm, plan->predicted.lower_bound_s <= cost.iteration_s);
     CLAIM(seed, algorithm, het_bound_iteration(problem) <= cost.iteration_s * (1 + 1e-9));

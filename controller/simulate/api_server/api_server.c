@@ -44,20 +44,20 @@ struct exchange {
     int64_t retry_after_ms;
     bool maybe_sent, is_refused;
     struct watching *watching;
-    /* Of a list: EMBEDDED_EMPTY_LIST, ...; 0: it tells the truth. */
-    enum embedded_fault lie;
+    /* Of a list: API_SERVER_EMPTY_LIST, ...; 0: it tells the truth. */
+    enum api_server_fault lie;
 };
 
-struct embedded {
+struct api_server {
     struct transport transport; /* first: the client's view */
-    struct registry registry;
+    struct verbs registry;
     struct exchange **exchanges; /* in the order of their start */
     size_t exchange_count, exchange_capacity;
     uint64_t last_id;
     bool is_polling;
 
     struct {
-        embedded_observer *call;
+        api_server_observer *call;
         void *context;
     } observers[MAX_OBSERVERS];
     size_t observer_count;
@@ -65,160 +65,166 @@ struct embedded {
     bool is_telling;
     uint64_t client_first, client_last; /* revisions that its latest write made */
 
-    embedded_outside *outside;
+    api_server_outside *outside;
     void *outside_context;
 
-    embedded_fault_source *fault_source;
+    api_server_fault_source *fault_source;
     void *fault_context;
     uint64_t calls, writes, draws;
     unsigned fault_per_mille;
     int64_t latency_ms;
     bool *held, *is_missing; /* one a kind */
-    struct embedded_statistics statistics;
+    struct api_server_statistics statistics;
 };
 
 /* ---- observers ---- */
 
-static void tell(struct embedded *embedded)
+static void tell(struct api_server *api_server)
 {
-    if (embedded->is_telling)
+    if (api_server->is_telling)
         return;
-    embedded->is_telling = true;
-    struct history *history = embedded->registry.history;
-    while (embedded->told < history_revision(history)) {
+    api_server->is_telling = true;
+    struct storage *history = api_server->registry.history;
+    while (api_server->told < storage_revision(history)) {
         /* A copy: an observer's own changes may compact the history. */
-        struct change change = *history_change(history, ++embedded->told);
-        struct embedded_change shown = { .plural = change.kind->plural,
-                                         .revision = change.revision,
-                                         .at_ms = change.at_ms,
-                                         .before = json_incref(change.before),
-                                         .after = json_incref(change.after),
-                                         .by_client =
-                                             change.revision >= embedded->client_first &&
-                                             change.revision <= embedded->client_last };
-        for (size_t i = 0; i < embedded->observer_count; i++)
-            embedded->observers[i].call(embedded->observers[i].context, &shown);
+        struct storage_change change = *storage_change(history, ++api_server->told);
+        struct api_server_change shown = {
+            .plural = change.kind->plural,
+            .revision = change.revision,
+            .at_ms = change.at_ms,
+            .before = json_incref(change.before),
+            .after = json_incref(change.after),
+            .by_client = change.revision >= api_server->client_first &&
+                         change.revision <= api_server->client_last
+        };
+        for (size_t i = 0; i < api_server->observer_count; i++)
+            api_server->observers[i].call(api_server->observers[i].context, &shown);
         json_decref(shown.before);
         json_decref(shown.after);
     }
-    embedded->is_telling = false;
+    api_server->is_telling = false;
 }
 
-void embedded_observe(struct embedded *embedded, embedded_observer *observer,
-                      void *context)
+void api_server_observe(struct api_server *api_server, api_server_observer *observer,
+                        void *context)
 {
-    assert(embedded->observer_count < MAX_OBSERVERS);
-    embedded->observers[embedded->observer_count].call = observer;
-    embedded->observers[embedded->observer_count++].context = context;
+    assert(api_server->observer_count < MAX_OBSERVERS);
+    api_server->observers[api_server->observer_count].call = observer;
+    api_server->observers[api_server->observer_count++].context = context;
 }
 
 /* ---- faults ---- */
 
-static uint64_t draw(struct embedded *embedded, uint64_t bound)
+static uint64_t draw(struct api_server *api_server, uint64_t bound)
 {
-    return het_random_below(&embedded->draws, bound);
+    return het_random_below(&api_server->draws, bound);
 }
 
-static enum embedded_fault random_fault(void *context, const struct embedded_call *call)
+static enum api_server_fault random_fault(void *context,
+                                          const struct api_server_call *call)
 {
-    static const enum embedded_fault request_faults[] = {
-        EMBEDDED_UNREACHABLE, EMBEDDED_LOSE_REQUEST, EMBEDDED_LOSE_REPLY,
-        EMBEDDED_LOSE_REPLY,  EMBEDDED_HANG,         EMBEDDED_ANSWER_500,
-        EMBEDDED_ANSWER_503,  EMBEDDED_ANSWER_429,   EMBEDDED_ANSWER_409,
-        EMBEDDED_ANSWER_410,
+    static const enum api_server_fault request_faults[] = {
+        API_SERVER_UNREACHABLE, API_SERVER_LOSE_REQUEST, API_SERVER_LOSE_REPLY,
+        API_SERVER_LOSE_REPLY,  API_SERVER_HANG,         API_SERVER_ANSWER_500,
+        API_SERVER_ANSWER_503,  API_SERVER_ANSWER_429,   API_SERVER_ANSWER_409,
+        API_SERVER_ANSWER_410,
     };
-    static const enum embedded_fault watch_faults[] = { EMBEDDED_CUT, EMBEDDED_CUT,
-                                                        EMBEDDED_ANSWER_410 };
-    struct embedded *embedded = context;
-    if (draw(embedded, 1000) >= embedded->fault_per_mille)
-        return EMBEDDED_NO_FAULT;
+    static const enum api_server_fault watch_faults[] = { API_SERVER_CUT, API_SERVER_CUT,
+                                                          API_SERVER_ANSWER_410 };
+    struct api_server *api_server = context;
+    if (draw(api_server, 1000) >= api_server->fault_per_mille)
+        return API_SERVER_NO_FAULT;
     if (!strcmp(call->method, "WATCH"))
-        return watch_faults[draw(embedded, 3)];
-    return request_faults[draw(embedded, sizeof request_faults / sizeof(int))];
+        return watch_faults[draw(api_server, 3)];
+    return request_faults[draw(api_server, sizeof request_faults / sizeof(int))];
 }
 
-void embedded_set_faults(struct embedded *embedded, embedded_fault_source *source,
-                         void *context)
+void api_server_set_faults(struct api_server *api_server, api_server_fault_source *source,
+                           void *context)
 {
-    embedded->fault_source = source;
-    embedded->fault_context = context;
+    api_server->fault_source = source;
+    api_server->fault_context = context;
 }
 
-void embedded_set_random_faults(struct embedded *embedded, uint64_t seed,
-                                unsigned per_mille, int64_t latency_ms)
+void api_server_set_random_faults(struct api_server *api_server, uint64_t seed,
+                                  unsigned per_mille, int64_t latency_ms)
 {
-    embedded->draws = seed;
-    embedded->fault_per_mille = per_mille;
-    embedded->latency_ms = latency_ms;
-    embedded_set_faults(embedded, per_mille ? random_fault : NULL, embedded);
+    api_server->draws = seed;
+    api_server->fault_per_mille = per_mille;
+    api_server->latency_ms = latency_ms;
+    api_server_set_faults(api_server, per_mille ? random_fault : NULL, api_server);
 }
 
-static int64_t some_latency(struct embedded *embedded)
+static int64_t some_latency(struct api_server *api_server)
 {
-    if (!embedded->latency_ms)
+    if (!api_server->latency_ms)
         return 0;
-    return (int64_t)(draw(embedded, (uint64_t)embedded->latency_ms + 1));
+    return (int64_t)(draw(api_server, (uint64_t)api_server->latency_ms + 1));
 }
 
-static enum embedded_fault ask_fault(struct embedded *embedded, const char *method,
-                                     const char *path, bool is_write)
+static enum api_server_fault ask_fault(struct api_server *api_server, const char *method,
+                                       const char *path, bool is_write)
 {
-    struct embedded_call call = { .method = method,
-                                  .path = path,
-                                  .ordinal = ++embedded->calls,
-                                  .write_ordinal = is_write ? ++embedded->writes : 0 };
-    if (!embedded->fault_source)
-        return EMBEDDED_NO_FAULT;
-    enum embedded_fault fault = embedded->fault_source(embedded->fault_context, &call);
-    embedded->statistics.faults += fault != EMBEDDED_NO_FAULT;
+    struct api_server_call call = { .method = method,
+                                    .path = path,
+                                    .ordinal = ++api_server->calls,
+                                    .write_ordinal = is_write ? ++api_server->writes
+                                                              : 0 };
+    if (!api_server->fault_source)
+        return API_SERVER_NO_FAULT;
+    enum api_server_fault fault =
+        api_server->fault_source(api_server->fault_context, &call);
+    api_server->statistics.faults += fault != API_SERVER_NO_FAULT;
     return fault;
 }
 
-void embedded_hold_watches(struct embedded *embedded, const char *plural, bool held)
+void api_server_hold_watches(struct api_server *api_server, const char *plural, bool held)
 {
     for (size_t i = 0; i < kind_count; i++)
         if (!plural || !strcmp(plural, kinds[i].plural))
-            embedded->held[i] = held;
+            api_server->held[i] = held;
 }
 
-void embedded_compact(struct embedded *embedded)
+void api_server_compact(struct api_server *api_server)
 {
-    struct history *history = embedded->registry.history;
-    history_compact(history, history_revision(history));
+    struct storage *history = api_server->registry.history;
+    storage_compact(history, storage_revision(history));
 }
 
 /* ---- answers ---- */
 
 /* `answer` is taken. */
-static void answer_text(struct embedded *embedded, struct exchange *exchange, int status,
-                        char *answer)
+static void answer_text(struct api_server *api_server, struct exchange *exchange,
+                        int status, char *answer)
 {
     free(exchange->answer);
     exchange->state = ANSWERED;
     exchange->status = status;
     exchange->answer = answer;
-    exchange->due_ms = embedded->registry.now_ms + some_latency(embedded);
+    exchange->due_ms = api_server->registry.now_ms + some_latency(api_server);
 }
 
 /* `body` is taken. */
-static void answer(struct embedded *embedded, struct exchange *exchange, int status,
+static void answer(struct api_server *api_server, struct exchange *exchange, int status,
                    json_t *body)
 {
-    answer_text(embedded, exchange, status, json_dumps(body, JSON_COMPACT));
+    answer_text(api_server, exchange, status, json_dumps(body, JSON_COMPACT));
     int64_t retry_after_s = object_integer(body, "details.retryAfterSeconds", -1);
     exchange->retry_after_ms = retry_after_s < 0 ? -1 : retry_after_s * 1000;
     json_decref(body);
 }
 
-static void refuse(struct embedded *embedded, struct exchange *exchange, json_t *status)
+static void refuse(struct api_server *api_server, struct exchange *exchange,
+                   json_t *status)
 {
-    answer(embedded, exchange, refusal_code(status), status);
+    answer(api_server, exchange, refusal_code(status), status);
 }
 
 /* The connection breaks: status 0. */
-static void fail(struct embedded *embedded, struct exchange *exchange, bool maybe_sent)
+static void fail(struct api_server *api_server, struct exchange *exchange,
+                 bool maybe_sent)
 {
-    answer_text(embedded, exchange, 0, xstrdup(""));
+    answer_text(api_server, exchange, 0, xstrdup(""));
     exchange->maybe_sent = maybe_sent;
 }
 
@@ -306,15 +312,15 @@ struct page {
 };
 
 /* At which revision a list is taken, and from where; NULL or a Status. */
-static json_t *page_init(const struct embedded *embedded, const struct route *route,
+static json_t *page_init(const struct api_server *api_server, const struct route *route,
                          struct page *ret)
 {
-    const struct history *history = embedded->registry.history;
+    const struct storage *history = api_server->registry.history;
     const char *version = route_query(route, "resourceVersion");
     const char *token = route_query(route, "continue");
     const char *match = route_query(route, "resourceVersionMatch");
     uint64_t asked = strtoull(version, NULL, 10);
-    uint64_t now = history_revision(history);
+    uint64_t now = storage_revision(history);
     *ret = (struct page){ .revision = now,
                           .limit = strtoull(route_query(route, "limit"), NULL, 10) };
     if (*token) {
@@ -323,7 +329,7 @@ static json_t *page_init(const struct embedded *embedded, const struct route *ro
                                        "using continue");
         if (parse_token(token, &ret->revision, &ret->after) < 0)
             return refusal_bad_request("continue key is not valid");
-        if (ret->revision >= history_compacted(history))
+        if (ret->revision >= storage_compacted(history))
             return NULL;
         json_t *expired = refusal_expired(
             "The provided continue parameter is too old to display a consistent list "
@@ -339,7 +345,7 @@ static json_t *page_init(const struct embedded *embedded, const struct route *ro
         ret->limit = 0; /* any version will do: the cache answers, without pages */
     if (!strcmp(match, "Exact") || (asked && ret->limit && !*match))
         ret->revision = asked;
-    if (ret->revision < history_compacted(history))
+    if (ret->revision < storage_compacted(history))
         return refusal_expired("The resourceVersion for the provided list is too old.");
     return NULL;
 }
@@ -356,16 +362,17 @@ static json_t *list_item(const struct kind *kind, json_t *object)
 }
 
 /* Whether a list that lies leaves out the object at `index`. */
-static bool is_left_out(enum embedded_fault lie, size_t index)
+static bool is_left_out(enum api_server_fault lie, size_t index)
 {
-    return lie == EMBEDDED_EMPTY_LIST || (lie == EMBEDDED_PARTIAL_LIST && index % 2);
+    return lie == API_SERVER_EMPTY_LIST || (lie == API_SERVER_PARTIAL_LIST && index % 2);
 }
 
-static json_t *make_list(const struct embedded *embedded, const struct kind *kind,
+static json_t *make_list(const struct api_server *api_server, const struct kind *kind,
                          const struct selection *selection, const struct page *page,
-                         enum embedded_fault lie)
+                         enum api_server_fault lie)
 {
-    json_auto_t *all = history_list_at(embedded->registry.history, kind, page->revision);
+    json_auto_t *all =
+        storage_list_at(api_server->registry.history, kind, page->revision);
     json_t *items = json_array();
     auto_free char *next = NULL;
     auto_free char *version = kind_api_version(kind);
@@ -398,31 +405,31 @@ static json_t *make_list(const struct embedded *embedded, const struct kind *kin
 }
 
 /* Some revision before `revision` that is still known. */
-static uint64_t earlier_revision(struct embedded *embedded, uint64_t revision)
+static uint64_t earlier_revision(struct api_server *api_server, uint64_t revision)
 {
-    uint64_t first = history_compacted(embedded->registry.history);
-    return revision > first ? first + draw(embedded, revision - first) : revision;
+    uint64_t first = storage_compacted(api_server->registry.history);
+    return revision > first ? first + draw(api_server, revision - first) : revision;
 }
 
-static void serve_list(struct embedded *embedded, struct exchange *exchange,
+static void serve_list(struct api_server *api_server, struct exchange *exchange,
                        const struct route *route)
 {
     struct selection selection;
     struct page page;
-    embedded->statistics.lists++;
+    api_server->statistics.lists++;
     json_t *refused = selection_init(route, &selection);
     if (refused) {
-        refuse(embedded, exchange, refused);
+        refuse(api_server, exchange, refused);
         return;
     }
-    refused = page_init(embedded, route, &page);
-    if (!refused && exchange->lie == EMBEDDED_STALE_LIST)
-        page.revision = earlier_revision(embedded, page.revision);
+    refused = page_init(api_server, route, &page);
+    if (!refused && exchange->lie == API_SERVER_STALE_LIST)
+        page.revision = earlier_revision(api_server, page.revision);
     if (refused)
-        refuse(embedded, exchange, refused);
+        refuse(api_server, exchange, refused);
     else
-        answer(embedded, exchange, 200,
-               make_list(embedded, route->kind, &selection, &page, exchange->lie));
+        answer(api_server, exchange, 200,
+               make_list(api_server, route->kind, &selection, &page, exchange->lie));
     free(page.after);
     selection_fini(&selection);
 }
@@ -472,13 +479,13 @@ static void append(char **text, char *more)
 }
 
 /* What a watch without a beginning is sent first: everything there is. */
-static void add_initial(const struct embedded *embedded, struct watching *watching)
+static void add_initial(const struct api_server *api_server, struct watching *watching)
 {
-    const struct history *history = embedded->registry.history;
+    const struct storage *history = api_server->registry.history;
     const struct kind *kind = watching->route.kind;
     struct selection selection = selection_of(watching);
-    for (size_t i = 0; i < history_count(history, kind); i++) {
-        json_t *object = history_at(history, kind, i);
+    for (size_t i = 0; i < storage_count(history, kind); i++) {
+        json_t *object = storage_at(history, kind, i);
         if (is_selected(&selection, object))
             append(&watching->first, event_line("ADDED", object));
     }
@@ -501,24 +508,24 @@ static json_t *check_watch_query(const struct route *route)
     return refusal_invalid(&subject, causes);
 }
 
-static void begin_watch(struct embedded *embedded, struct exchange *exchange,
+static void begin_watch(struct api_server *api_server, struct exchange *exchange,
                         struct watching *watching)
 {
     const struct route *route = &watching->route;
     const char *version = route_query(route, "resourceVersion");
     uint64_t asked = strtoull(version, NULL, 10);
-    uint64_t now = history_revision(embedded->registry.history);
+    uint64_t now = storage_revision(api_server->registry.history);
     int64_t timeout_s = atoll(route_query(route, "timeoutSeconds"));
     if (timeout_s <= 0)
         timeout_s = DEFAULT_WATCH_S + (int64_t)(exchange->id % DEFAULT_WATCH_S);
     watching->wants_bookmarks = route_query_is_true(route, "allowWatchBookmarks");
-    watching->end_ms = embedded->registry.now_ms + timeout_s * 1000;
-    watching->bookmark_ms = embedded->registry.now_ms + BOOKMARK_MS;
+    watching->end_ms = api_server->registry.now_ms + timeout_s * 1000;
+    watching->bookmark_ms = api_server->registry.now_ms + BOOKMARK_MS;
     watching->seen = asked ? asked : now;
     bool initial = route_query_is_true(route, "sendInitialEvents");
     if (!asked || initial) {
         watching->seen = now;
-        add_initial(embedded, watching);
+        add_initial(api_server, watching);
     }
     if (initial)
         append(&watching->first, bookmark_line(route->kind, now, true));
@@ -527,16 +534,16 @@ static void begin_watch(struct embedded *embedded, struct exchange *exchange,
 }
 
 /* `route` is taken over by the watch, if there is one. */
-static void serve_watch(struct embedded *embedded, struct exchange *exchange,
+static void serve_watch(struct api_server *api_server, struct exchange *exchange,
                         struct route *route)
 {
     struct selection selection;
-    embedded->statistics.watches++;
+    api_server->statistics.watches++;
     json_t *refused = check_watch_query(route);
     if (!refused)
         refused = selection_init(route, &selection);
     if (refused) {
-        refuse(embedded, exchange, refused);
+        refuse(api_server, exchange, refused);
         return;
     }
     struct watching *watching = xcalloc(1, sizeof *watching);
@@ -544,7 +551,7 @@ static void serve_watch(struct embedded *embedded, struct exchange *exchange,
     watching->labels = selection.labels;
     watching->fields = selection.fields;
     *route = (struct route){ 0 };
-    begin_watch(embedded, exchange, watching);
+    begin_watch(api_server, exchange, watching);
 }
 
 /* Sends a piece of the stream; collects it for a client that wants it whole. */
@@ -558,10 +565,10 @@ static void emit(struct exchange *exchange, const char *text, size_t length)
     exchange->answer = xasprintf("%s%.*s", before ? before : "", (int)length, text);
 }
 
-static void end_watch(struct embedded *embedded, struct exchange *exchange)
+static void end_watch(struct api_server *api_server, struct exchange *exchange)
 {
     if (exchange->state == WATCHING)
-        answer_text(embedded, exchange, 200,
+        answer_text(api_server, exchange, 200,
                     exchange->answer ? TAKE(exchange->answer) : xstrdup(""));
 }
 
@@ -571,18 +578,19 @@ static void send_line(struct exchange *exchange, char *line)
     emit(exchange, text, strlen(text));
 }
 
-static void send_expired(struct embedded *embedded, struct exchange *exchange)
+static void send_expired(struct api_server *api_server, struct exchange *exchange)
 {
     json_auto_t *status = refusal_expired(
         "too old resource version: %llu (%llu)",
         (unsigned long long)exchange->watching->seen,
-        (unsigned long long)history_compacted(embedded->registry.history) + 1);
+        (unsigned long long)storage_compacted(api_server->registry.history) + 1);
     send_line(exchange, event_line("ERROR", status));
-    end_watch(embedded, exchange);
+    end_watch(api_server, exchange);
 }
 
 /* What a watch shows of a change; NULL if nothing. The text is freed by the caller. */
-static char *line_of_change(const struct watching *watching, const struct change *change)
+static char *line_of_change(const struct watching *watching,
+                            const struct storage_change *change)
 {
     struct selection selection = selection_of(watching);
     bool was = is_selected(&selection, change->before);
@@ -601,75 +609,78 @@ static char *line_of_change(const struct watching *watching, const struct change
 }
 
 /* When the change reaches this watch: the same each time it is asked. */
-static int64_t arrival_ms(const struct embedded *embedded,
-                          const struct exchange *exchange, const struct change *change)
+static int64_t arrival_ms(const struct api_server *api_server,
+                          const struct exchange *exchange,
+                          const struct storage_change *change)
 {
-    if (!embedded->latency_ms)
+    if (!api_server->latency_ms)
         return change->at_ms;
     uint64_t bits = (change->revision * 31 + exchange->id) * 0x9e3779b97f4a7c15u;
-    return change->at_ms + (int64_t)((bits >> 33) % (uint64_t)(embedded->latency_ms + 1));
+    return change->at_ms +
+           (int64_t)((bits >> 33) % (uint64_t)(api_server->latency_ms + 1));
 }
 
 /* Sends `line` (taken), or what a fault makes of it. */
-static void send_event(struct embedded *embedded, struct exchange *exchange, char *line)
+static void send_event(struct api_server *api_server, struct exchange *exchange,
+                       char *line)
 {
     auto_free char *text = line;
-    switch (ask_fault(embedded, "WATCH", exchange->path, false)) {
-    case EMBEDDED_CUT:
-    case EMBEDDED_UNREACHABLE:
-    case EMBEDDED_LOSE_REPLY:
+    switch (ask_fault(api_server, "WATCH", exchange->path, false)) {
+    case API_SERVER_CUT:
+    case API_SERVER_UNREACHABLE:
+    case API_SERVER_LOSE_REPLY:
         emit(exchange, text, strlen(text) / 2);
         if (exchange->state == WATCHING)
-            fail(embedded, exchange, true);
+            fail(api_server, exchange, true);
         return;
-    case EMBEDDED_ANSWER_410:
-        send_expired(embedded, exchange);
+    case API_SERVER_ANSWER_410:
+        send_expired(api_server, exchange);
         return;
-    case EMBEDDED_NO_FAULT:
-    case EMBEDDED_LOSE_REQUEST:
-    case EMBEDDED_HANG:
-    case EMBEDDED_ANSWER_500:
-    case EMBEDDED_ANSWER_503:
-    case EMBEDDED_ANSWER_429:
-    case EMBEDDED_ANSWER_409:
-    case EMBEDDED_EMPTY_LIST:
-    case EMBEDDED_PARTIAL_LIST:
-    case EMBEDDED_STALE_LIST:
+    case API_SERVER_NO_FAULT:
+    case API_SERVER_LOSE_REQUEST:
+    case API_SERVER_HANG:
+    case API_SERVER_ANSWER_500:
+    case API_SERVER_ANSWER_503:
+    case API_SERVER_ANSWER_429:
+    case API_SERVER_ANSWER_409:
+    case API_SERVER_EMPTY_LIST:
+    case API_SERVER_PARTIAL_LIST:
+    case API_SERVER_STALE_LIST:
         break;
     }
     emit(exchange, text, strlen(text));
 }
 
-static bool is_held(const struct embedded *embedded, const struct watching *watching)
+static bool is_held(const struct api_server *api_server, const struct watching *watching)
 {
-    return embedded->held[watching->route.kind - kinds];
+    return api_server->held[watching->route.kind - kinds];
 }
 
-static void send_changes(struct embedded *embedded, struct exchange *exchange)
+static void send_changes(struct api_server *api_server, struct exchange *exchange)
 {
-    struct history *history = embedded->registry.history;
+    struct storage *history = api_server->registry.history;
     struct watching *watching = exchange->watching;
-    while (exchange->state == WATCHING && watching->seen < history_revision(history)) {
-        if (watching->seen < history_compacted(history)) {
-            send_expired(embedded, exchange);
+    while (exchange->state == WATCHING && watching->seen < storage_revision(history)) {
+        if (watching->seen < storage_compacted(history)) {
+            send_expired(api_server, exchange);
             return;
         }
-        const struct change *change = history_change(history, watching->seen + 1);
-        if (arrival_ms(embedded, exchange, change) > embedded->registry.now_ms)
+        const struct storage_change *change = storage_change(history, watching->seen + 1);
+        if (arrival_ms(api_server, exchange, change) > api_server->registry.now_ms)
             return;
         watching->seen++;
         char *line = change->kind == watching->route.kind
                          ? line_of_change(watching, change)
                          : NULL;
         if (line)
-            send_event(embedded, exchange, line);
+            send_event(api_server, exchange, line);
     }
 }
 
-static void send_bookmark(struct embedded *embedded, struct exchange *exchange)
+static void send_bookmark(struct api_server *api_server, struct exchange *exchange)
 {
     struct watching *watching = exchange->watching;
-    int64_t now_ms = embedded->registry.now_ms;
+    int64_t now_ms = api_server->registry.now_ms;
     if (exchange->state != WATCHING || now_ms < watching->bookmark_ms)
         return;
     int64_t last_ms = watching->end_ms - LAST_BOOKMARK_MS;
@@ -680,20 +691,20 @@ static void send_bookmark(struct embedded *embedded, struct exchange *exchange)
         send_line(exchange, bookmark_line(watching->route.kind, watching->seen, false));
 }
 
-static void serve_stream(struct embedded *embedded, struct exchange *exchange)
+static void serve_stream(struct api_server *api_server, struct exchange *exchange)
 {
     struct watching *watching = exchange->watching;
-    if (is_held(embedded, watching))
+    if (is_held(api_server, watching))
         return;
     if (watching->first) {
         auto_free char *first = TAKE(watching->first);
         emit(exchange, first, strlen(first));
     }
     if (exchange->state == WATCHING)
-        send_changes(embedded, exchange);
-    send_bookmark(embedded, exchange);
-    if (exchange->state == WATCHING && embedded->registry.now_ms >= watching->end_ms)
-        end_watch(embedded, exchange);
+        send_changes(api_server, exchange);
+    send_bookmark(api_server, exchange);
+    if (exchange->state == WATCHING && api_server->registry.now_ms >= watching->end_ms)
+        end_watch(api_server, exchange);
 }
 
 /* ---- requests on one object ---- */
@@ -724,7 +735,7 @@ static int patch_type(const char *content_type, enum patch_type *ret)
     return 0;
 }
 
-static int serve_patch(struct embedded *embedded, const struct exchange *exchange,
+static int serve_patch(struct api_server *api_server, const struct exchange *exchange,
                        const struct route *route, const struct target *target,
                        json_t *body, json_t **ret_body)
 {
@@ -743,7 +754,7 @@ static int serve_patch(struct embedded *embedded, const struct exchange *exchang
                                         "fieldManager: Required value: is required for "
                                         "apply patch");
     else
-        return registry_patch(&embedded->registry, target, &patch, ret_body);
+        return verbs_patch(&api_server->registry, target, &patch, ret_body);
     return refusal_code(*ret_body);
 }
 
@@ -761,10 +772,10 @@ static json_t *method_not_allowed(void)
                       "the server does not allow this method on the requested resource");
 }
 
-static int serve_write(struct embedded *embedded, const struct exchange *exchange,
+static int serve_write(struct api_server *api_server, const struct exchange *exchange,
                        const struct route *route, json_t **ret_body)
 {
-    struct registry *registry = &embedded->registry;
+    struct verbs *registry = &api_server->registry;
     struct target target = { .kind = route->kind,
                              .ns = route->ns,
                              .name = route->name,
@@ -781,33 +792,33 @@ static int serve_write(struct embedded *embedded, const struct exchange *exchang
         return refusal_code(refused);
     }
     if (!strcmp(exchange->method, "POST"))
-        return registry_create(registry, &target, json_incref(body), ret_body);
+        return verbs_create(registry, &target, json_incref(body), ret_body);
     if (!strcmp(exchange->method, "PUT"))
-        return registry_update(registry, &target, json_incref(body), ret_body);
+        return verbs_update(registry, &target, json_incref(body), ret_body);
     if (!strcmp(exchange->method, "PATCH"))
-        return serve_patch(embedded, exchange, route, &target, body, ret_body);
+        return serve_patch(api_server, exchange, route, &target, body, ret_body);
     if (is_delete && !*route->subresource) {
         json_auto_t *options = body ? json_copy(body) : json_object();
         options_from_query(route, options);
         target.dry_run = target.dry_run || json_array_size(object_at(options, "dryRun"));
-        return registry_delete(registry, &target, options, ret_body);
+        return verbs_delete(registry, &target, options, ret_body);
     }
     *ret_body = method_not_allowed();
     return 405;
 }
 
-static void serve_get(struct embedded *embedded, struct exchange *exchange,
+static void serve_get(struct api_server *api_server, struct exchange *exchange,
                       const struct route *route)
 {
     json_t *object =
-        history_find(embedded->registry.history, route->kind, route->ns, route->name);
+        storage_find(api_server->registry.history, route->kind, route->ns, route->name);
     struct refusal_subject subject = { route->kind->group, route->kind->plural,
                                        route->kind->name, route->name };
-    embedded->statistics.reads++;
+    api_server->statistics.reads++;
     if (object)
-        answer(embedded, exchange, 200, json_incref(object));
+        answer(api_server, exchange, 200, json_incref(object));
     else
-        refuse(embedded, exchange, refusal_not_found(&subject));
+        refuse(api_server, exchange, refusal_not_found(&subject));
 }
 
 /* version.Info, as far as clients read it. */
@@ -821,16 +832,16 @@ static json_t *version_body(int minor)
 }
 
 /* /version, /healthz, /livez, /readyz */
-static void serve_other(struct embedded *embedded, struct exchange *exchange,
+static void serve_other(struct api_server *api_server, struct exchange *exchange,
                         const struct route *route)
 {
     if (!strcmp(route->path, "/version"))
-        answer(embedded, exchange, 200, version_body(embedded->registry.minor));
+        answer(api_server, exchange, 200, version_body(api_server->registry.minor));
     else if (!strcmp(route->path, "/healthz") || !strcmp(route->path, "/livez") ||
              !strcmp(route->path, "/readyz"))
-        answer_text(embedded, exchange, 200, xstrdup("ok"));
+        answer_text(api_server, exchange, 200, xstrdup("ok"));
     else
-        refuse(embedded, exchange,
+        refuse(api_server, exchange,
                refusal_of(404, "NotFound",
                           "the server could not find the requested resource"));
 }
@@ -840,95 +851,95 @@ static bool is_write(const struct exchange *exchange)
     return strcmp(exchange->method, "GET") != 0;
 }
 
-static void serve(struct embedded *embedded, struct exchange *exchange)
+static void serve(struct api_server *api_server, struct exchange *exchange)
 {
     struct route route;
     json_t *body = route_parse(exchange->path, &route);
     if (body) {
-        refuse(embedded, exchange, body);
-    } else if (!route.kind || embedded->is_missing[route.kind - kinds]) {
-        serve_other(embedded, exchange, &route);
+        refuse(api_server, exchange, body);
+    } else if (!route.kind || api_server->is_missing[route.kind - kinds]) {
+        serve_other(api_server, exchange, &route);
     } else if (is_write(exchange)) {
-        embedded->client_first = history_revision(embedded->registry.history) + 1;
-        int status = serve_write(embedded, exchange, &route, &body);
-        embedded->client_last = history_revision(embedded->registry.history);
-        tell(embedded);
-        embedded->statistics.refused += status >= 400 && status < 500;
-        answer(embedded, exchange, status, body);
+        api_server->client_first = storage_revision(api_server->registry.history) + 1;
+        int status = serve_write(api_server, exchange, &route, &body);
+        api_server->client_last = storage_revision(api_server->registry.history);
+        tell(api_server);
+        api_server->statistics.refused += status >= 400 && status < 500;
+        answer(api_server, exchange, status, body);
     } else if (*route.name) {
-        serve_get(embedded, exchange, &route);
+        serve_get(api_server, exchange, &route);
     } else if (route_query_is_true(&route, "watch")) {
-        serve_watch(embedded, exchange, &route);
+        serve_watch(api_server, exchange, &route);
     } else {
-        serve_list(embedded, exchange, &route);
+        serve_list(api_server, exchange, &route);
     }
     route_fini(&route);
 }
 
 /* ---- what happens to a request ---- */
 
-static void answer_with_fault(struct embedded *embedded, struct exchange *exchange,
-                              enum embedded_fault fault)
+static void answer_with_fault(struct api_server *api_server, struct exchange *exchange,
+                              enum api_server_fault fault)
 {
     struct refusal_subject subject = { "", "objects", "Object", "injected" };
     bool may_conflict = is_write(exchange) && strcmp(exchange->method, "POST") != 0;
     switch (fault) {
-    case EMBEDDED_UNREACHABLE:
-        fail(embedded, exchange, false);
+    case API_SERVER_UNREACHABLE:
+        fail(api_server, exchange, false);
         return;
-    case EMBEDDED_LOSE_REQUEST:
-    case EMBEDDED_CUT:
-        fail(embedded, exchange, true);
+    case API_SERVER_LOSE_REQUEST:
+    case API_SERVER_CUT:
+        fail(api_server, exchange, true);
         return;
-    case EMBEDDED_HANG:
-        fail(embedded, exchange, true);
+    case API_SERVER_HANG:
+        fail(api_server, exchange, true);
         exchange->due_ms = exchange->start_ms + exchange->timeout_ms;
         return;
-    case EMBEDDED_ANSWER_503:
-    case EMBEDDED_ANSWER_429:
-        answer_text(embedded, exchange, fault == EMBEDDED_ANSWER_429 ? 429 : 503,
+    case API_SERVER_ANSWER_503:
+    case API_SERVER_ANSWER_429:
+        answer_text(api_server, exchange, fault == API_SERVER_ANSWER_429 ? 429 : 503,
                     xstrdup("Too many requests, please try again later.\n"));
         exchange->retry_after_ms = 1000;
         return;
-    case EMBEDDED_ANSWER_409:
+    case API_SERVER_ANSWER_409:
         if (may_conflict) {
-            refuse(embedded, exchange,
+            refuse(api_server, exchange,
                    refusal_conflict(&subject, "a fault was injected"));
             return;
         }
         break;
-    case EMBEDDED_ANSWER_410:
+    case API_SERVER_ANSWER_410:
         if (!is_write(exchange)) {
-            refuse(embedded, exchange, refusal_expired("a fault was injected"));
+            refuse(api_server, exchange, refusal_expired("a fault was injected"));
             return;
         }
         break;
-    case EMBEDDED_NO_FAULT:
-    case EMBEDDED_LOSE_REPLY:
-    case EMBEDDED_ANSWER_500:
-    case EMBEDDED_EMPTY_LIST:
-    case EMBEDDED_PARTIAL_LIST:
-    case EMBEDDED_STALE_LIST:
+    case API_SERVER_NO_FAULT:
+    case API_SERVER_LOSE_REPLY:
+    case API_SERVER_ANSWER_500:
+    case API_SERVER_EMPTY_LIST:
+    case API_SERVER_PARTIAL_LIST:
+    case API_SERVER_STALE_LIST:
         break;
     }
     refuse(
-        embedded, exchange,
+        api_server, exchange,
         refusal_of(500, "InternalError", "an error on the server: a fault was injected"));
 }
 
-void embedded_set_outside(struct embedded *embedded, embedded_outside *outside,
-                          void *context)
+void api_server_set_outside(struct api_server *api_server, api_server_outside *outside,
+                            void *context)
 {
-    embedded->outside = outside;
-    embedded->outside_context = context;
+    api_server->outside = outside;
+    api_server->outside_context = context;
 }
 
-static void ask_outside(struct embedded *embedded, struct exchange *exchange)
+static void ask_outside(struct api_server *api_server, struct exchange *exchange)
 {
     int64_t delay_ms = 0;
-    int status = embedded->outside
-                     ? embedded->outside(embedded->outside_context, exchange->method,
-                                         exchange->path, &delay_ms)
+    int status = api_server->outside
+                     ? api_server->outside(api_server->outside_context, exchange->method,
+                                           exchange->path, &delay_ms)
                      : 0;
     int64_t patience_ms = exchange->timeout_ms ? exchange->timeout_ms : INT64_MAX / 2;
     exchange->is_refused = !status && delay_ms < patience_ms;
@@ -936,28 +947,29 @@ static void ask_outside(struct embedded *embedded, struct exchange *exchange)
         status = 0;
         delay_ms = patience_ms;
     }
-    answer_text(embedded, exchange, status, xstrdup(""));
+    answer_text(api_server, exchange, status, xstrdup(""));
     exchange->maybe_sent = !status && !exchange->is_refused;
-    exchange->due_ms = embedded->registry.now_ms + delay_ms;
+    exchange->due_ms = api_server->registry.now_ms + delay_ms;
 }
 
-static void act(struct embedded *embedded, struct exchange *exchange)
+static void act(struct api_server *api_server, struct exchange *exchange)
 {
     if (http_is_outside(exchange->path)) {
-        ask_outside(embedded, exchange);
+        ask_outside(api_server, exchange);
         return;
     }
-    enum embedded_fault fault =
-        ask_fault(embedded, exchange->method, exchange->path, is_write(exchange));
-    embedded->statistics.writes += is_write(exchange);
-    exchange->lie = fault >= EMBEDDED_EMPTY_LIST ? fault : EMBEDDED_NO_FAULT;
-    if (fault != EMBEDDED_NO_FAULT && fault != EMBEDDED_LOSE_REPLY && !exchange->lie) {
-        answer_with_fault(embedded, exchange, fault);
+    enum api_server_fault fault =
+        ask_fault(api_server, exchange->method, exchange->path, is_write(exchange));
+    api_server->statistics.writes += is_write(exchange);
+    exchange->lie = fault >= API_SERVER_EMPTY_LIST ? fault : API_SERVER_NO_FAULT;
+    if (fault != API_SERVER_NO_FAULT && fault != API_SERVER_LOSE_REPLY &&
+        !exchange->lie) {
+        answer_with_fault(api_server, exchange, fault);
         return;
     }
-    serve(embedded, exchange);
-    if (fault == EMBEDDED_LOSE_REPLY)
-        fail(embedded, exchange, true);
+    serve(api_server, exchange);
+    if (fault == API_SERVER_LOSE_REPLY)
+        fail(api_server, exchange, true);
 }
 
 static void deliver(struct exchange *exchange)
@@ -993,31 +1005,31 @@ static void deliver(struct exchange *exchange)
         exchange->handler.on_done(exchange->handler.context, &reply);
 }
 
-static void run(struct embedded *embedded, struct exchange *exchange)
+static void run(struct api_server *api_server, struct exchange *exchange)
 {
-    int64_t now_ms = embedded->registry.now_ms;
+    int64_t now_ms = api_server->registry.now_ms;
     if (exchange->state == QUEUED && exchange->due_ms <= now_ms)
-        act(embedded, exchange);
+        act(api_server, exchange);
     if (exchange->state == WATCHING)
-        serve_stream(embedded, exchange);
+        serve_stream(api_server, exchange);
     if (exchange->state == ANSWERED && exchange->due_ms <= now_ms)
         deliver(exchange);
 }
 
 /* ---- the transport ---- */
 
-static struct embedded *embedded_of(struct transport *transport)
+static struct api_server *api_server_of(struct transport *transport)
 {
-    return (struct embedded *)transport;
+    return (struct api_server *)transport;
 }
 
 static uint64_t start(struct transport *transport, const struct http_request *request,
                       const struct http_handler *handler)
 {
-    struct embedded *embedded = embedded_of(transport);
+    struct api_server *api_server = api_server_of(transport);
     struct exchange *exchange = xcalloc(1, sizeof *exchange);
     *exchange = (struct exchange){
-        .id = ++embedded->last_id,
+        .id = ++api_server->last_id,
         .method = xstrdup(request->method),
         .path = xstrdup(request->path),
         .content_type = xstrdup(request->content_type ? request->content_type : ""),
@@ -1025,17 +1037,17 @@ static uint64_t start(struct transport *transport, const struct http_request *re
         .body_length = request->body_length,
         .max_response_bytes = request->max_response_bytes,
         .handler = *handler,
-        .start_ms = embedded->registry.now_ms,
+        .start_ms = api_server->registry.now_ms,
         .timeout_ms = request->timeout_ms,
-        .due_ms = embedded->registry.now_ms + some_latency(embedded),
+        .due_ms = api_server->registry.now_ms + some_latency(api_server),
         .retry_after_ms = -1,
     };
     if (request->body_length)
         memcpy(exchange->body, request->body, request->body_length);
     exchange->body[request->body_length] = '\0';
-    ARRAY_RESERVE(embedded->exchanges, &embedded->exchange_capacity,
-                  embedded->exchange_count + 1);
-    embedded->exchanges[embedded->exchange_count++] = exchange;
+    ARRAY_RESERVE(api_server->exchanges, &api_server->exchange_capacity,
+                  api_server->exchange_count + 1);
+    api_server->exchanges[api_server->exchange_count++] = exchange;
     return exchange->id;
 }
 
@@ -1050,55 +1062,56 @@ static void exchange_free(struct exchange *exchange)
     free(exchange);
 }
 
-static void sweep(struct embedded *embedded)
+static void sweep(struct api_server *api_server)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < embedded->exchange_count; i++) {
-        if (embedded->exchanges[i]->state == ENDED)
-            exchange_free(embedded->exchanges[i]);
+    for (size_t i = 0; i < api_server->exchange_count; i++) {
+        if (api_server->exchanges[i]->state == ENDED)
+            exchange_free(api_server->exchanges[i]);
         else
-            embedded->exchanges[kept++] = embedded->exchanges[i];
+            api_server->exchanges[kept++] = api_server->exchanges[i];
     }
-    embedded->exchange_count = kept;
+    api_server->exchange_count = kept;
 }
 
 /* A write that was under way when its client left may still arrive. */
-static void abandon(struct embedded *embedded, struct exchange *exchange)
+static void abandon(struct api_server *api_server, struct exchange *exchange)
 {
     if (exchange->state == QUEUED && is_write(exchange) &&
         !http_is_outside(exchange->path) &&
-        ask_fault(embedded, exchange->method, exchange->path, true) ==
-            EMBEDDED_LOSE_REPLY)
-        serve(embedded, exchange);
+        ask_fault(api_server, exchange->method, exchange->path, true) ==
+            API_SERVER_LOSE_REPLY)
+        serve(api_server, exchange);
     exchange->state = ENDED;
 }
 
 static void cancel(struct transport *transport, uint64_t id)
 {
-    struct embedded *embedded = embedded_of(transport);
-    for (size_t i = 0; i < embedded->exchange_count; i++)
-        if (embedded->exchanges[i]->id == id && embedded->exchanges[i]->state != ENDED)
-            abandon(embedded, embedded->exchanges[i]);
-    if (!embedded->is_polling)
-        sweep(embedded);
+    struct api_server *api_server = api_server_of(transport);
+    for (size_t i = 0; i < api_server->exchange_count; i++)
+        if (api_server->exchanges[i]->id == id &&
+            api_server->exchanges[i]->state != ENDED)
+            abandon(api_server, api_server->exchanges[i]);
+    if (!api_server->is_polling)
+        sweep(api_server);
 }
 
 static int poll_requests(struct transport *transport, struct pollfd *extra,
                          size_t extra_count, int64_t timeout_ms)
 {
-    struct embedded *embedded = embedded_of(transport);
-    bool is_due = embedded_next_ms(embedded) <= embedded->registry.now_ms;
+    struct api_server *api_server = api_server_of(transport);
+    bool is_due = api_server_next_ms(api_server) <= api_server->registry.now_ms;
     /* Writes first, then what they changed: a reply comes before its watch event. What
      * callbacks start is for the next call. */
-    size_t count = embedded->exchange_count;
-    embedded->is_polling = true;
+    size_t count = api_server->exchange_count;
+    api_server->is_polling = true;
     for (size_t i = 0; i < count; i++)
-        if (embedded->exchanges[i]->state != WATCHING)
-            run(embedded, embedded->exchanges[i]);
+        if (api_server->exchanges[i]->state != WATCHING)
+            run(api_server, api_server->exchanges[i]);
     for (size_t i = 0; i < count; i++)
-        run(embedded, embedded->exchanges[i]);
-    embedded->is_polling = false;
-    sweep(embedded);
+        run(api_server, api_server->exchanges[i]);
+    api_server->is_polling = false;
+    sweep(api_server);
     if (!extra_count)
         return 0;
     int wait_ms = is_due ? 0 : timeout_ms > 60000 ? 60000 : (int)timeout_ms;
@@ -1107,77 +1120,78 @@ static int poll_requests(struct transport *transport, struct pollfd *extra,
 
 static void release(struct transport *transport)
 {
-    embedded_disconnect(embedded_of(transport));
+    api_server_disconnect(api_server_of(transport));
 }
 
-struct transport *embedded_transport(struct embedded *embedded)
+struct transport *api_server_transport(struct api_server *api_server)
 {
-    return &embedded->transport;
+    return &api_server->transport;
 }
 
-void embedded_disconnect(struct embedded *embedded)
+void api_server_disconnect(struct api_server *api_server)
 {
-    for (size_t i = 0; i < embedded->exchange_count; i++)
-        if (embedded->exchanges[i]->state != ENDED)
-            abandon(embedded, embedded->exchanges[i]);
-    if (!embedded->is_polling)
-        sweep(embedded);
+    for (size_t i = 0; i < api_server->exchange_count; i++)
+        if (api_server->exchanges[i]->state != ENDED)
+            abandon(api_server, api_server->exchanges[i]);
+    if (!api_server->is_polling)
+        sweep(api_server);
 }
 
 /* ---- life and time ---- */
 
-struct embedded *embedded_new(uint64_t seed)
+struct api_server *api_server_new(uint64_t seed)
 {
     static const struct transport_ops ops = {
         .start = start, .cancel = cancel, .poll = poll_requests, .free = release
     };
     static const char *const namespaces[] = { "default", "kube-system" };
-    struct embedded *embedded = xcalloc(1, sizeof *embedded);
-    embedded->transport.ops = &ops;
-    embedded->registry.history = history_new();
-    embedded->registry.seed = seed;
-    embedded->registry.now_ms = EMBEDDED_START_MS;
-    embedded->registry.minor = EMBEDDED_MINOR;
-    embedded->held = xcalloc(kind_count, sizeof *embedded->held);
-    embedded->is_missing = xcalloc(kind_count, sizeof *embedded->is_missing);
-    embedded_install(embedded, "kueue.x-k8s.io", false);
-    embedded->told = history_revision(embedded->registry.history);
+    struct api_server *api_server = xcalloc(1, sizeof *api_server);
+    api_server->transport.ops = &ops;
+    api_server->registry.history = storage_new();
+    api_server->registry.seed = seed;
+    api_server->registry.now_ms = API_SERVER_START_MS;
+    api_server->registry.minor = API_SERVER_MINOR;
+    api_server->held = xcalloc(kind_count, sizeof *api_server->held);
+    api_server->is_missing = xcalloc(kind_count, sizeof *api_server->is_missing);
+    api_server_install(api_server, "kueue.x-k8s.io", false);
+    api_server->told = storage_revision(api_server->registry.history);
     for (size_t i = 0; i < 2; i++)
-        embedded_put(embedded,
-                     json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind",
-                               "Namespace", "metadata", "name", namespaces[i]),
-                     NULL);
-    return embedded;
+        api_server_put(api_server,
+                       json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind",
+                                 "Namespace", "metadata", "name", namespaces[i]),
+                       NULL);
+    return api_server;
 }
 
-void embedded_free(struct embedded *embedded)
+void api_server_free(struct api_server *api_server)
 {
-    if (!embedded)
+    if (!api_server)
         return;
-    for (size_t i = 0; i < embedded->exchange_count; i++)
-        exchange_free(embedded->exchanges[i]);
-    free(embedded->exchanges);
-    history_free(embedded->registry.history);
-    free(embedded->held);
-    free(embedded->is_missing);
-    free(embedded);
+    for (size_t i = 0; i < api_server->exchange_count; i++)
+        exchange_free(api_server->exchanges[i]);
+    free(api_server->exchanges);
+    storage_free(api_server->registry.history);
+    free(api_server->held);
+    free(api_server->is_missing);
+    free(api_server);
 }
 
-void embedded_set_minor(struct embedded *embedded, int minor)
+void api_server_set_minor(struct api_server *api_server, int minor)
 {
-    embedded->registry.minor = minor;
+    api_server->registry.minor = minor;
 }
 
-void embedded_install(struct embedded *embedded, const char *group, bool is_installed)
+void api_server_install(struct api_server *api_server, const char *group,
+                        bool is_installed)
 {
     for (size_t i = 0; i < kind_count; i++)
         if (!strcmp(kinds[i].group, group))
-            embedded->is_missing[i] = !is_installed;
+            api_server->is_missing[i] = !is_installed;
 }
 
-int64_t embedded_now_ms(const struct embedded *embedded)
+int64_t api_server_now_ms(const struct api_server *api_server)
 {
-    return embedded->registry.now_ms;
+    return api_server->registry.now_ms;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -1185,48 +1199,48 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t next_of_watch(const struct embedded *embedded,
+static int64_t next_of_watch(const struct api_server *api_server,
                              const struct exchange *exchange)
 {
-    const struct history *history = embedded->registry.history;
+    const struct storage *history = api_server->registry.history;
     const struct watching *watching = exchange->watching;
-    if (is_held(embedded, watching))
+    if (is_held(api_server, watching))
         return INT64_MAX;
     if (watching->first)
-        return embedded->registry.now_ms;
+        return api_server->registry.now_ms;
     int64_t next_ms = watching->end_ms;
     if (watching->wants_bookmarks)
         next_ms = least(next_ms, watching->bookmark_ms);
-    if (watching->seen >= history_revision(history))
+    if (watching->seen >= storage_revision(history))
         return next_ms;
-    if (watching->seen < history_compacted(history))
-        return embedded->registry.now_ms;
-    return least(next_ms, arrival_ms(embedded, exchange,
-                                     history_change(history, watching->seen + 1)));
+    if (watching->seen < storage_compacted(history))
+        return api_server->registry.now_ms;
+    return least(next_ms, arrival_ms(api_server, exchange,
+                                     storage_change(history, watching->seen + 1)));
 }
 
-int64_t embedded_next_ms(const struct embedded *embedded)
+int64_t api_server_next_ms(const struct api_server *api_server)
 {
     int64_t next_ms = INT64_MAX;
-    for (size_t i = 0; i < embedded->exchange_count; i++) {
-        const struct exchange *exchange = embedded->exchanges[i];
+    for (size_t i = 0; i < api_server->exchange_count; i++) {
+        const struct exchange *exchange = api_server->exchanges[i];
         if (exchange->state == WATCHING)
-            next_ms = least(next_ms, next_of_watch(embedded, exchange));
+            next_ms = least(next_ms, next_of_watch(api_server, exchange));
         else if (exchange->state != ENDED)
             next_ms = least(next_ms, exchange->due_ms);
     }
     return next_ms;
 }
 
-void embedded_advance(struct embedded *embedded, int64_t now_ms)
+void api_server_advance(struct api_server *api_server, int64_t now_ms)
 {
-    assert(now_ms >= embedded->registry.now_ms);
-    embedded->registry.now_ms = now_ms;
+    assert(now_ms >= api_server->registry.now_ms);
+    api_server->registry.now_ms = now_ms;
 }
 
-struct embedded_statistics embedded_statistics(const struct embedded *embedded)
+struct api_server_statistics api_server_statistics(const struct api_server *api_server)
 {
-    return embedded->statistics;
+    return api_server->statistics;
 }
 
 /* ---- the administrator ---- */
@@ -1238,18 +1252,18 @@ static const struct kind *known_kind(const char *plural)
     return kind;
 }
 
-int embedded_put(struct embedded *embedded, json_t *object, struct het_error *err)
+int api_server_put(struct api_server *api_server, json_t *object, struct het_error *err)
 {
     json_auto_t *body = NULL;
-    int status = registry_put(&embedded->registry, object, &body);
-    tell(embedded);
+    int status = verbs_put(&api_server->registry, object, &body);
+    tell(api_server);
     if (status >= 400)
         return het_fail(err, HET_BAD_INPUT, "%s", object_text(body, "message"));
     return 0;
 }
 
-int embedded_delete(struct embedded *embedded, const char *plural, const char *ns,
-                    const char *name, int64_t grace_s, struct het_error *err)
+int api_server_delete(struct api_server *api_server, const char *plural, const char *ns,
+                      const char *name, int64_t grace_s, struct het_error *err)
 {
     struct target target = {
         .kind = known_kind(plural), .ns = ns, .name = name, .subresource = ""
@@ -1258,32 +1272,33 @@ int embedded_delete(struct embedded *embedded, const char *plural, const char *n
     json_auto_t *body = NULL;
     if (grace_s >= 0)
         object_set(options, "gracePeriodSeconds", json_integer(grace_s));
-    int status = registry_delete(&embedded->registry, &target, options, &body);
-    tell(embedded);
+    int status = verbs_delete(&api_server->registry, &target, options, &body);
+    tell(api_server);
     if (status >= 400)
         return het_fail(err, HET_NOT_FOUND, "%s", object_text(body, "message"));
     return 0;
 }
 
-void embedded_drop(struct embedded *embedded, const char *plural, const char *ns,
-                   const char *name)
+void api_server_drop(struct api_server *api_server, const char *plural, const char *ns,
+                     const char *name)
 {
-    registry_drop(&embedded->registry, known_kind(plural), ns, name);
-    tell(embedded);
+    verbs_drop(&api_server->registry, known_kind(plural), ns, name);
+    tell(api_server);
 }
 
-json_t *embedded_find(const struct embedded *embedded, const char *plural, const char *ns,
-                      const char *name)
+json_t *api_server_find(const struct api_server *api_server, const char *plural,
+                        const char *ns, const char *name)
 {
-    return history_find(embedded->registry.history, known_kind(plural), ns, name);
+    return storage_find(api_server->registry.history, known_kind(plural), ns, name);
 }
 
-size_t embedded_count(const struct embedded *embedded, const char *plural)
+size_t api_server_count(const struct api_server *api_server, const char *plural)
 {
-    return history_count(embedded->registry.history, known_kind(plural));
+    return storage_count(api_server->registry.history, known_kind(plural));
 }
 
-json_t *embedded_at(const struct embedded *embedded, const char *plural, size_t index)
+json_t *api_server_at(const struct api_server *api_server, const char *plural,
+                      size_t index)
 {
-    return history_at(embedded->registry.history, known_kind(plural), index);
+    return storage_at(api_server->registry.history, known_kind(plural), index);
 }

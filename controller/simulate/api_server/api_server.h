@@ -10,7 +10,7 @@
  * there is no authentication; JSON patch cannot move or copy; eviction and deletion of
  * collections are not served.
  *
- * Time is what embedded_advance was last told, in milliseconds since 1970. Requests are
+ * Time is what api_server_advance was last told, in milliseconds since 1970. Requests are
  * acted on and answered inside transport_poll, one after the other in the order in which
  * they were started; no call ever sleeps. The same calls with the same seed give the same
  * bytes. */
@@ -22,127 +22,130 @@
 #include <jansson.h>
 
 /* The time at which an embedded server starts: 2026-01-01T00:00:00Z. */
-#define EMBEDDED_START_MS INT64_C(1767225600000)
+#define API_SERVER_START_MS INT64_C(1767225600000)
 
-enum { EMBEDDED_MINOR = 34 };
+enum { API_SERVER_MINOR = 34 };
 
-struct embedded;
+struct api_server;
 
 /* With the namespaces "default" and "kube-system". uids are drawn from `seed`. */
-struct embedded *embedded_new(uint64_t seed);
-void embedded_free(struct embedded *embedded);
+struct api_server *api_server_new(uint64_t seed);
+void api_server_free(struct api_server *api_server);
 
 /* The version that the server plays: 1.minor. Before 1.27 it drops pods' scheduling gates
- * without a word, as such servers do. EMBEDDED_MINOR at the start. */
-void embedded_set_minor(struct embedded *embedded, int minor);
+ * without a word, as such servers do. API_SERVER_MINOR at the start. */
+void api_server_set_minor(struct api_server *api_server, int minor);
 /* Whether the kinds of an API group are served; those of "kueue.x-k8s.io" are not until
  * this is called. */
-void embedded_install(struct embedded *embedded, const char *group, bool is_installed);
+void api_server_install(struct api_server *api_server, const char *group,
+                        bool is_installed);
 
 /* Borrowed; transport_free on it only ends its requests. */
-struct transport *embedded_transport(struct embedded *embedded);
+struct transport *api_server_transport(struct api_server *api_server);
 /* The client is gone: its requests end without a callback. Writes that had been started
  * but not answered are done or not, as the faults decide (by default not). */
-void embedded_disconnect(struct embedded *embedded);
+void api_server_disconnect(struct api_server *api_server);
 
-int64_t embedded_now_ms(const struct embedded *embedded);
+int64_t api_server_now_ms(const struct api_server *api_server);
 /* When a watch gets a bookmark or ends, or a held back reply is due; INT64_MAX: never. */
-int64_t embedded_next_ms(const struct embedded *embedded);
-void embedded_advance(struct embedded *embedded, int64_t now_ms);
+int64_t api_server_next_ms(const struct api_server *api_server);
+void api_server_advance(struct api_server *api_server, int64_t now_ms);
 
 /* ---- the administrator's side; kinds are named by their plural: "pods" ---- */
 
 /* Creates or replaces an object (a reference that is taken), with its status if it has
  * one; what may not be changed through the API may be changed so. Makes its namespace
  * ("default" if it names none) when it is missing. Errors: HET_BAD_INPUT. */
-int embedded_put(struct embedded *embedded, json_t *object, struct het_error *err);
+int api_server_put(struct api_server *api_server, json_t *object, struct het_error *err);
 /* Deletes as a user would, with the object's own grace period (grace_s < 0) or another.
  * Errors: HET_NOT_FOUND. */
-int embedded_delete(struct embedded *embedded, const char *plural, const char *ns,
-                    const char *name, int64_t grace_s, struct het_error *err);
+int api_server_delete(struct api_server *api_server, const char *plural, const char *ns,
+                      const char *name, int64_t grace_s, struct het_error *err);
 /* Removes at once, whatever holds it; nothing happens if it is not there. */
-void embedded_drop(struct embedded *embedded, const char *plural, const char *ns,
-                   const char *name);
+void api_server_drop(struct api_server *api_server, const char *plural, const char *ns,
+                     const char *name);
 /* Borrowed; NULL if there is none. `ns` is "" for kinds without namespaces. */
-json_t *embedded_find(const struct embedded *embedded, const char *plural, const char *ns,
-                      const char *name);
+json_t *api_server_find(const struct api_server *api_server, const char *plural,
+                        const char *ns, const char *name);
 /* All objects of a kind, in the order of (namespace, name). Borrowed until the next
  * change. */
-size_t embedded_count(const struct embedded *embedded, const char *plural);
-json_t *embedded_at(const struct embedded *embedded, const char *plural, size_t index);
+size_t api_server_count(const struct api_server *api_server, const char *plural);
+json_t *api_server_at(const struct api_server *api_server, const char *plural,
+                      size_t index);
 
 /* ---- what is no API server ---- */
 
 /* Answers a request for a whole URL, "http://10.1.0.7:8476/checkpoint": the HTTP status,
  * or 0 if nobody listens there; `ret_delay_ms` (0 before) is when the reply comes,
  * INT64_MAX: never. */
-typedef int embedded_outside(void *context, const char *method, const char *url,
-                             int64_t *ret_delay_ms);
+typedef int api_server_outside(void *context, const char *method, const char *url,
+                               int64_t *ret_delay_ms);
 /* Who answers them; NULL: nobody listens anywhere (the default). They neither count as
  * requests nor meet faults. */
-void embedded_set_outside(struct embedded *embedded, embedded_outside *outside,
-                          void *context);
+void api_server_set_outside(struct api_server *api_server, api_server_outside *outside,
+                            void *context);
 
 /* ---- looking on ---- */
 
-struct embedded_change {
+struct api_server_change {
     const char *plural;
     uint64_t revision;
     int64_t at_ms;
     json_t *before, *after; /* NULL: it was not there, it is gone; borrowed */
     bool by_client;         /* through the transport */
 };
-typedef void embedded_observer(void *context, const struct embedded_change *change);
+typedef void api_server_observer(void *context, const struct api_server_change *change);
 /* Called after each change, in order; it may change objects itself. At most 8. */
-void embedded_observe(struct embedded *embedded, embedded_observer *observer,
-                      void *context);
+void api_server_observe(struct api_server *api_server, api_server_observer *observer,
+                        void *context);
 
-struct embedded_statistics {
+struct api_server_statistics {
     uint64_t reads, lists, watches; /* requests of the client */
     uint64_t writes;                /* its POST, PUT, PATCH, DELETE */
     uint64_t refused;               /* its writes that were answered 4xx */
     uint64_t faults;                /* injected */
 };
-struct embedded_statistics embedded_statistics(const struct embedded *embedded);
+struct api_server_statistics api_server_statistics(const struct api_server *api_server);
 
 /* ---- faults ---- */
 
-enum embedded_fault {
-    EMBEDDED_NO_FAULT,
-    EMBEDDED_UNREACHABLE,  /* no connection; surely not acted on */
-    EMBEDDED_LOSE_REQUEST, /* connection lost; not acted on, but nobody can know */
-    EMBEDDED_LOSE_REPLY,   /* acted on, then the connection is lost */
-    EMBEDDED_HANG,         /* no reply until the request's own timeout */
-    EMBEDDED_ANSWER_500,   /* not acted on */
-    EMBEDDED_ANSWER_503,   /* with Retry-After: 1 */
-    EMBEDDED_ANSWER_429,   /* with Retry-After: 1, and a body that is not JSON */
-    EMBEDDED_ANSWER_409,   /* Conflict; only for PUT, PATCH and DELETE, else 500 */
-    EMBEDDED_ANSWER_410,   /* Expired; for a watch that is open: an ERROR event */
-    EMBEDDED_CUT,          /* an open watch: half a line, then the connection is lost */
+enum api_server_fault {
+    API_SERVER_NO_FAULT,
+    API_SERVER_UNREACHABLE,  /* no connection; surely not acted on */
+    API_SERVER_LOSE_REQUEST, /* connection lost; not acted on, but nobody can know */
+    API_SERVER_LOSE_REPLY,   /* acted on, then the connection is lost */
+    API_SERVER_HANG,         /* no reply until the request's own timeout */
+    API_SERVER_ANSWER_500,   /* not acted on */
+    API_SERVER_ANSWER_503,   /* with Retry-After: 1 */
+    API_SERVER_ANSWER_429,   /* with Retry-After: 1, and a body that is not JSON */
+    API_SERVER_ANSWER_409,   /* Conflict; only for PUT, PATCH and DELETE, else 500 */
+    API_SERVER_ANSWER_410,   /* Expired; for a watch that is open: an ERROR event */
+    API_SERVER_CUT,          /* an open watch: half a line, then the connection is lost */
     /* Lists that lie; any other request is served as usual. */
-    EMBEDDED_EMPTY_LIST,   /* nothing, at the present revision */
-    EMBEDDED_PARTIAL_LIST, /* every other object, at the present revision */
-    EMBEDDED_STALE_LIST,   /* as it was at an earlier revision, which it says */
+    API_SERVER_EMPTY_LIST,   /* nothing, at the present revision */
+    API_SERVER_PARTIAL_LIST, /* every other object, at the present revision */
+    API_SERVER_STALE_LIST,   /* as it was at an earlier revision, which it says */
 };
 
-struct embedded_call {
+struct api_server_call {
     const char *method; /* "GET", ..., "WATCH" for an event about to be sent */
     const char *path;
     uint64_t ordinal;       /* counts the requests (or events) of this server from 1 */
     uint64_t write_ordinal; /* counts the writes from 1; 0: not a write */
 };
 /* Says what happens to a call. NULL: nothing ever does (the default). */
-typedef enum embedded_fault embedded_fault_source(void *context,
-                                                  const struct embedded_call *call);
-void embedded_set_faults(struct embedded *embedded, embedded_fault_source *source,
-                         void *context);
+typedef enum api_server_fault api_server_fault_source(void *context,
+                                                      const struct api_server_call *call);
+void api_server_set_faults(struct api_server *api_server, api_server_fault_source *source,
+                           void *context);
 /* Faults of all sorts with a probability of `per_mille`, drawn from `seed`; 0 ends them.
  * Replies and watch events then also come late by up to `latency_ms`. */
-void embedded_set_random_faults(struct embedded *embedded, uint64_t seed,
-                                unsigned per_mille, int64_t latency_ms);
+void api_server_set_random_faults(struct api_server *api_server, uint64_t seed,
+                                  unsigned per_mille, int64_t latency_ms);
 /* While held, watches of `plural` (NULL: of every kind) get no events. */
-void embedded_hold_watches(struct embedded *embedded, const char *plural, bool held);
+void api_server_hold_watches(struct api_server *api_server, const char *plural,
+                             bool held);
 /* Forgets all history: whoever has not seen everything gets 410. */
-void embedded_compact(struct embedded *embedded);
+void api_server_compact(struct api_server *api_server);
 
 #endif

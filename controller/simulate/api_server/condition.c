@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-void object_set_condition(json_t *object, const char *type, const char *status,
-                          const char *reason, const char *message, int64_t now_ms)
+void condition_set(json_t *object, const char *type, const char *status,
+                   const char *reason, const char *message, int64_t now_ms)
 {
     json_t *conditions = object_list(object, "status.conditions");
     json_t *condition = object_find(conditions, "type", type);

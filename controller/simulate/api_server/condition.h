@@ -7,7 +7,7 @@
 
 /* Sets a condition in status.conditions. lastTransitionTime becomes `now_ms` only when
  * the status changes. */
-void object_set_condition(json_t *object, const char *type, const char *status,
-                          const char *reason, const char *message, int64_t now_ms);
+void condition_set(json_t *object, const char *type, const char *status,
+                   const char *reason, const char *message, int64_t now_ms);
 
 #endif

@@ -305,9 +305,8 @@ static void fill_pod(json_t *pod, int64_t now_ms)
     object_default(pod, "status.phase", json_string("Pending"));
     object_default(pod, "status.qosClass", json_string(quality_of_service(pod)));
     if (json_array_size(object_at(pod, "spec.schedulingGates")))
-        object_set_condition(pod, "PodScheduled", "False", "SchedulingGated",
-                             "Scheduling is blocked due to non-empty scheduling gates",
-                             now_ms);
+        condition_set(pod, "PodScheduled", "False", "SchedulingGated",
+                      "Scheduling is blocked due to non-empty scheduling gates", now_ms);
 }
 
 /* ---- pods: rules ---- */

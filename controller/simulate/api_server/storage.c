@@ -18,30 +18,30 @@ struct table {
     size_t count, capacity;
 };
 
-struct history {
+struct storage {
     struct table *tables; /* one a kind, in the order of kinds[] */
-    struct change *changes;
+    struct storage_change *changes;
     size_t change_count, change_capacity;
     size_t forgotten; /* changes before this one are compacted, their slots unused */
     uint64_t first;   /* revision of changes[0] */
 };
 
-struct history *history_new(void)
+struct storage *storage_new(void)
 {
-    struct history *history = xcalloc(1, sizeof *history);
+    struct storage *history = xcalloc(1, sizeof *history);
     history->tables = xcalloc(kind_count, sizeof *history->tables);
     history->first = 2;
     return history;
 }
 
-static void change_fini(struct change *change)
+static void change_fini(struct storage_change *change)
 {
     json_decref(change->before);
     json_decref(change->after);
     json_decref(change->object);
 }
 
-void history_free(struct history *history)
+void storage_free(struct storage *history)
 {
     if (!history)
         return;
@@ -60,18 +60,18 @@ void history_free(struct history *history)
     free(history);
 }
 
-uint64_t history_revision(const struct history *history)
+uint64_t storage_revision(const struct storage *history)
 {
     return history->first + history->change_count - 1;
 }
 
-uint64_t history_compacted(const struct history *history)
+uint64_t storage_compacted(const struct storage *history)
 {
     return history->first + history->forgotten - 1;
 }
 
 /* Closes the gap once more than half of the array is unused. */
-static void squeeze(struct history *history)
+static void squeeze(struct storage *history)
 {
     if (history->forgotten * 2 < history->change_count)
         return;
@@ -82,7 +82,7 @@ static void squeeze(struct history *history)
     history->forgotten = 0;
 }
 
-void history_compact(struct history *history, uint64_t revision)
+void storage_compact(struct storage *history, uint64_t revision)
 {
     while (history->forgotten < history->change_count &&
            history->first + history->forgotten <= revision)
@@ -90,14 +90,15 @@ void history_compact(struct history *history, uint64_t revision)
     squeeze(history);
 }
 
-const struct change *history_change(const struct history *history, uint64_t revision)
+const struct storage_change *storage_change(const struct storage *history,
+                                            uint64_t revision)
 {
-    assert(revision > history_compacted(history));
-    assert(revision <= history_revision(history));
+    assert(revision > storage_compacted(history));
+    assert(revision <= storage_revision(history));
     return &history->changes[revision - history->first];
 }
 
-static struct table *table_of(const struct history *history, const struct kind *kind)
+static struct table *table_of(const struct storage *history, const struct kind *kind)
 {
     return &history->tables[kind - kinds];
 }
@@ -139,19 +140,19 @@ static void take_out(struct table *table, size_t index)
             (table->count - index) * sizeof *table->slots);
 }
 
-static void record(struct history *history, struct change change)
+static void record(struct storage *history, struct storage_change change)
 {
-    if (history->change_count - history->forgotten >= HISTORY_MAX)
-        history_compact(history, history_revision(history) - HISTORY_MAX / 2);
+    if (history->change_count - history->forgotten >= STORAGE_MAX)
+        storage_compact(history, storage_revision(history) - STORAGE_MAX / 2);
     ARRAY_RESERVE(history->changes, &history->change_capacity, history->change_count + 1);
-    change.revision = history_revision(history) + 1;
+    change.revision = storage_revision(history) + 1;
     char text[24];
     snprintf(text, sizeof text, "%llu", (unsigned long long)change.revision);
     object_set(change.object, "metadata.resourceVersion", json_string(text));
     history->changes[history->change_count++] = change;
 }
 
-json_t *history_put(struct history *history, const struct kind *kind, json_t *object,
+json_t *storage_put(struct storage *history, const struct kind *kind, json_t *object,
                     int64_t now_ms)
 {
     struct table *table = table_of(history, kind);
@@ -159,11 +160,11 @@ json_t *history_put(struct history *history, const struct kind *kind, json_t *ob
     bool found;
     size_t index = slot_index(table, key, &found);
     json_t *before = found ? table->slots[index].object : NULL;
-    record(history, (struct change){ .at_ms = now_ms,
-                                     .kind = kind,
-                                     .before = before,
-                                     .after = json_incref(object),
-                                     .object = json_incref(object) });
+    record(history, (struct storage_change){ .at_ms = now_ms,
+                                             .kind = kind,
+                                             .before = before,
+                                             .after = json_incref(object),
+                                             .object = json_incref(object) });
     if (found)
         table->slots[index].object = object;
     else
@@ -171,7 +172,7 @@ json_t *history_put(struct history *history, const struct kind *kind, json_t *ob
     return object;
 }
 
-json_t *history_remove(struct history *history, const struct kind *kind, json_t *object,
+json_t *storage_remove(struct storage *history, const struct kind *kind, json_t *object,
                        int64_t now_ms)
 {
     struct table *table = table_of(history, kind);
@@ -179,16 +180,16 @@ json_t *history_remove(struct history *history, const struct kind *kind, json_t 
     bool found;
     size_t index = slot_index(table, key, &found);
     assert(found);
-    record(history, (struct change){ .at_ms = now_ms,
-                                     .kind = kind,
-                                     .before = table->slots[index].object,
-                                     .object = object });
+    record(history, (struct storage_change){ .at_ms = now_ms,
+                                             .kind = kind,
+                                             .before = table->slots[index].object,
+                                             .object = object });
     free(table->slots[index].key);
     take_out(table, index);
     return object;
 }
 
-json_t *history_find(const struct history *history, const struct kind *kind,
+json_t *storage_find(const struct storage *history, const struct kind *kind,
                      const char *ns, const char *name)
 {
     const struct table *table = table_of(history, kind);
@@ -198,19 +199,20 @@ json_t *history_find(const struct history *history, const struct kind *kind,
     return found ? table->slots[index].object : NULL;
 }
 
-size_t history_count(const struct history *history, const struct kind *kind)
+size_t storage_count(const struct storage *history, const struct kind *kind)
 {
     return table_of(history, kind)->count;
 }
 
-json_t *history_at(const struct history *history, const struct kind *kind, size_t index)
+json_t *storage_at(const struct storage *history, const struct kind *kind, size_t index)
 {
     return table_of(history, kind)->slots[index].object;
 }
 
 /* Undoes `change` in `view`, which borrows its objects and keys. A key that has to be
  * made is remembered in `made`, so that it can be freed. */
-static void undo(struct table *view, const struct change *change, struct table *made)
+static void undo(struct table *view, const struct storage_change *change,
+                 struct table *made)
 {
     auto_free char *key = object_key(change->object);
     bool found;
@@ -226,7 +228,7 @@ static void undo(struct table *view, const struct change *change, struct table *
     }
 }
 
-json_t *history_list_at(const struct history *history, const struct kind *kind,
+json_t *storage_list_at(const struct storage *history, const struct kind *kind,
                         uint64_t revision)
 {
     const struct table *now = table_of(history, kind);
@@ -234,8 +236,8 @@ json_t *history_list_at(const struct history *history, const struct kind *kind,
     struct table made = { 0 };
     for (size_t i = 0; i < now->count; i++)
         insert(&view, i, now->slots[i]);
-    for (uint64_t r = history_revision(history); r > revision; r--) {
-        const struct change *change = history_change(history, r);
+    for (uint64_t r = storage_revision(history); r > revision; r--) {
+        const struct storage_change *change = storage_change(history, r);
         if (change->kind == kind)
             undo(&view, change, &made);
     }

@@ -6,9 +6,9 @@
 
 #include "controller/simulate/api_server/kinds.h"
 
-enum { HISTORY_MAX = 20000 }; /* changes kept; older ones are compacted away */
+enum { STORAGE_MAX = 20000 }; /* changes kept; older ones are compacted away */
 
-struct change {
+struct storage_change {
     uint64_t revision;
     int64_t at_ms;
     const struct kind *kind;
@@ -18,38 +18,39 @@ struct change {
                        revision of its end */
 };
 
-struct history;
+struct storage;
 
-struct history *history_new(void);
-void history_free(struct history *history);
+struct storage *storage_new(void);
+void storage_free(struct storage *history);
 
 /* Of the latest change; 1 when there was none. */
-uint64_t history_revision(const struct history *history);
+uint64_t storage_revision(const struct storage *history);
 /* The newest revision whose changes are no longer known: whoever has seen this one can
  * go on from there, whoever has seen less cannot. */
-uint64_t history_compacted(const struct history *history);
+uint64_t storage_compacted(const struct storage *history);
 /* Forgets the changes up to `revision`. */
-void history_compact(struct history *history, uint64_t revision);
+void storage_compact(struct storage *history, uint64_t revision);
 /* The change of `revision`, compacted < revision <= latest. */
-const struct change *history_change(const struct history *history, uint64_t revision);
+const struct storage_change *storage_change(const struct storage *history,
+                                            uint64_t revision);
 
 /* Creates or replaces the object of that name: takes `object`, sets its resourceVersion,
  * returns it (borrowed). */
-json_t *history_put(struct history *history, const struct kind *kind, json_t *object,
+json_t *storage_put(struct storage *history, const struct kind *kind, json_t *object,
                     int64_t now_ms);
 /* Removes the object of that name; `object` (taken) is its last state. */
-json_t *history_remove(struct history *history, const struct kind *kind, json_t *object,
+json_t *storage_remove(struct storage *history, const struct kind *kind, json_t *object,
                        int64_t now_ms);
 
 /* NULL if there is none; borrowed. `ns` is "" for kinds without namespaces. */
-json_t *history_find(const struct history *history, const struct kind *kind,
+json_t *storage_find(const struct storage *history, const struct kind *kind,
                      const char *ns, const char *name);
 /* In the order of (namespace, name). */
-size_t history_count(const struct history *history, const struct kind *kind);
-json_t *history_at(const struct history *history, const struct kind *kind, size_t index);
+size_t storage_count(const struct storage *history, const struct kind *kind);
+json_t *storage_at(const struct storage *history, const struct kind *kind, size_t index);
 /* The objects of `kind` as they were at `revision` (>= compacted), in the same order: a
  * new array. */
-json_t *history_list_at(const struct history *history, const struct kind *kind,
+json_t *storage_list_at(const struct storage *history, const struct kind *kind,
                         uint64_t revision);
 
 #endif

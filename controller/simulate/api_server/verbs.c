@@ -37,9 +37,9 @@ static int refuse_conflict(const struct target *target, const char *why,
     return refuse(refusal_conflict(&subject, why), ret_body);
 }
 
-static json_t *find(const struct registry *registry, const struct target *target)
+static json_t *find(const struct verbs *registry, const struct target *target)
 {
-    return history_find(registry->history, target->kind, target->ns, target->name);
+    return storage_find(registry->history, target->kind, target->ns, target->name);
 }
 
 static json_t *time_text(int64_t ms)
@@ -55,7 +55,7 @@ static uint64_t mix(uint64_t value)
 }
 
 /* A version 4 UUID that no other object of this registry has. */
-static json_t *next_uid(struct registry *registry)
+static json_t *next_uid(struct verbs *registry)
 {
     uint64_t high = mix(registry->seed ^ mix(++registry->uids));
     uint64_t low = mix(high ^ registry->uids);
@@ -66,7 +66,7 @@ static json_t *next_uid(struct registry *registry)
         (unsigned long long)(low & 0xffffffffffffu));
 }
 
-static void generate_name(struct registry *registry, json_t *object)
+static void generate_name(struct verbs *registry, json_t *object)
 {
     static const char letters[] = "bcdfghjklmnpqrstvwxz2456789"; /* util/rand */
     const char *base = object_text(object, "metadata.generateName");
@@ -112,13 +112,13 @@ static json_t *check_identity(const struct target *target, json_t *object)
                                          : NULL;
 }
 
-static json_t *check_namespace(const struct registry *registry,
-                               const struct target *target, const char *name)
+static json_t *check_namespace(const struct verbs *registry, const struct target *target,
+                               const char *name)
 {
     const struct kind *namespaces = kind_find_plural("namespaces");
     if (!target->kind->namespaced)
         return NULL;
-    const json_t *ns = history_find(registry->history, namespaces, "", target->ns);
+    const json_t *ns = storage_find(registry->history, namespaces, "", target->ns);
     if (!ns) {
         struct refusal_subject subject = { "", "namespaces", "Namespace", target->ns };
         return refusal_not_found(&subject);
@@ -145,14 +145,14 @@ static json_t *check_content(const struct target *target, const json_t *before,
     return NULL;
 }
 
-static int commit(struct registry *registry, const struct target *target, json_t *object,
+static int commit(struct verbs *registry, const struct target *target, json_t *object,
                   json_t **ret_body)
 {
-    bool is_new = !history_find(registry->history, target->kind, target->ns,
+    bool is_new = !storage_find(registry->history, target->kind, target->ns,
                                 object_text(object, "metadata.name"));
     *ret_body = object;
     if (!target->dry_run)
-        history_put(registry->history, target->kind, json_incref(object),
+        storage_put(registry->history, target->kind, json_incref(object),
                     registry->now_ms);
     return is_new ? 201 : 200;
 }
@@ -160,7 +160,7 @@ static int commit(struct registry *registry, const struct target *target, json_t
 /* ---- what admission plugins and old servers make of an object ---- */
 
 /* A server drops fields that it does not know, without a word. */
-static void drop_unknown(const struct registry *registry, const struct kind *kind,
+static void drop_unknown(const struct verbs *registry, const struct kind *kind,
                          json_t *object)
 {
     if (!strcmp(kind->name, "Pod") && registry->minor < FIRST_MINOR_WITH_GATES)
@@ -168,11 +168,11 @@ static void drop_unknown(const struct registry *registry, const struct kind *kin
 }
 
 /* The class that a pod without one gets; NULL if none is the default. */
-static const json_t *default_class(const struct registry *registry)
+static const json_t *default_class(const struct verbs *registry)
 {
     const struct kind *classes = kind_find_plural("priorityclasses");
-    for (size_t i = 0; i < history_count(registry->history, classes); i++) {
-        const json_t *class = history_at(registry->history, classes, i);
+    for (size_t i = 0; i < storage_count(registry->history, classes); i++) {
+        const json_t *class = storage_at(registry->history, classes, i);
         if (object_is_true(class, "globalDefault"))
             return class;
     }
@@ -181,11 +181,11 @@ static const json_t *default_class(const struct registry *registry)
 
 /* The Priority admission plugin: a new pod gets the number of its class. NULL or a
  * Status. */
-static json_t *admit_priority(const struct registry *registry, json_t *pod)
+static json_t *admit_priority(const struct verbs *registry, json_t *pod)
 {
     const struct kind *classes = kind_find_plural("priorityclasses");
     const char *name = object_text(pod, "spec.priorityClassName");
-    const json_t *class = *name ? history_find(registry->history, classes, "", name)
+    const json_t *class = *name ? storage_find(registry->history, classes, "", name)
                                 : default_class(registry);
     if (*name && !class)
         return refusal_of(403, "Forbidden",
@@ -214,7 +214,7 @@ static json_t *admit_priority(const struct registry *registry, json_t *pod)
 
 /* ---- create ---- */
 
-static void stamp(struct registry *registry, const struct kind *kind, json_t *object)
+static void stamp(struct verbs *registry, const struct kind *kind, json_t *object)
 {
     static const char *const not_ours[] = { "metadata.deletionTimestamp",
                                             "metadata.deletionGracePeriodSeconds",
@@ -228,8 +228,8 @@ static void stamp(struct registry *registry, const struct kind *kind, json_t *ob
         object_set(object, "metadata.generation", json_integer(1));
 }
 
-int registry_create(struct registry *registry, const struct target *target,
-                    json_t *object, json_t **ret_body)
+int verbs_create(struct verbs *registry, const struct target *target, json_t *object,
+                 json_t **ret_body)
 {
     json_auto_t *made = json_deep_copy(object);
     json_decref(object);
@@ -252,7 +252,7 @@ int registry_create(struct registry *registry, const struct target *target,
     kind_fill(target->kind, made, registry->now_ms);
     if (!refused)
         refused = check_content(target, NULL, made);
-    if (!refused && history_find(registry->history, target->kind, target->ns, name)) {
+    if (!refused && storage_find(registry->history, target->kind, target->ns, name)) {
         struct refusal_subject subject = subject_of(target);
         subject.name = name;
         refused = refusal_already_exists(&subject);
@@ -347,7 +347,7 @@ static json_t *check_preconditions(const struct target *target, const json_t *be
 }
 
 /* Makes `object` (taken, not shared) what is stored, unless it is refused or equal. */
-static int replace(struct registry *registry, const struct target *target,
+static int replace(struct verbs *registry, const struct target *target,
                    const json_t *before, json_t *object, json_t **ret_body)
 {
     json_auto_t *given = object;
@@ -371,7 +371,7 @@ static int replace(struct registry *registry, const struct target *target,
     }
     if (may_go(made) && !target->dry_run) {
         *ret_body = json_incref(made);
-        history_remove(registry->history, target->kind, json_incref(made),
+        storage_remove(registry->history, target->kind, json_incref(made),
                        registry->now_ms);
         return 200;
     }
@@ -384,8 +384,8 @@ static int refuse_not_found(const struct target *target, json_t **ret_body)
     return refuse(refusal_not_found(&subject), ret_body);
 }
 
-int registry_update(struct registry *registry, const struct target *target,
-                    json_t *object, json_t **ret_body)
+int verbs_update(struct verbs *registry, const struct target *target, json_t *object,
+                 json_t **ret_body)
 {
     json_auto_t *given = json_deep_copy(object);
     json_decref(object);
@@ -408,8 +408,8 @@ int registry_update(struct registry *registry, const struct target *target,
 /* ---- patch ---- */
 
 /* Applies where there is nothing yet: a creation. */
-static int apply_new(struct registry *registry, const struct target *target,
-                     json_t *applied, json_t **ret_body)
+static int apply_new(struct verbs *registry, const struct target *target, json_t *applied,
+                     json_t **ret_body)
 {
     if (*object_text(applied, "metadata.uid")) {
         auto_free char *why = xasprintf("uid mismatch: the provided object specified uid "
@@ -418,10 +418,10 @@ static int apply_new(struct registry *registry, const struct target *target,
         json_decref(applied);
         return refuse_conflict(target, why, ret_body);
     }
-    return registry_create(registry, target, applied, ret_body);
+    return verbs_create(registry, target, applied, ret_body);
 }
 
-static int apply(struct registry *registry, const struct target *target,
+static int apply(struct verbs *registry, const struct target *target,
                  const json_t *before, const struct patch *patch, json_t **ret_body)
 {
     json_auto_t *applied = json_deep_copy(patch->body);
@@ -473,8 +473,8 @@ static json_t *patched_object(const json_t *before, const struct patch *patch,
     return patched;
 }
 
-int registry_patch(struct registry *registry, const struct target *target,
-                   const struct patch *patch, json_t **ret_body)
+int verbs_patch(struct verbs *registry, const struct target *target,
+                const struct patch *patch, json_t **ret_body)
 {
     const json_t *before = find(registry, target);
     if (patch->type == PATCH_APPLY)
@@ -533,7 +533,7 @@ static int64_t grace_of(const struct target *target, const json_t *object,
     return asked < left ? asked : left;
 }
 
-static void mark_deleted(struct registry *registry, const struct target *target,
+static void mark_deleted(struct verbs *registry, const struct target *target,
                          json_t *object, int64_t grace_s)
 {
     int64_t start_ms = registry->now_ms;
@@ -552,7 +552,7 @@ static void mark_deleted(struct registry *registry, const struct target *target,
         object_set(object, "status.phase", json_string("Terminating"));
 }
 
-static int removed(struct registry *registry, const struct target *target, json_t *object,
+static int removed(struct verbs *registry, const struct target *target, json_t *object,
                    json_t **ret_body)
 {
     struct refusal_subject subject = subject_of(target);
@@ -560,13 +560,13 @@ static int removed(struct registry *registry, const struct target *target, json_
                     ? json_incref(object)
                     : refusal_none(&subject, object_text(object, "metadata.uid"));
     if (!target->dry_run)
-        history_remove(registry->history, target->kind, json_incref(object),
+        storage_remove(registry->history, target->kind, json_incref(object),
                        registry->now_ms);
     return 200;
 }
 
-int registry_delete(struct registry *registry, const struct target *target,
-                    const json_t *options, json_t **ret_body)
+int verbs_delete(struct verbs *registry, const struct target *target,
+                 const json_t *options, json_t **ret_body)
 {
     const json_t *before = find(registry, target);
     if (!before)
@@ -597,21 +597,21 @@ int registry_delete(struct registry *registry, const struct target *target,
 
 /* ---- administration ---- */
 
-static void ensure_namespace(struct registry *registry, const char *name)
+static void ensure_namespace(struct verbs *registry, const char *name)
 {
     const struct kind *namespaces = kind_find_plural("namespaces");
-    if (!*name || history_find(registry->history, namespaces, "", name))
+    if (!*name || storage_find(registry->history, namespaces, "", name))
         return;
     struct target target = {
         .kind = namespaces, .ns = "", .name = "", .subresource = ""
     };
     json_t *body = NULL;
-    registry_create(registry, &target, json_pack("{s:{s:s}}", "metadata", "name", name),
-                    &body);
+    verbs_create(registry, &target, json_pack("{s:{s:s}}", "metadata", "name", name),
+                 &body);
     json_decref(body);
 }
 
-int registry_put(struct registry *registry, json_t *object, json_t **ret_body)
+int verbs_put(struct verbs *registry, json_t *object, json_t **ret_body)
 {
     json_auto_t *made = json_deep_copy(object);
     json_decref(object);
@@ -663,10 +663,10 @@ int registry_put(struct registry *registry, json_t *object, json_t **ret_body)
     return commit(registry, &target, json_incref(made), ret_body);
 }
 
-void registry_drop(struct registry *registry, const struct kind *kind, const char *ns,
-                   const char *name)
+void verbs_drop(struct verbs *registry, const struct kind *kind, const char *ns,
+                const char *name)
 {
-    const json_t *before = history_find(registry->history, kind, ns, name);
+    const json_t *before = storage_find(registry->history, kind, ns, name);
     if (before)
-        history_remove(registry->history, kind, json_deep_copy(before), registry->now_ms);
+        storage_remove(registry->history, kind, json_deep_copy(before), registry->now_ms);
 }

@@ -8,8 +8,8 @@
 
 #include "controller/simulate/api_server/storage.h"
 
-struct registry {
-    struct history *history;
+struct verbs {
+    struct storage *history;
     uint64_t seed, uids; /* uids are drawn from both, so a run can be repeated */
     int64_t now_ms;
     int minor; /* of the version that the server plays: 1.minor */
@@ -32,24 +32,24 @@ struct patch {
 };
 
 /* `object` is taken. */
-int registry_create(struct registry *registry, const struct target *target,
-                    json_t *object, json_t **ret_body);
-int registry_update(struct registry *registry, const struct target *target,
-                    json_t *object, json_t **ret_body);
-int registry_patch(struct registry *registry, const struct target *target,
-                   const struct patch *patch, json_t **ret_body);
+int verbs_create(struct verbs *registry, const struct target *target, json_t *object,
+                 json_t **ret_body);
+int verbs_update(struct verbs *registry, const struct target *target, json_t *object,
+                 json_t **ret_body);
+int verbs_patch(struct verbs *registry, const struct target *target,
+                const struct patch *patch, json_t **ret_body);
 /* `options`: metav1.DeleteOptions, may be NULL. A pod on a node stays, with a
  * deletionTimestamp, until it is deleted with no grace period; finalizers hold every
  * object. */
-int registry_delete(struct registry *registry, const struct target *target,
-                    const json_t *options, json_t **ret_body);
+int verbs_delete(struct verbs *registry, const struct target *target,
+                 const json_t *options, json_t **ret_body);
 
 /* What an administrator with etcd in his hands could do, for building clusters: creates
  * or replaces `object` (taken) whole, status and all, without rules on what may change.
  * Missing metadata is filled in, and the namespace is made if it is not there. */
-int registry_put(struct registry *registry, json_t *object, json_t **ret_body);
+int verbs_put(struct verbs *registry, json_t *object, json_t **ret_body);
 /* Removes the object at once, whatever holds it. */
-void registry_drop(struct registry *registry, const struct kind *kind, const char *ns,
-                   const char *name);
+void verbs_drop(struct verbs *registry, const struct kind *kind, const char *ns,
+                const char *name);
 
 #endif

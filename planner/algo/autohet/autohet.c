@@ -37,7 +37,7 @@ struct autohet {
     /* One attempt. */
     uint32_t tp, size, batches;
     uint32_t types[HET_MAX_TYPES]; /* cluster types, the weakest first */
-    struct het_grouping_type members[HET_MAX_TYPES];
+    struct het_pipeline_grouping_type members[HET_MAX_TYPES];
     uint32_t type_count, member_count;
     double least_memory;
 
@@ -101,7 +101,8 @@ static void add_type(struct autohet *autohet, uint32_t type, uint32_t count)
         autohet->types[at] = autohet->types[at - 1];
     }
     autohet->types[at] = type;
-    autohet->members[at] = (struct het_grouping_type){ .count = count, .power = power };
+    autohet->members[at] =
+        (struct het_pipeline_grouping_type){ .count = count, .power = power };
     autohet->member_count += count;
 }
 
@@ -204,7 +205,8 @@ static void place(struct autohet *autohet, bool together)
 }
 
 /* The weakest first. */
-static void fill_pipes(struct autohet *autohet, const struct het_grouping *grouping)
+static void fill_pipes(struct autohet *autohet,
+                       const struct het_pipeline_grouping *grouping)
 {
     autohet->pipe_count = grouping->group_count;
     autohet->pipes = HET_ARENA_ARRAY(autohet->arena, struct pipe, grouping->group_count);
@@ -471,7 +473,7 @@ static void offer(struct autohet *autohet)
 }
 
 /* False: no split of the layers fits. */
-static bool build(struct autohet *autohet, const struct het_grouping *grouping)
+static bool build(struct autohet *autohet, const struct het_pipeline_grouping *grouping)
 {
     fill_pipes(autohet, grouping);
     for (int together = 1; together >= 0; together--) {
@@ -498,7 +500,7 @@ static void note_whole_miss(struct autohet *autohet, uint32_t size_limit)
         counts[t] = count < left ? count : left;
         left -= counts[t];
     }
-    const struct het_grouping grouping = { .group_count = 1, .members = counts };
+    const struct het_pipeline_grouping grouping = { .group_count = 1, .members = counts };
     fill_pipes(autohet, &grouping);
     note_miss(autohet, &autohet->pipes[0]);
 }
@@ -535,7 +537,7 @@ static void try_groupings(struct autohet *autohet)
     uint32_t longest = autohet->problem->workload->max_pipeline_parallel, raises = 0;
     if (!longest || longest > autohet->layer_count)
         longest = autohet->layer_count;
-    struct het_grouping_question question = {
+    struct het_pipeline_grouping_question question = {
         .types = autohet->members,
         .type_count = autohet->type_count,
         .size_limit = longest,
@@ -546,9 +548,9 @@ static void try_groupings(struct autohet *autohet)
     double *counts = microbatch_counts(autohet, &question.most_groups), best = 0;
     question.microbatches = counts;
     for (uint32_t plans = 0; plans < HET_AUTOHET_MAX_PLANS && search->effort_left;) {
-        struct het_grouping grouping;
+        struct het_pipeline_grouping grouping;
         question.work_limit = search->effort_left * WORK_A_UNIT / 4 + 1;
-        bool found = het_grouping_find(autohet->arena, &question, &grouping);
+        bool found = het_pipeline_grouping_find(autohet->arena, &question, &grouping);
         het_search_spend(search, grouping.work / WORK_A_UNIT + 1);
         search->statistics.groups_enumerated += grouping.work;
         if (!found && !plans && !raises)

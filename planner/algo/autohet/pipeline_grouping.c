@@ -15,7 +15,7 @@ struct pattern {
 };
 
 struct solver {
-    const struct het_grouping_question *question;
+    const struct het_pipeline_grouping_question *question;
     size_t type_count;
     uint32_t totals[HET_MAX_TYPES]; /* members; */
     uint32_t member_count;
@@ -38,11 +38,11 @@ struct solver {
 
 static double power_of(const struct solver *solver, const uint32_t *counts)
 {
-    return het_grouping_power(solver->question, counts, solver->microbatches);
+    return het_pipeline_grouping_power(solver->question, counts, solver->microbatches);
 }
 
-double het_grouping_power(const struct het_grouping_question *question,
-                          const uint32_t *counts, double microbatches)
+double het_pipeline_grouping_power(const struct het_pipeline_grouping_question *question,
+                                   const uint32_t *counts, double microbatches)
 {
     double power = 0, members = 0;
     for (size_t t = 0; t < question->type_count; t++) {
@@ -189,9 +189,10 @@ static bool may_do(const struct solver *solver, const uint32_t *left, uint32_t g
         memory += left[t] * solver->question->types[t].memory;
         scale += left[t] * solver->question->types[t].power;
     }
-    double slack = HET_GROUPING_TOLERANCE * scale;
+    double slack = HET_PIPELINE_GROUPING_TOLERANCE * scale;
     return worth >= groups * solver->least_worth - slack &&
-           memory >= groups * solver->least_memory * (1 - HET_GROUPING_TOLERANCE) &&
+           memory >=
+               groups * solver->least_memory * (1 - HET_PIPELINE_GROUPING_TOLERANCE) &&
            size_of(solver, left) >= (uint64_t)groups * solver->least_size;
 }
 
@@ -270,10 +271,11 @@ static void set_target(struct solver *solver, double target)
     memset(solver->memo, 0, MEMO_SLOTS * sizeof *solver->memo);
     double burden = target / solver->microbatches;
     for (size_t t = 0; t < solver->type_count; t++) {
-        const struct het_grouping_type *type = &solver->question->types[t];
+        const struct het_pipeline_grouping_type *type = &solver->question->types[t];
         solver->worth[t] = type->power - burden;
         solver->is_free[t] = !solver->question->is_even && type->memory >= 0 &&
-                             solver->worth[t] > HET_GROUPING_TOLERANCE * type->power;
+                             solver->worth[t] >
+                                 HET_PIPELINE_GROUPING_TOLERANCE * type->power;
     }
 }
 
@@ -337,12 +339,13 @@ static double power_bound(const struct solver *solver, uint32_t group_count)
 /* False: so many groups cannot be, whatever their power. */
 static bool set_group_count(struct solver *solver, uint32_t group_count)
 {
-    const struct het_grouping_question *question = solver->question;
+    const struct het_pipeline_grouping_question *question = solver->question;
     uint32_t limit = question->size_limit ? question->size_limit : solver->member_count;
     double memory = memory_of(solver, solver->totals);
     if (question->microbatches[group_count] <= 0 || group_count > solver->member_count ||
         (uint64_t)group_count * limit < solver->member_count ||
-        memory < group_count * question->least_memory * (1 - HET_GROUPING_TOLERANCE))
+        memory <
+            group_count * question->least_memory * (1 - HET_PIPELINE_GROUPING_TOLERANCE))
         return false;
     solver->group_count = group_count;
     solver->microbatches = question->microbatches[group_count];
@@ -373,7 +376,8 @@ static bool improve(struct solver *solver, double worth, double *bound, uint32_t
     size_t bytes = (size_t)solver->group_count * solver->type_count * sizeof *members;
     double power = 0, target = worth;
     bool found = false;
-    while (!solver->is_spent && target <= *bound * (1 + HET_GROUPING_TOLERANCE)) {
+    while (!solver->is_spent &&
+           target <= *bound * (1 + HET_PIPELINE_GROUPING_TOLERANCE)) {
         if (reach(solver, target, trial, &power)) {
             memcpy(members, trial, bytes);
             *ret_power = power;
@@ -382,7 +386,7 @@ static bool improve(struct solver *solver, double worth, double *bound, uint32_t
             *bound = fmin(*bound, target);
         if (!found)
             break;
-        double next = *ret_power * (1 + HET_GROUPING_TOLERANCE);
+        double next = *ret_power * (1 + HET_PIPELINE_GROUPING_TOLERANCE);
         double middle = (*ret_power + *bound) / 2;
         target = *bound > *ret_power * 1.002 ? middle : next;
         if (next >= *bound)
@@ -392,7 +396,7 @@ static bool improve(struct solver *solver, double worth, double *bound, uint32_t
 }
 
 static void solver_init(struct solver *solver,
-                        const struct het_grouping_question *question,
+                        const struct het_pipeline_grouping_question *question,
                         struct het_arena *arena)
 {
     *solver = (struct solver){ .question = question, .type_count = question->type_count };
@@ -422,9 +426,9 @@ static size_t list_candidates(struct solver *solver, struct candidate *candidate
     return count;
 }
 
-bool het_grouping_find(struct het_arena *arena,
-                       const struct het_grouping_question *question,
-                       struct het_grouping *ret)
+bool het_pipeline_grouping_find(struct het_arena *arena,
+                                const struct het_pipeline_grouping_question *question,
+                                struct het_pipeline_grouping *ret)
 {
     struct solver solver;
     solver_init(&solver, question, arena);
@@ -436,14 +440,14 @@ bool het_grouping_find(struct het_arena *arena,
     uint32_t *trial = HET_ARENA_ARRAY(arena, uint32_t, cells);
     size_t count = list_candidates(&solver, candidates);
     bool is_proved = true;
-    *ret = (struct het_grouping){ .members = best };
+    *ret = (struct het_pipeline_grouping){ .members = best };
     for (size_t i = 0; i < count; i++) {
         uint32_t d = candidates[i].group_count;
         double power = 0, bound = candidates[i].bound / d;
-        double tie = d > ret->group_count ? 1 - HET_GROUPING_TOLERANCE
-                                          : 1 + HET_GROUPING_TOLERANCE;
+        double tie = d > ret->group_count ? 1 - HET_PIPELINE_GROUPING_TOLERANCE
+                                          : 1 + HET_PIPELINE_GROUPING_TOLERANCE;
         double worth = fmax(ret->objective * tie / d, bound * 1e-12);
-        if (worth > bound * (1 + HET_GROUPING_TOLERANCE))
+        if (worth > bound * (1 + HET_PIPELINE_GROUPING_TOLERANCE))
             continue;
         set_group_count(&solver, d);
         solver.is_spent = question->work_limit && solver.work >= question->work_limit;

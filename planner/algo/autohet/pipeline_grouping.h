@@ -29,14 +29,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct het_grouping_type {
+struct het_pipeline_grouping_type {
     uint32_t count;
     double power;  /* g > 0 */
     double memory; /* m, in the unit of least_memory */
 };
 
-struct het_grouping_question {
-    const struct het_grouping_type *types;
+struct het_pipeline_grouping_question {
+    const struct het_pipeline_grouping_type *types;
     size_t type_count; /* at most HET_MAX_TYPES */
     const double
         *microbatches; /* [most_groups + 1]: K with so many groups; 0: not asked */
@@ -48,9 +48,9 @@ struct het_grouping_question {
 };
 
 /* Differences below this share are none: what is proved best is best within it. */
-#define HET_GROUPING_TOLERANCE 1e-9
+#define HET_PIPELINE_GROUPING_TOLERANCE 1e-9
 
-struct het_grouping {
+struct het_pipeline_grouping {
     double objective;        /* D z; 0: there is no way */
     double bound;            /* no way has more */
     uint32_t group_count;    /* D */
@@ -60,13 +60,13 @@ struct het_grouping {
 };
 
 /* G of a group with counts[type] members; 0 for none. */
-double het_grouping_power(const struct het_grouping_question *question,
-                          const uint32_t *counts, double microbatches);
+double het_pipeline_grouping_power(const struct het_pipeline_grouping_question *question,
+                                   const uint32_t *counts, double microbatches);
 
 /* The best grouping, in `arena`; of equal ones that of more groups, as their pipelines
  * are shorter. False: there is none, or none was found within the limit. */
-bool het_grouping_find(struct het_arena *arena,
-                       const struct het_grouping_question *question,
-                       struct het_grouping *ret);
+bool het_pipeline_grouping_find(struct het_arena *arena,
+                                const struct het_pipeline_grouping_question *question,
+                                struct het_pipeline_grouping *ret);
 
 #endif

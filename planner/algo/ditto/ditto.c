@@ -36,7 +36,7 @@ struct ditto {
     uint32_t size;           /* samples of a micro-batch */
     uint32_t pipeline_count; /* and their micro-batches, at most: */
     uint32_t microbatch_count;
-    struct het_fold_question question;
+    struct het_equal_gpus_question question;
     struct way *ways; /* [kind] */
 };
 
@@ -130,8 +130,8 @@ static void narrow_all(struct ditto *ditto, const uint32_t *in_flight)
         narrow(ditto, &ditto->ways[k], in_flight);
 }
 
-static void add_way(struct ditto *ditto, struct het_fold_kind *kinds, size_t *capacity,
-                    uint32_t type, uint32_t tp, uint32_t dp)
+static void add_way(struct ditto *ditto, struct het_equal_gpus_kind *kinds,
+                    size_t *capacity, uint32_t type, uint32_t tp, uint32_t dp)
 {
     size_t count = ditto->question.kind_count;
     if (!is_way(ditto, type, tp, dp) || count == *capacity)
@@ -145,10 +145,10 @@ static void add_way(struct ditto *ditto, struct het_fold_kind *kinds, size_t *ca
                                                  ditto->layer_count) };
     for (uint32_t l = 0; l < ditto->layer_count; l++)
         way->ends[l] = ditto->layer_count;
-    kinds[count] = (struct het_fold_kind){ .type = type,
-                                           .gpus = tp * dp,
-                                           .seconds = layer_seconds(ditto, way),
-                                           .ends = way->ends };
+    kinds[count] = (struct het_equal_gpus_kind){ .type = type,
+                                                 .gpus = tp * dp,
+                                                 .seconds = layer_seconds(ditto, way),
+                                                 .ends = way->ends };
 }
 
 /* All ways of all types, by type, GPUs and degree. */
@@ -158,8 +158,8 @@ static void find_ways(struct ditto *ditto)
     size_t capacity = 0;
     for (uint32_t t = 0; t < ditto->cluster->type_count; t++)
         capacity += ditto->largest[t] * profile->bytes_count;
-    struct het_fold_kind *kinds =
-        HET_ARENA_ARRAY(ditto->arena, struct het_fold_kind, capacity);
+    struct het_equal_gpus_kind *kinds =
+        HET_ARENA_ARRAY(ditto->arena, struct het_equal_gpus_kind, capacity);
     ditto->ways = HET_ARENA_ARRAY(ditto->arena, struct way, capacity);
     ditto->question.kinds = kinds;
     for (uint32_t t = 0; t < ditto->cluster->type_count; t++) {
@@ -184,7 +184,7 @@ static double whole_model_s(const struct ditto *ditto, uint32_t type)
     double best_s = 0;
     uint32_t fewest = 0;
     for (size_t k = 0; k < ditto->question.kind_count; k++) {
-        const struct het_fold_kind *kind = &ditto->question.kinds[k];
+        const struct het_equal_gpus_kind *kind = &ditto->question.kinds[k];
         double seconds = kind->seconds[ditto->layer_count] * kind->gpus;
         if (kind->type != type || (fewest && kind->gpus > fewest) ||
             (fewest && seconds >= best_s))
@@ -197,7 +197,8 @@ static double whole_model_s(const struct ditto *ditto, uint32_t type)
 
 /* What a layer's output takes to be summed inside a node of the weakest type, forward and
  * backward, and to be sent to another. */
-static struct het_fold_communication communication_of(struct ditto *ditto, uint32_t type)
+static struct het_equal_gpus_communication communication_of(struct ditto *ditto,
+                                                            uint32_t type)
 {
     double bytes = 0, link = HUGE_VAL, uplink = HUGE_VAL;
     for (uint32_t l = 0; l < ditto->layer_count; l++)
@@ -216,18 +217,18 @@ static struct het_fold_communication communication_of(struct ditto *ditto, uint3
     double *inside_s = HET_ARENA_ARRAY(ditto->arena, double, (size_t)most + 1);
     for (uint32_t gpus = 2; gpus <= most; gpus++)
         inside_s[gpus] = 2 * (2 * (gpus - 1.0) / gpus * bytes / link);
-    return (struct het_fold_communication){ .layer_count = ditto->layer_count,
-                                            .node_gpus = most,
-                                            .inside_s = inside_s,
-                                            .across_s = 2 * bytes / uplink };
+    return (struct het_equal_gpus_communication){ .layer_count = ditto->layer_count,
+                                                  .node_gpus = most,
+                                                  .inside_s = inside_s,
+                                                  .across_s = 2 * bytes / uplink };
 }
 
 /* False if no type can run the micro-batch. */
 static bool fold(struct ditto *ditto)
 {
     uint32_t type_count = (uint32_t)ditto->cluster->type_count;
-    struct het_fold_type *types =
-        HET_ARENA_ARRAY(ditto->arena, struct het_fold_type, type_count);
+    struct het_equal_gpus_type *types =
+        HET_ARENA_ARRAY(ditto->arena, struct het_equal_gpus_type, type_count);
     double *whole_s = HET_ARENA_ARRAY(ditto->arena, double, type_count), weakest_s = 0;
     for (uint32_t t = 0; t < type_count; t++) {
         whole_s[t] = whole_model_s(ditto, t);
@@ -238,17 +239,17 @@ static bool fold(struct ditto *ditto)
     }
     if (weakest_s <= 0)
         return false;
-    struct het_fold_communication communication =
+    struct het_equal_gpus_communication communication =
         communication_of(ditto, ditto->question.weakest);
     bool communicates = ditto->search->options->ditto_folding ==
                         HET_DITTO_FOLD_COMMUNICATION;
     for (uint32_t t = 0; t < type_count; t++)
-        types[t] = (struct het_fold_type){
+        types[t] = (struct het_equal_gpus_type){
             .gpu_count = whole_s[t] > 0 ? ditto->counts[t] / ditto->pipeline_count : 0,
             .weight = whole_s[t] <= 0 ? 1
-                      : communicates  ? het_fold_weight_with_communication(
+                      : communicates  ? het_equal_gpus_weight_with_communication(
                                             weakest_s, whole_s[t], &communication)
-                                     : het_fold_weight(weakest_s, whole_s[t]),
+                                     : het_equal_gpus_weight(weakest_s, whole_s[t]),
         };
     ditto->question.types = types;
     ditto->question.type_count = type_count;
@@ -259,7 +260,7 @@ static bool fold(struct ditto *ditto)
 
 struct builder {
     struct ditto *ditto;
-    const struct het_template *template;
+    const struct het_pipeline_template *template;
     uint32_t *used; /* [node] */
     struct het_replica *replicas;
     size_t replica_count;
@@ -325,7 +326,7 @@ static bool place_all(struct builder *builder, const struct het_stage *stages,
                       bool large_first)
 {
     struct ditto *ditto = builder->ditto;
-    const struct het_template *template = builder->template;
+    const struct het_pipeline_template *template = builder->template;
     uint32_t most = 1;
     for (size_t k = 0; large_first && k < ditto->question.kind_count; k++)
         if (ditto->question.kinds[k].gpus > most)
@@ -348,7 +349,7 @@ static bool place_all(struct builder *builder, const struct het_stage *stages,
 
 /* NULL: the stages do not go into the nodes. */
 static const struct het_plan *build(struct ditto *ditto,
-                                    const struct het_template *template)
+                                    const struct het_pipeline_template *template)
 {
     uint32_t stage_count = template->stage_count, groups = 0;
     for (uint32_t s = 0; s < stage_count; s++)
@@ -368,7 +369,7 @@ static const struct het_plan *build(struct ditto *ditto,
     for (uint32_t p = 0; p < ditto->pipeline_count; p++) {
         struct het_stage *first = stages + (size_t)p * stage_count;
         for (uint32_t s = 0; s < stage_count; s++) {
-            const struct het_template_stage *from = &template->stages[s];
+            const struct het_pipeline_template_stage *from = &template->stages[s];
             const struct way *way = &ditto->ways[from->kind];
             first[s] = (struct het_stage){ .first_layer = from->first_layer,
                                            .layer_count = from->layer_count,
@@ -393,7 +394,7 @@ static const struct het_plan *build(struct ditto *ditto,
 /* ---- search ---- */
 
 static uint32_t in_flight_of(const struct ditto *ditto,
-                             const struct het_template *template, uint32_t stage)
+                             const struct het_pipeline_template *template, uint32_t stage)
 {
     uint32_t behind = template->stage_count - stage;
     return behind < ditto->microbatch_count ? behind : ditto->microbatch_count;
@@ -401,13 +402,13 @@ static uint32_t in_flight_of(const struct ditto *ditto,
 
 /* Whether all stages fit; if not, notes the worst. `in_flight[layer]` rises to what the
  * template has there. */
-static bool fits(struct ditto *ditto, const struct het_template *template,
+static bool fits(struct ditto *ditto, const struct het_pipeline_template *template,
                  uint32_t *in_flight)
 {
     double worst = 0;
     uint32_t worst_stage = 0;
     for (uint32_t s = 0; s < template->stage_count; s++) {
-        const struct het_template_stage *stage = &template->stages[s];
+        const struct het_pipeline_template_stage *stage = &template->stages[s];
         const struct way *way = &ditto->ways[stage->kind];
         uint32_t count = in_flight_of(ditto, template, s);
         double share =
@@ -422,7 +423,7 @@ static bool fits(struct ditto *ditto, const struct het_template *template,
             if (in_flight[l] < count)
                 in_flight[l] = count;
     }
-    const struct het_template_stage *stage = &template->stages[worst_stage];
+    const struct het_pipeline_template_stage *stage = &template->stages[worst_stage];
     if (worst > 1)
         note_miss(ditto, &ditto->ways[stage->kind], stage->first_layer,
                   stage->layer_count, in_flight_of(ditto, template, worst_stage));
@@ -446,7 +447,7 @@ static double pace(const struct ditto *ditto)
     return fmax((worth_s - floor_s) / (ditto->microbatch_count - 1), DBL_MIN);
 }
 
-static bool make_template(struct ditto *ditto, struct het_template *ret)
+static bool make_template(struct ditto *ditto, struct het_pipeline_template *ret)
 {
     struct het_search *search = ditto->search;
     bool found;
@@ -454,11 +455,12 @@ static bool make_template(struct ditto *ditto, struct het_template *ret)
     ditto->question.pace_s = pace(ditto);
     ditto->question.cell_limit = room < MAX_CELLS ? room : MAX_CELLS;
     if (ditto->is_greedy)
-        found = het_fold_recover_greedily(ditto->arena, &ditto->question, ret, &cells);
+        found =
+            het_equal_gpus_recover_greedily(ditto->arena, &ditto->question, ret, &cells);
     else if (search->options->ditto_folding == HET_DITTO_FOLD_NONE)
-        found = het_fold_extend(ditto->arena, &ditto->question, ret, &cells);
+        found = het_equal_gpus_extend(ditto->arena, &ditto->question, ret, &cells);
     else
-        found = het_fold_recover(ditto->arena, &ditto->question, ret, &cells);
+        found = het_equal_gpus_recover(ditto->arena, &ditto->question, ret, &cells);
     search->statistics.strategies_tried++;
     search->statistics.partitions_failed += !found;
     het_search_spend(search, cells / CELLS_A_UNIT + 1);
@@ -470,7 +472,7 @@ static void recover(struct ditto *ditto)
 {
     uint32_t *in_flight = HET_ARENA_ARRAY(ditto->arena, uint32_t, ditto->layer_count);
     for (uint32_t round = 0; round < HET_DITTO_MAX_ROUNDS; round++) {
-        struct het_template template;
+        struct het_pipeline_template template;
         if (!ditto->search->effort_left || !make_template(ditto, &template))
             return;
         if (fits(ditto, &template, in_flight)) {
@@ -491,7 +493,7 @@ static void try_one(struct ditto *ditto, uint32_t size, uint32_t pipeline_count)
     ditto->size = size;
     ditto->pipeline_count = pipeline_count;
     ditto->microbatch_count = (batches + pipeline_count - 1) / pipeline_count;
-    ditto->question = (struct het_fold_question){
+    ditto->question = (struct het_equal_gpus_question){
         .layer_count = ditto->layer_count,
         .stage_limit = workload->max_pipeline_parallel,
     };

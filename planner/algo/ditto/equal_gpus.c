@@ -6,7 +6,7 @@
 /* Weights beyond this mean that a type is of no use. */
 #define MAX_WEIGHT 65536.0
 
-uint32_t het_fold_weight(double weakest_s, double type_s)
+uint32_t het_equal_gpus_weight(double weakest_s, double type_s)
 {
     double weight = round(weakest_s / type_s);
     return weight < 1 ? 1 : weight > MAX_WEIGHT ? (uint32_t)MAX_WEIGHT : (uint32_t)weight;
@@ -19,7 +19,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 
 /* p(d) */
 static double folded_s(double weakest_s, uint32_t gpus,
-                       const struct het_fold_communication *communication)
+                       const struct het_equal_gpus_communication *communication)
 {
     uint32_t full = gpus / communication->node_gpus;
     uint32_t rest = gpus - full * communication->node_gpus;
@@ -31,11 +31,11 @@ static double folded_s(double weakest_s, uint32_t gpus,
            communication->layer_count * inside_s / gpus;
 }
 
-uint32_t
-het_fold_weight_with_communication(double weakest_s, double type_s,
-                                   const struct het_fold_communication *communication)
+uint32_t het_equal_gpus_weight_with_communication(
+    double weakest_s, double type_s,
+    const struct het_equal_gpus_communication *communication)
 {
-    uint32_t most = het_fold_weight(weakest_s, type_s), best = 1;
+    uint32_t most = het_equal_gpus_weight(weakest_s, type_s), best = 1;
     double best_error_s = HUGE_VAL;
     for (uint32_t gpus = 1; gpus <= most; gpus++) {
         double error_s = fabs(folded_s(weakest_s, gpus, communication) - type_s);
@@ -47,7 +47,7 @@ het_fold_weight_with_communication(double weakest_s, double type_s,
     return best;
 }
 
-uint64_t het_fold_gpu_count(const struct het_fold_question *question)
+uint64_t het_equal_gpus_gpu_count(const struct het_equal_gpus_question *question)
 {
     uint64_t count = 0;
     for (size_t t = 0; t < question->type_count; t++)
@@ -59,11 +59,11 @@ uint64_t het_fold_gpu_count(const struct het_fold_question *question)
 
 /* The weakest type's seconds on one GPU; where a stage needs several, their sum. */
 static const double *virtual_seconds(struct het_arena *arena,
-                                     const struct het_fold_question *question)
+                                     const struct het_equal_gpus_question *question)
 {
-    const struct het_fold_kind *least = NULL;
+    const struct het_equal_gpus_kind *least = NULL;
     for (size_t k = 0; k < question->kind_count; k++) {
-        const struct het_fold_kind *kind = &question->kinds[k];
+        const struct het_equal_gpus_kind *kind = &question->kinds[k];
         if (kind->type == question->weakest && (!least || kind->gpus < least->gpus))
             least = kind;
     }
@@ -78,12 +78,13 @@ static const double *virtual_seconds(struct het_arena *arena,
 /* Layers at which the `stage_count` stages of the virtual template start, and the end;
  * NULL: there is none. */
 static uint32_t *virtual_cuts(struct het_arena *arena,
-                              const struct het_fold_question *question,
+                              const struct het_equal_gpus_question *question,
                               uint32_t stage_count, uint64_t *cells)
 {
-    const struct het_template_kind kind = { .amount = 1,
-                                            .seconds = virtual_seconds(arena, question) };
-    const struct het_template_question virtual = {
+    const struct het_pipeline_template_kind kind = {
+        .amount = 1, .seconds = virtual_seconds(arena, question)
+    };
+    const struct het_pipeline_template_question virtual = {
         .layer_count = question->layer_count,
         .kinds = &kind,
         .kind_count = 1,
@@ -95,8 +96,8 @@ static uint32_t *virtual_cuts(struct het_arena *arena,
                                 : stage_count,
         .cell_limit = question->cell_limit,
     };
-    struct het_template template;
-    if (!kind.seconds || !het_template_find(arena, &virtual, &template, cells))
+    struct het_pipeline_template template;
+    if (!kind.seconds || !het_pipeline_template_find(arena, &virtual, &template, cells))
         return NULL;
     uint32_t *cuts = HET_ARENA_ARRAY(arena, uint32_t, (size_t)stage_count + 1);
     for (uint32_t s = 0; s < stage_count; s++)
@@ -106,10 +107,10 @@ static uint32_t *virtual_cuts(struct het_arena *arena,
 }
 
 /* `kind` over virtual stages instead of layers. */
-static struct het_template_kind over_stages(struct het_arena *arena,
-                                            const struct het_fold_question *question,
-                                            const struct het_fold_kind *kind,
-                                            const uint32_t *cuts, uint32_t stage_count)
+static struct het_pipeline_template_kind
+over_stages(struct het_arena *arena, const struct het_equal_gpus_question *question,
+            const struct het_equal_gpus_kind *kind, const uint32_t *cuts,
+            uint32_t stage_count)
 {
     double *seconds = HET_ARENA_ARRAY(arena, double, (size_t)stage_count + 1);
     uint32_t *ends = kind->ends ? HET_ARENA_ARRAY(arena, uint32_t, stage_count) : NULL;
@@ -123,7 +124,7 @@ static struct het_template_kind over_stages(struct het_arena *arena,
             end++;
         ends[s] = end;
     }
-    return (struct het_template_kind){
+    return (struct het_pipeline_template_kind){
         .resource = kind->type,
         .amount = kind->gpus,
         .most = kind->gpus * question->types[kind->type].weight,
@@ -133,7 +134,7 @@ static struct het_template_kind over_stages(struct het_arena *arena,
 }
 
 static uint32_t *gpu_counts(struct het_arena *arena,
-                            const struct het_fold_question *question)
+                            const struct het_equal_gpus_question *question)
 {
     uint32_t *counts = HET_ARENA_ARRAY(arena, uint32_t, question->type_count);
     for (size_t t = 0; t < question->type_count; t++)
@@ -144,15 +145,15 @@ static uint32_t *gpu_counts(struct het_arena *arena,
 /* The best way to give the stages that start at `cuts` to the GPUs, if it is better than
  * `worth_s` (0: any). */
 static bool recover_stages(struct het_arena *arena,
-                           const struct het_fold_question *question, const uint32_t *cuts,
-                           uint32_t stage_count, double worth_s, struct het_template *ret,
-                           uint64_t *cells)
+                           const struct het_equal_gpus_question *question,
+                           const uint32_t *cuts, uint32_t stage_count, double worth_s,
+                           struct het_pipeline_template *ret, uint64_t *cells)
 {
-    struct het_template_kind *kinds =
-        HET_ARENA_ARRAY(arena, struct het_template_kind, question->kind_count);
+    struct het_pipeline_template_kind *kinds =
+        HET_ARENA_ARRAY(arena, struct het_pipeline_template_kind, question->kind_count);
     for (size_t k = 0; k < question->kind_count; k++)
         kinds[k] = over_stages(arena, question, &question->kinds[k], cuts, stage_count);
-    const struct het_template_question recovery = {
+    const struct het_pipeline_template_question recovery = {
         .layer_count = stage_count,
         .kinds = kinds,
         .kind_count = question->kind_count,
@@ -164,26 +165,28 @@ static bool recover_stages(struct het_arena *arena,
         .pace_s = question->pace_s,
         .cell_limit = question->cell_limit,
     };
-    struct het_template found;
-    if (!het_template_find(arena, &recovery, &found, cells))
+    struct het_pipeline_template found;
+    if (!het_pipeline_template_find(arena, &recovery, &found, cells))
         return false;
-    struct het_template_stage *stages =
-        HET_ARENA_ARRAY(arena, struct het_template_stage, found.stage_count);
+    struct het_pipeline_template_stage *stages =
+        HET_ARENA_ARRAY(arena, struct het_pipeline_template_stage, found.stage_count);
     for (uint32_t s = 0; s < found.stage_count; s++) {
-        const struct het_template_stage *merged = &found.stages[s];
+        const struct het_pipeline_template_stage *merged = &found.stages[s];
         uint32_t first = cuts[merged->first_layer];
         uint32_t end = cuts[merged->first_layer + merged->layer_count];
-        stages[s] = (struct het_template_stage){ merged->kind, first, end - first };
+        stages[s] =
+            (struct het_pipeline_template_stage){ merged->kind, first, end - first };
     }
     found.stages = stages;
     *ret = found;
     return true;
 }
 
-bool het_fold_recover(struct het_arena *arena, const struct het_fold_question *question,
-                      struct het_template *ret, uint64_t *cells)
+bool het_equal_gpus_recover(struct het_arena *arena,
+                            const struct het_equal_gpus_question *question,
+                            struct het_pipeline_template *ret, uint64_t *cells)
 {
-    uint64_t gpus = het_fold_gpu_count(question), before = *cells;
+    uint64_t gpus = het_equal_gpus_gpu_count(question), before = *cells;
     uint32_t most = gpus < question->layer_count ? (uint32_t)gpus : question->layer_count;
     bool found = false;
     for (uint32_t stages = most; stages && stages >= most / 2; stages--) {
@@ -200,22 +203,22 @@ bool het_fold_recover(struct het_arena *arena, const struct het_fold_question *q
 /* ---- greedily ---- */
 
 struct greedy {
-    const struct het_fold_question *question;
-    const struct het_template *virtual;
+    const struct het_equal_gpus_question *question;
+    const struct het_pipeline_template *virtual;
     const uint32_t *virtual_gpus; /* [stage] */
     uint32_t *kinds;              /* [stage]: UINT32_MAX: not given yet */
     double *seconds;              /* [stage] */
 };
 
 /* The fastest kind of `gpus` GPUs of `type` in which the stage's layers fit. */
-static bool find_kind(const struct het_fold_question *question, uint32_t type,
-                      uint32_t gpus, const struct het_template_stage *stage,
+static bool find_kind(const struct het_equal_gpus_question *question, uint32_t type,
+                      uint32_t gpus, const struct het_pipeline_template_stage *stage,
                       uint32_t *ret_kind, double *ret_s)
 {
     uint32_t first = stage->first_layer, end = first + stage->layer_count;
     bool found = false;
     for (uint32_t k = 0; k < question->kind_count; k++) {
-        const struct het_fold_kind *kind = &question->kinds[k];
+        const struct het_equal_gpus_kind *kind = &question->kinds[k];
         double seconds = kind->seconds[end] - kind->seconds[first];
         if (kind->type != type || kind->gpus != gpus ||
             (kind->ends && kind->ends[first] < end) || (found && seconds >= *ret_s))
@@ -230,7 +233,7 @@ static bool find_kind(const struct het_fold_question *question, uint32_t type,
 /* Gives one stage to GPUs of `type`, of which `*left` are left. */
 static bool give_stage(struct greedy *greedy, uint32_t type, uint32_t *left)
 {
-    const struct het_fold_question *question = greedy->question;
+    const struct het_equal_gpus_question *question = greedy->question;
     uint32_t count = greedy->virtual->stage_count, best = count, best_kind = 0;
     double best_s = HUGE_VAL, best_stage_s = 0;
     for (uint32_t j = 0; j < count; j++) {
@@ -242,8 +245,8 @@ static bool give_stage(struct greedy *greedy, uint32_t type, uint32_t *left)
                        &stage_s))
             continue;
         greedy->seconds[j] = stage_s;
-        double seconds =
-            het_template_seconds(greedy->seconds, count, question->microbatch_count);
+        double seconds = het_pipeline_template_seconds(greedy->seconds, count,
+                                                       question->microbatch_count);
         greedy->seconds[j] = before_s;
         if (seconds < best_s) {
             best_s = seconds;
@@ -262,7 +265,7 @@ static bool give_stage(struct greedy *greedy, uint32_t type, uint32_t *left)
 
 /* Types by weight, the strongest first; of equal ones the weakest type last. */
 static uint32_t *strongest_first(struct het_arena *arena,
-                                 const struct het_fold_question *question)
+                                 const struct het_equal_gpus_question *question)
 {
     uint32_t *order = HET_ARENA_ARRAY(arena, uint32_t, question->type_count);
     for (uint32_t t = 0; t < question->type_count; t++) {
@@ -289,10 +292,11 @@ static double slowest(const struct greedy *greedy)
 }
 
 /* Recovers one template; `gpus[kind]` are the virtual GPUs of its kinds. */
-static bool recover_one(struct het_arena *arena, const struct het_fold_question *question,
-                        const struct het_template *virtual,
-                        const struct het_template_kind *virtual_kinds,
-                        struct het_template *ret)
+static bool recover_one(struct het_arena *arena,
+                        const struct het_equal_gpus_question *question,
+                        const struct het_pipeline_template *virtual,
+                        const struct het_pipeline_template_kind *virtual_kinds,
+                        struct het_pipeline_template *ret)
 {
     uint32_t count = virtual->stage_count;
     uint32_t *virtual_gpus = HET_ARENA_ARRAY(arena, uint32_t, count);
@@ -302,8 +306,8 @@ static bool recover_one(struct het_arena *arena, const struct het_fold_question 
                              .kinds = HET_ARENA_ARRAY(arena, uint32_t, count),
                              .seconds = HET_ARENA_ARRAY(arena, double, count) };
     for (uint32_t j = 0; j < count; j++) {
-        const struct het_template_stage *stage = &virtual->stages[j];
-        const struct het_template_kind *kind = &virtual_kinds[stage->kind];
+        const struct het_pipeline_template_stage *stage = &virtual->stages[j];
+        const struct het_pipeline_template_kind *kind = &virtual_kinds[stage->kind];
         virtual_gpus[j] = kind->amount;
         greedy.kinds[j] = UINT32_MAX;
         greedy.seconds[j] = kind->seconds[stage->first_layer + stage->layer_count] -
@@ -318,15 +322,15 @@ static bool recover_one(struct het_arena *arena, const struct het_fold_question 
     }
     if (given < count || (question->pace_s > 0 && slowest(&greedy) > question->pace_s))
         return false;
-    struct het_template_stage *stages =
-        HET_ARENA_ARRAY(arena, struct het_template_stage, count);
+    struct het_pipeline_template_stage *stages =
+        HET_ARENA_ARRAY(arena, struct het_pipeline_template_stage, count);
     for (uint32_t j = 0; j < count; j++) {
         stages[j] = virtual->stages[j];
         stages[j].kind = greedy.kinds[j];
     }
-    *ret = (struct het_template){
-        .seconds =
-            het_template_seconds(greedy.seconds, count, question->microbatch_count),
+    *ret = (struct het_pipeline_template){
+        .seconds = het_pipeline_template_seconds(greedy.seconds, count,
+                                                 question->microbatch_count),
         .stages = stages,
         .stage_count = count,
     };
@@ -340,23 +344,25 @@ static bool is_power_of_two(uint32_t number)
 
 /* Kinds of the weakest type with a power of two of GPUs. */
 static size_t virtual_kinds(struct het_arena *arena,
-                            const struct het_fold_question *question,
-                            struct het_template_kind **ret)
+                            const struct het_equal_gpus_question *question,
+                            struct het_pipeline_template_kind **ret)
 {
     size_t count = 0;
-    *ret = HET_ARENA_ARRAY(arena, struct het_template_kind, question->kind_count);
+    *ret =
+        HET_ARENA_ARRAY(arena, struct het_pipeline_template_kind, question->kind_count);
     for (size_t k = 0; k < question->kind_count; k++) {
-        const struct het_fold_kind *kind = &question->kinds[k];
+        const struct het_equal_gpus_kind *kind = &question->kinds[k];
         if (kind->type == question->weakest && is_power_of_two(kind->gpus))
-            (*ret)[count++] = (struct het_template_kind){ .amount = kind->gpus,
-                                                          .seconds = kind->seconds };
+            (*ret)[count++] =
+                (struct het_pipeline_template_kind){ .amount = kind->gpus,
+                                                     .seconds = kind->seconds };
     }
     return count;
 }
 
 /* As many stages of the most virtual GPUs have room on the real ones. */
-static uint32_t certain_stages(const struct het_fold_question *question,
-                               const struct het_template_question *virtual)
+static uint32_t certain_stages(const struct het_equal_gpus_question *question,
+                               const struct het_pipeline_template_question *virtual)
 {
     uint32_t largest = 1, stages = 0;
     for (size_t k = 0; k < virtual->kind_count; k++)
@@ -371,12 +377,13 @@ static uint32_t certain_stages(const struct het_fold_question *question,
 
 /* Recovers the first that it can of the `count` templates in `list`, by their T. */
 static bool recover_first(struct het_arena *arena,
-                          const struct het_fold_question *question,
-                          struct het_template *list, uint32_t count,
-                          const struct het_template_kind *kinds, struct het_template *ret)
+                          const struct het_equal_gpus_question *question,
+                          struct het_pipeline_template *list, uint32_t count,
+                          const struct het_pipeline_template_kind *kinds,
+                          struct het_pipeline_template *ret)
 {
     for (; count; count--) {
-        struct het_template *best = NULL;
+        struct het_pipeline_template *best = NULL;
         for (uint32_t s = 1; s <= question->layer_count; s++)
             if (list[s].seconds < (best ? best->seconds : HUGE_VAL))
                 best = &list[s];
@@ -387,11 +394,11 @@ static bool recover_first(struct het_arena *arena,
     return false;
 }
 
-bool het_fold_recover_greedily(struct het_arena *arena,
-                               const struct het_fold_question *question,
-                               struct het_template *ret, uint64_t *cells)
+bool het_equal_gpus_recover_greedily(struct het_arena *arena,
+                                     const struct het_equal_gpus_question *question,
+                                     struct het_pipeline_template *ret, uint64_t *cells)
 {
-    uint64_t gpus = het_fold_gpu_count(question), real_gpus = 0;
+    uint64_t gpus = het_equal_gpus_gpu_count(question), real_gpus = 0;
     if (!gpus || gpus > UINT32_MAX)
         return false;
     for (size_t t = 0; t < question->type_count; t++)
@@ -400,8 +407,8 @@ bool het_fold_recover_greedily(struct het_arena *arena,
     if (question->stage_limit && question->stage_limit < most)
         most = question->stage_limit;
     uint32_t available = (uint32_t)gpus;
-    struct het_template_kind *kinds;
-    struct het_template_question virtual = {
+    struct het_pipeline_template_kind *kinds;
+    struct het_pipeline_template_question virtual = {
         .layer_count = question->layer_count,
         .kind_count = virtual_kinds(arena, question, &kinds),
         .available = &available,
@@ -413,13 +420,13 @@ bool het_fold_recover_greedily(struct het_arena *arena,
     };
     virtual.kinds = kinds;
     virtual.stage_least = least(certain_stages(question, &virtual), (uint32_t)most);
-    struct het_template *list =
-        HET_ARENA_ARRAY(arena, struct het_template, question->layer_count + 1);
+    struct het_pipeline_template *list =
+        HET_ARENA_ARRAY(arena, struct het_pipeline_template, question->layer_count + 1);
     for (uint32_t s = 0; s <= question->layer_count; s++)
         list[s].seconds = HUGE_VAL;
     for (int all = 1; all >= 0; all--) {
         virtual.use_all = all;
-        uint32_t count = het_template_list(arena, &virtual, list, cells);
+        uint32_t count = het_pipeline_template_list(arena, &virtual, list, cells);
         if (recover_first(arena, question, list, count, kinds, ret))
             return true;
     }
@@ -428,19 +435,20 @@ bool het_fold_recover_greedily(struct het_arena *arena,
 
 /* ---- without folding ---- */
 
-bool het_fold_extend(struct het_arena *arena, const struct het_fold_question *question,
-                     struct het_template *ret, uint64_t *cells)
+bool het_equal_gpus_extend(struct het_arena *arena,
+                           const struct het_equal_gpus_question *question,
+                           struct het_pipeline_template *ret, uint64_t *cells)
 {
-    struct het_template_kind *kinds =
-        HET_ARENA_ARRAY(arena, struct het_template_kind, question->kind_count);
+    struct het_pipeline_template_kind *kinds =
+        HET_ARENA_ARRAY(arena, struct het_pipeline_template_kind, question->kind_count);
     for (size_t k = 0; k < question->kind_count; k++)
-        kinds[k] = (struct het_template_kind){
+        kinds[k] = (struct het_pipeline_template_kind){
             .resource = question->kinds[k].type,
             .amount = question->kinds[k].gpus,
             .seconds = question->kinds[k].seconds,
             .ends = question->kinds[k].ends,
         };
-    const struct het_template_question all = {
+    const struct het_pipeline_template_question all = {
         .layer_count = question->layer_count,
         .kinds = kinds,
         .kind_count = question->kind_count,
@@ -451,5 +459,5 @@ bool het_fold_extend(struct het_arena *arena, const struct het_fold_question *qu
         .pace_s = question->pace_s,
         .cell_limit = question->cell_limit,
     };
-    return het_template_find(arena, &all, ret, cells);
+    return het_pipeline_template_find(arena, &all, ret, cells);
 }

@@ -10,10 +10,10 @@
 
 /* GPUs of the weakest type that one GPU is worth, at least 1: the weakest type's seconds
  * for the whole model over this type's, rounded (section 5.3.1). */
-uint32_t het_fold_weight(double weakest_s, double type_s);
+uint32_t het_equal_gpus_weight(double weakest_s, double type_s);
 
 /* What a layer's communication takes on the weakest type, as the mean over layers. */
-struct het_fold_communication {
+struct het_equal_gpus_communication {
     uint32_t layer_count;
     uint32_t node_gpus;     /* M */
     const double *inside_s; /* [M + 1]: all-reduce over so many GPUs of a node */
@@ -26,32 +26,32 @@ struct het_fold_communication {
  *
  *   n'' = floor(d / M) full nodes, d' = d - n'' M GPUs of one more, n' = nodes - 1
  *
- * and the weight is the d from 1 to het_fold_weight whose p(d) is nearest to `type_s`;
+ * and the weight is the d from 1 to het_equal_gpus_weight whose p(d) is nearest to `type_s`;
  * the smallest of equal ones (section 5.3.2). Differs: the paper's formula multiplies
  * across_s by n'', its text by the nodes less one; they differ when d' = 0, where the
  * formula has a node send to itself. */
-uint32_t
-het_fold_weight_with_communication(double weakest_s, double type_s,
-                                   const struct het_fold_communication *communication);
+uint32_t het_equal_gpus_weight_with_communication(
+    double weakest_s, double type_s,
+    const struct het_equal_gpus_communication *communication);
 
-struct het_fold_type {
+struct het_equal_gpus_type {
     uint32_t gpu_count;
     uint32_t weight; /* d_i >= 1 */
 };
 
 /* GPUs of one type, on one node, that run a stage. */
-struct het_fold_kind {
+struct het_equal_gpus_kind {
     uint32_t type, gpus;
     const double *seconds; /* as in het_template_kind */
     const uint32_t *ends;
 };
 
-struct het_fold_question {
+struct het_equal_gpus_question {
     uint32_t layer_count;
-    const struct het_fold_type *types;
+    const struct het_equal_gpus_type *types;
     size_t type_count;
     uint32_t weakest; /* type */
-    const struct het_fold_kind *kinds;
+    const struct het_equal_gpus_kind *kinds;
     size_t kind_count;
     /* As in het_template_question; of real GPUs, and of all tables together. */
     uint32_t microbatch_count, stage_limit;
@@ -60,7 +60,7 @@ struct het_fold_question {
 };
 
 /* Weakest GPUs that all GPUs are worth. */
-uint64_t het_fold_gpu_count(const struct het_fold_question *question);
+uint64_t het_equal_gpus_gpu_count(const struct het_equal_gpus_question *question);
 
 /* In all three, kinds of the template are those of `question`; T is its `seconds`; cells
  * worked on are added to `*cells`; false means that no template was found. */
@@ -79,8 +79,9 @@ uint64_t het_fold_gpu_count(const struct het_fold_question *question);
  * time, which may have used up the GPUs that the rest needs; and T is not a sum over
  * stages. Here the table is over the GPUs used of each type, so that the assignment is
  * the best one for each template. */
-bool het_fold_recover(struct het_arena *arena, const struct het_fold_question *question,
-                      struct het_template *ret, uint64_t *cells);
+bool het_equal_gpus_recover(struct het_arena *arena,
+                            const struct het_equal_gpus_question *question,
+                            struct het_pipeline_template *ret, uint64_t *cells);
 
 /* Greedily (section 6.1, Algorithm 1): the template's stages, each of one or more GPUs of
  * a virtual node, are given to real GPUs, the strongest type first: while it has GPUs
@@ -91,13 +92,14 @@ bool het_fold_recover(struct het_arena *arena, const struct het_fold_question *q
  * have more stages than there are real GPUs; then the next best is taken, until one is
  * recovered in whole, and if none is, templates that leave virtual GPUs over (as those
  * for fewer nodes do). A virtual stage has a power of two of GPUs, as in Oobleck. */
-bool het_fold_recover_greedily(struct het_arena *arena,
-                               const struct het_fold_question *question,
-                               struct het_template *ret, uint64_t *cells);
+bool het_equal_gpus_recover_greedily(struct het_arena *arena,
+                                     const struct het_equal_gpus_question *question,
+                                     struct het_pipeline_template *ret, uint64_t *cells);
 
 /* Without folding: the best template of all assignments of GPUs to stages, which is what
  * folding approximates (section 3). GPUs may be left over. */
-bool het_fold_extend(struct het_arena *arena, const struct het_fold_question *question,
-                     struct het_template *ret, uint64_t *cells);
+bool het_equal_gpus_extend(struct het_arena *arena,
+                           const struct het_equal_gpus_question *question,
+                           struct het_pipeline_template *ret, uint64_t *cells);
 
 #endif

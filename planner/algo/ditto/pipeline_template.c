@@ -11,8 +11,8 @@
 #define EVENNESS 1e-7
 #define HALVINGS 12
 
-double het_template_seconds(const double *stage_s, uint32_t stage_count,
-                            uint32_t microbatch_count)
+double het_pipeline_template_seconds(const double *stage_s, uint32_t stage_count,
+                                     uint32_t microbatch_count)
 {
     uint32_t slowest = 0;
     double sum = 0, rest = 0;
@@ -43,7 +43,7 @@ struct range {
 };
 
 struct space {
-    const struct het_template_question *question;
+    const struct het_pipeline_template_question *question;
     struct het_arena *arena, *results;
     uint32_t layers;
     size_t *strides;        /* [resource]; the stages' is behind the last */
@@ -67,7 +67,7 @@ struct space {
 
 static bool lay_out(struct space *space)
 {
-    const struct het_template_question *question = space->question;
+    const struct het_pipeline_template_question *question = space->question;
     size_t count = question->resource_count, vectors = 1;
     space->strides = HET_ARENA_ARRAY(space->arena, size_t, count + 1);
     for (size_t r = 0; r <= count; r++) {
@@ -78,13 +78,13 @@ static bool lay_out(struct space *space)
         if (r == count)
             space->vectors_a_stage = vectors;
         vectors *= (size_t)most + 1;
-        if (vectors * (space->layers + 1) > HET_TEMPLATE_MAX_CELLS)
+        if (vectors * (space->layers + 1) > HET_PIPELINE_TEMPLATE_MAX_CELLS)
             return false;
     }
     space->vectors = vectors;
     space->kind_strides = HET_ARENA_ARRAY(space->arena, size_t, question->kind_count);
     for (size_t k = 0; k < question->kind_count; k++) {
-        const struct het_template_kind *kind = &question->kinds[k];
+        const struct het_pipeline_template_kind *kind = &question->kinds[k];
         space->kind_strides[k] = space->strides[kind->resource] * kind->amount;
         if (space->vectors_a_stage)
             space->kind_strides[k] += space->vectors_a_stage;
@@ -94,7 +94,7 @@ static bool lay_out(struct space *space)
 
 static void fill_taken(struct space *space)
 {
-    const struct het_template_question *question = space->question;
+    const struct het_pipeline_template_question *question = space->question;
     size_t count = question->resource_count;
     space->taken = HET_ARENA_ARRAY(space->arena, uint32_t, space->vectors * count);
     for (size_t v = 0; v < space->vectors; v++)
@@ -112,7 +112,7 @@ static uint32_t taken(const struct space *space, size_t vector, uint32_t resourc
 static bool comes_from(const struct space *space, size_t vector, size_t kind,
                        size_t *ret_from)
 {
-    const struct het_template_kind *of = &space->question->kinds[kind];
+    const struct het_pipeline_template_kind *of = &space->question->kinds[kind];
     if (taken(space, vector, of->resource) < of->amount ||
         (space->vectors_a_stage && vector < space->vectors_a_stage))
         return false;
@@ -124,8 +124,8 @@ static bool comes_from(const struct space *space, size_t vector, size_t kind,
 static bool leads_to(const struct space *space, size_t vector, size_t kind,
                      size_t *ret_to)
 {
-    const struct het_template_question *question = space->question;
-    const struct het_template_kind *of = &question->kinds[kind];
+    const struct het_pipeline_template_question *question = space->question;
+    const struct het_pipeline_template_kind *of = &question->kinds[kind];
     *ret_to = vector + space->kind_strides[kind];
     return taken(space, vector, of->resource) + of->amount <=
                question->available[of->resource] &&
@@ -134,7 +134,7 @@ static bool leads_to(const struct space *space, size_t vector, size_t kind,
 
 static bool is_final(const struct space *space, size_t vector)
 {
-    const struct het_template_question *question = space->question;
+    const struct het_pipeline_template_question *question = space->question;
     for (uint32_t r = 0; question->use_all && r < question->resource_count; r++)
         if (taken(space, vector, r) < question->available[r])
             return false;
@@ -143,14 +143,16 @@ static bool is_final(const struct space *space, size_t vector)
 
 /* ---- layers that can be reached with stages of at most `limit_s` ---- */
 
-static double stage_s(const struct het_template_kind *kind, uint32_t first, uint32_t end)
+static double stage_s(const struct het_pipeline_template_kind *kind, uint32_t first,
+                      uint32_t end)
 {
     return kind->seconds[end] - kind->seconds[first];
 }
 
 /* The last end of a stage of `kind` that starts at `first`; `first` if there is none. */
-static uint32_t farthest(const struct space *space, const struct het_template_kind *kind,
-                         uint32_t first, double limit_s)
+static uint32_t farthest(const struct space *space,
+                         const struct het_pipeline_template_kind *kind, uint32_t first,
+                         double limit_s)
 {
     uint32_t low = first, high = space->layers;
     if (kind->ends && kind->ends[first] < high)
@@ -168,7 +170,7 @@ static uint32_t farthest(const struct space *space, const struct het_template_ki
 }
 
 /* The first start of a stage of `kind` that ends at `end`; `end` if there is none. */
-static uint32_t earliest(const struct het_template_kind *kind, uint32_t end,
+static uint32_t earliest(const struct het_pipeline_template_kind *kind, uint32_t end,
                          double limit_s)
 {
     uint32_t low = kind->most && end > kind->most ? end - kind->most : 0, high = end;
@@ -216,7 +218,7 @@ static void reach_forward(struct space *space, double limit_s)
         struct range *done = &space->done[v];
         *done = v ? nothing : (struct range){ 0, 0 };
         for (size_t k = 0; k < space->question->kind_count; k++) {
-            const struct het_template_kind *kind = &space->question->kinds[k];
+            const struct het_pipeline_template_kind *kind = &space->question->kinds[k];
             size_t from;
             if (!comes_from(space, v, k, &from) ||
                 space->done[from].low > space->done[from].high)
@@ -240,7 +242,7 @@ static void reach_back(struct space *space, double limit_s)
         *open = is_final(space, v) ? (struct range){ space->layers, space->layers }
                                    : nothing;
         for (size_t k = 0; k < space->question->kind_count; k++) {
-            const struct het_template_kind *kind = &space->question->kinds[k];
+            const struct het_pipeline_template_kind *kind = &space->question->kinds[k];
             size_t to;
             if (!leads_to(space, v, k, &to) ||
                 space->open[to].low > space->open[to].high || !space->open[to].high)
@@ -295,7 +297,7 @@ static void improve(struct cell *cell, double value, size_t kind, uint32_t first
 static void extend(struct space *space, size_t from, size_t index, uint32_t end,
                    double slowest_s, struct cell cells[PHASES])
 {
-    const struct het_template_kind *kind = &space->question->kinds[index];
+    const struct het_pipeline_template_kind *kind = &space->question->kinds[index];
     struct range both = overlap(space, from);
     uint32_t low = both.low, high = both.high;
     uint32_t first = end - 1 < high ? end - 1 : high;
@@ -345,22 +347,22 @@ static void fill_row(struct space *space, size_t vector, double slowest_s)
 }
 
 /* The stages that lead to `vector` with all layers done, in `results`. */
-static struct het_template trace(struct space *space, size_t vector)
+static struct het_pipeline_template trace(struct space *space, size_t vector)
 {
     uint32_t count = 0, end = space->layers, phase = BEHIND;
-    struct het_template_stage *stages =
-        HET_ARENA_ARRAY(space->results, struct het_template_stage, space->stage_most);
+    struct het_pipeline_template_stage *stages = HET_ARENA_ARRAY(
+        space->results, struct het_pipeline_template_stage, space->stage_most);
     double *seconds = HET_ARENA_ARRAY(space->arena, double, space->stage_most);
     while (end) {
         struct step step = space->steps[phase][vector * (space->layers + 1) + end];
-        stages[count++] =
-            (struct het_template_stage){ step.kind, step.first, end - step.first };
+        stages[count++] = (struct het_pipeline_template_stage){ step.kind, step.first,
+                                                                end - step.first };
         vector -= space->kind_strides[step.kind];
         end = step.first;
         phase = step.was_before ? BEFORE : BEHIND;
     }
     for (uint32_t k = 0; k < count / 2; k++) {
-        struct het_template_stage other = stages[k];
+        struct het_pipeline_template_stage other = stages[k];
         stages[k] = stages[count - 1 - k];
         stages[count - 1 - k] = other;
     }
@@ -368,9 +370,9 @@ static struct het_template trace(struct space *space, size_t vector)
         seconds[k] = stage_s(&space->question->kinds[stages[k].kind],
                              stages[k].first_layer,
                              stages[k].first_layer + stages[k].layer_count);
-    return (struct het_template){
-        .seconds =
-            het_template_seconds(seconds, count, space->question->microbatch_count),
+    return (struct het_pipeline_template){
+        .seconds = het_pipeline_template_seconds(seconds, count,
+                                                 space->question->microbatch_count),
         .stages = stages,
         .stage_count = count,
     };
@@ -384,7 +386,7 @@ static size_t slot_of(const struct space *space, size_t vector)
 
 /* Keeps, for each number of stages (or all in results[0]), the best with `slowest_s`. */
 static void solve(struct space *space, double slowest_s, double *worths,
-                  struct het_template *results)
+                  struct het_pipeline_template *results)
 {
     if (!reach(space, slowest_s * (1 + EQUAL)))
         return;
@@ -411,7 +413,7 @@ static double next_slowest(const struct space *space, double than_s)
 {
     double next_s = HUGE_VAL, limit_s = than_s * (1 + 2 * EQUAL);
     for (size_t k = 0; k < space->question->kind_count; k++) {
-        const struct het_template_kind *kind = &space->question->kinds[k];
+        const struct het_pipeline_template_kind *kind = &space->question->kinds[k];
         uint32_t end = 1;
         for (uint32_t first = 0; first < space->layers; first++) {
             if (end <= first)
@@ -430,7 +432,7 @@ static double next_slowest(const struct space *space, double than_s)
 /* The most that the slowest stage may take in a template that is worth it. */
 static double most_slowest(const struct space *space)
 {
-    const struct het_template_question *question = space->question;
+    const struct het_pipeline_template_question *question = space->question;
     double rounds = (double)question->microbatch_count - space->stage_most, most_s = 0;
     for (size_t k = 0; k < question->kind_count; k++)
         most_s = fmax(most_s, question->kinds[k].seconds[space->layers]);
@@ -455,7 +457,7 @@ static double least_slowest(struct space *space, double high_s)
 
 static void set_bounds(struct space *space)
 {
-    const struct het_template_question *question = space->question;
+    const struct het_pipeline_template_question *question = space->question;
     for (uint32_t l = 0; l < space->layers; l++) {
         double least_s = HUGE_VAL;
         for (size_t k = 0; k < question->kind_count; k++)
@@ -513,7 +515,7 @@ static bool find_slots(struct space *space)
 }
 
 static void search(struct space *space, bool by_count, double *worths,
-                   struct het_template *results)
+                   struct het_pipeline_template *results)
 {
     size_t cells = space->vectors * (space->layers + 1);
     fill_taken(space);
@@ -536,8 +538,9 @@ static void search(struct space *space, bool by_count, double *worths,
         solve(space, slowest_s, worths, results);
 }
 
-static uint32_t run(struct het_arena *arena, const struct het_template_question *question,
-                    bool by_count, struct het_template *results, uint64_t *cells)
+static uint32_t run(struct het_arena *arena,
+                    const struct het_pipeline_template_question *question, bool by_count,
+                    struct het_pipeline_template *results, uint64_t *cells)
 {
     struct space space = { .question = question,
                            .arena = het_arena_new(),
@@ -547,7 +550,7 @@ static uint32_t run(struct het_arena *arena, const struct het_template_question 
     double *worths = HET_ARENA_ARRAY(space.arena, double, slots);
     for (size_t s = 0; s < slots; s++) {
         worths[s] = question->worth_s > 0 ? question->worth_s : HUGE_VAL;
-        results[s] = (struct het_template){ .seconds = HUGE_VAL };
+        results[s] = (struct het_pipeline_template){ .seconds = HUGE_VAL };
     }
     if (lay_out(&space))
         search(&space, by_count, worths, results);
@@ -559,12 +562,12 @@ static uint32_t run(struct het_arena *arena, const struct het_template_question 
     return found;
 }
 
-bool het_template_find(struct het_arena *arena,
-                       const struct het_template_question *question,
-                       struct het_template *ret, uint64_t *cells)
+bool het_pipeline_template_find(struct het_arena *arena,
+                                const struct het_pipeline_template_question *question,
+                                struct het_pipeline_template *ret, uint64_t *cells)
 {
     size_t slots = question->stage_limit ? (size_t)question->stage_limit + 1 : 1;
-    auto_free struct het_template *results = xcalloc(slots, sizeof *results);
+    auto_free struct het_pipeline_template *results = xcalloc(slots, sizeof *results);
     bool found = run(arena, question, false, results, cells);
     *ret = results[0];
     for (size_t s = 1; s < slots; s++)
@@ -573,9 +576,9 @@ bool het_template_find(struct het_arena *arena,
     return found;
 }
 
-uint32_t het_template_list(struct het_arena *arena,
-                           const struct het_template_question *question,
-                           struct het_template *ret, uint64_t *cells)
+uint32_t het_pipeline_template_list(struct het_arena *arena,
+                                    const struct het_pipeline_template_question *question,
+                                    struct het_pipeline_template *ret, uint64_t *cells)
 {
     return run(arena, question, true, ret, cells);
 }

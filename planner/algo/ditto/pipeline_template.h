@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 /* One way to run a stage. */
-struct het_template_kind {
+struct het_pipeline_template_kind {
     uint32_t resource;     /* what it takes of: a GPU type; */
     uint32_t amount;       /* and how much: GPUs */
     uint32_t most;         /* layers that such a stage may have; 0: any number */
@@ -35,9 +35,9 @@ struct het_template_kind {
     const uint32_t *ends;
 };
 
-struct het_template_question {
+struct het_pipeline_template_question {
     uint32_t layer_count;
-    const struct het_template_kind *kinds;
+    const struct het_pipeline_template_kind *kinds;
     size_t kind_count;
     const uint32_t *available; /* [resource] */
     size_t resource_count;
@@ -50,26 +50,26 @@ struct het_template_question {
     uint64_t cell_limit;       /* 0: none; see below */
 };
 
-struct het_template_stage {
+struct het_pipeline_template_stage {
     uint32_t kind, first_layer, layer_count;
 };
 
-struct het_template {
+struct het_pipeline_template {
     double seconds; /* T; HUGE_VAL: there is none */
-    const struct het_template_stage *stages;
+    const struct het_pipeline_template_stage *stages;
     uint32_t stage_count;
 };
 
 /* T of `stage_count` stages that take seconds[stage]. */
-double het_template_seconds(const double *stage_s, uint32_t stage_count,
-                            uint32_t microbatch_count);
+double het_pipeline_template_seconds(const double *stage_s, uint32_t stage_count,
+                                     uint32_t microbatch_count);
 
 /* Cells that a table may have: some 48 bytes each. */
-#define HET_TEMPLATE_MAX_CELLS (1u << 20)
+#define HET_PIPELINE_TEMPLATE_MAX_CELLS (1u << 20)
 
 /* The template with the least T, in `arena`; of equal ones the most even. Adds the cells
  * that were worked on to `*cells`. False: there is none, or the table is too large
- * (HET_TEMPLATE_MAX_CELLS: product of the available amounts plus one, times layers).
+ * (HET_PIPELINE_TEMPLATE_MAX_CELLS: product of the available amounts plus one, times layers).
  *
  * Method. With t = t_k* fixed, T is a sum over stages: t_k before k*, 2 t_k at it,
  * 2 t_k - t behind it, and (N_b - 1) t. So for each t a table over (amounts taken, layers
@@ -79,14 +79,14 @@ double het_template_seconds(const double *stage_s, uint32_t stage_count,
  * the best found. Exact if that end is reached before `cell_limit` cells were worked on
  * (`ret->seconds` is then the optimum). Source: ours; Oobleck divides and conquers over
  * all cuts, stages and GPUs, from the best halves, which need not make the best whole. */
-bool het_template_find(struct het_arena *arena,
-                       const struct het_template_question *question,
-                       struct het_template *ret, uint64_t *cells);
+bool het_pipeline_template_find(struct het_arena *arena,
+                                const struct het_pipeline_template_question *question,
+                                struct het_pipeline_template *ret, uint64_t *cells);
 
 /* The best template of each number of stages: `ret[stages]` up to stage_limit, which may
  * not be 0; seconds HUGE_VAL where there is none, or not asked for. Returns how many. */
-uint32_t het_template_list(struct het_arena *arena,
-                           const struct het_template_question *question,
-                           struct het_template *ret, uint64_t *cells);
+uint32_t het_pipeline_template_list(struct het_arena *arena,
+                                    const struct het_pipeline_template_question *question,
+                                    struct het_pipeline_template *ret, uint64_t *cells);
 
 #endif

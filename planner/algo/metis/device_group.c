@@ -16,9 +16,9 @@ static void mark_multiples(bool *is_size, uint32_t step, uint32_t limit)
     is_size[limit] = true;
 }
 
-struct het_group_sizes het_group_sizes_of(struct het_arena *arena,
-                                          const struct het_cluster *cluster,
-                                          bool any_size)
+struct het_device_group_sizes het_device_group_sizes_of(struct het_arena *arena,
+                                                        const struct het_cluster *cluster,
+                                                        bool any_size)
 {
     uint32_t total = het_cluster_gpu_count(cluster);
     auto_free bool *is_size = xcalloc((size_t)total + 1, sizeof *is_size);
@@ -33,7 +33,7 @@ struct het_group_sizes het_group_sizes_of(struct het_arena *arena,
             mark_multiples(is_size, node->gpu_count, type_total);
     }
     uint32_t *sizes = HET_ARENA_ARRAY(arena, uint32_t, (size_t)total + 1);
-    struct het_group_sizes found = { .sizes = sizes };
+    struct het_device_group_sizes found = { .sizes = sizes };
     for (uint32_t size = 1; size <= total; size++)
         if (is_size[size])
             sizes[found.count++] = size;
@@ -49,8 +49,8 @@ struct entry {
 };
 
 struct lister {
-    const struct het_group_question *question;
-    het_group_visit visit;
+    const struct het_device_group_question *question;
+    het_device_group_visit visit;
     void *context;
     bool found;
     uint32_t steps_left;
@@ -166,7 +166,7 @@ static int compare_numbers(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static bool has_size(const struct het_group_sizes *sizes, uint32_t size)
+static bool has_size(const struct het_device_group_sizes *sizes, uint32_t size)
 {
     return bsearch(&size, sizes->sizes, sizes->count, sizeof size, compare_numbers);
 }
@@ -175,7 +175,7 @@ static bool has_size(const struct het_group_sizes *sizes, uint32_t size)
  * entries come first: the most even list has the largest smallest group. */
 static bool extend_list(struct lister *lister, uint32_t at, size_t from, uint32_t rest)
 {
-    const struct het_group_sizes *sizes = &lister->question->sizes;
+    const struct het_device_group_sizes *sizes = &lister->question->sizes;
     uint32_t left = lister->question->group_count - at;
     if (left == 1) {
         if (!has_size(sizes, rest))
@@ -210,8 +210,8 @@ static bool visit_even_split(struct lister *lister)
     return visit_permutations(lister);
 }
 
-bool het_group_lists(const struct het_group_question *question, het_group_visit visit,
-                     void *context)
+bool het_device_group_lists(const struct het_device_group_question *question,
+                            het_device_group_visit visit, void *context)
 {
     uint32_t groups = question->group_count;
     if (!groups || groups > question->gpu_count)
@@ -223,7 +223,7 @@ bool het_group_lists(const struct het_group_question *question, het_group_visit 
     struct lister lister = { .question = question,
                              .visit = visit,
                              .context = context,
-                             .steps_left = HET_GROUP_MAX_STEPS,
+                             .steps_left = HET_DEVICE_GROUP_MAX_STEPS,
                              .rising = rising,
                              .fused = fused,
                              .spread = spread,
@@ -262,15 +262,17 @@ static bool permute_types(uint32_t *order, size_t count)
     return true;
 }
 
-size_t het_group_type_orders(struct het_arena *arena, const struct het_cluster *cluster,
-                             const uint32_t **ret_orders, size_t *ret_type_count)
+size_t het_device_group_type_orders(struct het_arena *arena,
+                                    const struct het_cluster *cluster,
+                                    const uint32_t **ret_orders, size_t *ret_type_count)
 {
     auto_free uint32_t *order = xcalloc(cluster->type_count, sizeof *order);
     size_t types = 0, found = 0;
     for (uint32_t type = 0; type < cluster->type_count; type++)
         if (het_cluster_type_gpu_count(cluster, type))
             order[types++] = type;
-    uint32_t *orders = HET_ARENA_ARRAY(arena, uint32_t, HET_GROUP_MAX_ORDERS * types);
+    uint32_t *orders =
+        HET_ARENA_ARRAY(arena, uint32_t, HET_DEVICE_GROUP_MAX_ORDERS * types);
     *ret_orders = orders;
     *ret_type_count = types;
     if (!types)
@@ -278,25 +280,26 @@ size_t het_group_type_orders(struct het_arena *arena, const struct het_cluster *
     do {
         memcpy(orders + found * types, order, types * sizeof *order);
         found++;
-    } while (found < HET_GROUP_MAX_ORDERS && permute_types(order, types));
+    } while (found < HET_DEVICE_GROUP_MAX_ORDERS && permute_types(order, types));
     return found;
 }
 
 static int compare_slots(const void *left, const void *right)
 {
-    const struct het_group_slot *a = left, *b = right;
+    const struct het_device_group_slot *a = left, *b = right;
     if (a->gpu_count != b->gpu_count)
         return a->gpu_count > b->gpu_count ? -1 : 1;
     return a->node < b->node ? -1 : 1;
 }
 
-struct het_group_row het_group_row_of(struct het_arena *arena,
-                                      const struct het_cluster *cluster,
-                                      const uint32_t *types, size_t type_count)
+struct het_device_group_row het_device_group_row_of(struct het_arena *arena,
+                                                    const struct het_cluster *cluster,
+                                                    const uint32_t *types,
+                                                    size_t type_count)
 {
-    struct het_group_slot *slots =
-        HET_ARENA_ARRAY(arena, struct het_group_slot, cluster->node_count);
-    struct het_group_row row = { .slots = slots };
+    struct het_device_group_slot *slots =
+        HET_ARENA_ARRAY(arena, struct het_device_group_slot, cluster->node_count);
+    struct het_device_group_row row = { .slots = slots };
     for (size_t t = 0; t < type_count; t++) {
         size_t first = row.slot_count;
         for (uint32_t n = 0; n < cluster->node_count; n++) {
@@ -304,7 +307,7 @@ struct het_group_row het_group_row_of(struct het_arena *arena,
             if (node->type != types[t] || !node->gpu_count)
                 continue;
             slots[row.slot_count++] =
-                (struct het_group_slot){ n, node->type, 0, node->gpu_count };
+                (struct het_device_group_slot){ n, node->type, 0, node->gpu_count };
             row.gpu_count += node->gpu_count;
         }
         qsort(slots + first, row.slot_count - first, sizeof *slots, compare_slots);
@@ -312,13 +315,15 @@ struct het_group_row het_group_row_of(struct het_arena *arena,
     return row;
 }
 
-struct het_group_row het_group_row_mixed(struct het_arena *arena,
-                                         const struct het_cluster *cluster,
-                                         const uint32_t *types, size_t type_count)
+struct het_device_group_row het_device_group_row_mixed(struct het_arena *arena,
+                                                       const struct het_cluster *cluster,
+                                                       const uint32_t *types,
+                                                       size_t type_count)
 {
-    struct het_group_row apart = het_group_row_of(arena, cluster, types, type_count);
-    struct het_group_slot *slots =
-        HET_ARENA_ARRAY(arena, struct het_group_slot, apart.slot_count);
+    struct het_device_group_row apart =
+        het_device_group_row_of(arena, cluster, types, type_count);
+    struct het_device_group_slot *slots =
+        HET_ARENA_ARRAY(arena, struct het_device_group_slot, apart.slot_count);
     auto_free size_t *first = xcalloc(type_count + 1, sizeof *first);
     auto_free size_t *used = xcalloc(type_count, sizeof *used);
     for (size_t t = 0, at = 0; t < type_count; t++) {
@@ -337,16 +342,16 @@ struct het_group_row het_group_row_mixed(struct het_arena *arena,
         }
         slots[i] = apart.slots[first[next] + used[next]++];
     }
-    return (struct het_group_row){ slots, apart.slot_count, apart.gpu_count };
+    return (struct het_device_group_row){ slots, apart.slot_count, apart.gpu_count };
 }
 
-size_t het_group_cut(const struct het_group_row *row, uint32_t start, uint32_t count,
-                     struct het_group_slot *ret_slots)
+size_t het_device_group_cut(const struct het_device_group_row *row, uint32_t start,
+                            uint32_t count, struct het_device_group_slot *ret_slots)
 {
     size_t found = 0;
     uint32_t at = 0;
     for (size_t s = 0; s < row->slot_count && count; s++) {
-        struct het_group_slot slot = row->slots[s];
+        struct het_device_group_slot slot = row->slots[s];
         at += slot.gpu_count;
         if (at <= start)
             continue;

@@ -23,20 +23,20 @@
 struct metis {
     struct het_search *search;
     enum het_metis_order order;
-    struct het_draft *draft;
+    struct het_pipeline_draft *draft;
     struct het_arena *arena;
     uint32_t type_count, gpu_count;
 
-    struct het_group_row *rows; /* one for each order of types */
+    struct het_device_group_row *rows; /* one for each order of types */
     size_t row_count;
     uint32_t *batches; /* divisors of the global batch, falling */
     size_t batch_count;
 
     uint32_t stage_limit, stage_count;
-    struct het_group_slot *slots; /* scratch of a walk */
-    bool *limited;                /* [stage]: must fit in memory */
-    bool *all_limited;            /* [stage]: true */
-    uint32_t *best_tp;            /* [stage][type] of the plan kept last */
+    struct het_device_group_slot *slots; /* scratch of a walk */
+    bool *limited;                       /* [stage]: must fit in memory */
+    bool *all_limited;                   /* [stage]: true */
+    uint32_t *best_tp;                   /* [stage][type] of the plan kept last */
     uint32_t *last_tp; /* [stage][type] of the start tried last, trimmed or not */
     bool last_trim;
     double bound_s; /* of the candidate looked at last */
@@ -51,10 +51,10 @@ static void note_miss(struct metis *metis)
     struct het_search *search = metis->search;
     if (search->incumbent)
         return;
-    struct het_draft_miss miss = het_draft_nearest(metis->draft);
+    struct het_pipeline_draft_miss miss = het_pipeline_draft_nearest(metis->draft);
     uint64_t taken = metis->cells / HET_EFFORT_CELLS_A_UNIT * 4;
     het_search_spend(search, taken);
-    het_search_settle(search, het_draft_take_pairs(metis->draft), taken);
+    het_search_settle(search, het_pipeline_draft_take_pairs(metis->draft), taken);
     het_search_miss(search, miss.type, miss.needed_bytes,
                     "layers %u-%u, tensor-parallel degree %u, micro-batch %u, %u in "
                     "flight",
@@ -68,7 +68,7 @@ static bool copy_tp(struct metis *metis, uint32_t *ret_tp)
     bool differs = false;
     for (uint32_t stage = 0; stage < metis->stage_count; stage++)
         for (uint32_t type = 0; type < metis->type_count; type++, ret_tp++) {
-            uint32_t tp = het_draft_tp(metis->draft, stage, type);
+            uint32_t tp = het_pipeline_draft_tp(metis->draft, stage, type);
             differs |= *ret_tp != tp;
             *ret_tp = tp;
         }
@@ -78,7 +78,7 @@ static bool copy_tp(struct metis *metis, uint32_t *ret_tp)
 static bool offer(struct metis *metis)
 {
     het_search_spend(metis->search, metis->gpu_count / HET_EFFORT_REPLICAS_A_UNIT + 1);
-    if (!het_search_offer(metis->search, het_draft_plan(metis->draft)))
+    if (!het_search_offer(metis->search, het_pipeline_draft_plan(metis->draft)))
         return false;
     copy_tp(metis, metis->best_tp);
     return true;
@@ -87,7 +87,7 @@ static bool offer(struct metis *metis)
 static bool is_promising(struct metis *metis)
 {
     double worth_s = het_search_worth(metis->search);
-    metis->bound_s = het_draft_bound(metis->draft, worth_s);
+    metis->bound_s = het_pipeline_draft_bound(metis->draft, worth_s);
     return metis->bound_s < worth_s;
 }
 
@@ -99,9 +99,9 @@ static bool split(struct metis *metis, const bool *limited)
     double seconds;
     search->statistics.strategies_tried++;
     het_search_spend(search, taken);
-    bool found =
-        het_draft_balance(metis->draft, limited, het_search_worth(search), &seconds);
-    het_search_settle(search, het_draft_take_pairs(metis->draft), taken);
+    bool found = het_pipeline_draft_balance(metis->draft, limited,
+                                            het_search_worth(search), &seconds);
+    het_search_settle(search, het_pipeline_draft_take_pairs(metis->draft), taken);
     if (found)
         return true;
     search->statistics.partitions_failed++;
@@ -113,11 +113,11 @@ static bool split(struct metis *metis, const bool *limited)
 static bool find_first(struct metis *metis, uint32_t *ret_stage, uint32_t *ret_type)
 {
     uint32_t stage, type;
-    if (!het_draft_short(metis->draft, ret_stage, ret_type))
+    if (!het_pipeline_draft_short(metis->draft, ret_stage, ret_type))
         return false;
     if (!metis->search->has_short_stages &&
-        (!het_draft_shortest(metis->draft, &stage, &type) || stage != *ret_stage ||
-         type != *ret_type))
+        (!het_pipeline_draft_shortest(metis->draft, &stage, &type) ||
+         stage != *ret_stage || type != *ret_type))
         metis->search->has_short_stages = true;
     return true;
 }
@@ -129,7 +129,7 @@ static bool find_short(struct metis *metis, uint32_t *ret_stage, uint32_t *ret_t
     case HET_METIS_FIRST_STAGE:
         return find_first(metis, ret_stage, ret_type);
     case HET_METIS_SHORTEST_STAGE:
-        return het_draft_shortest(metis->draft, ret_stage, ret_type);
+        return het_pipeline_draft_shortest(metis->draft, ret_stage, ret_type);
     }
     return false;
 }
@@ -153,12 +153,12 @@ static bool branch(struct metis *metis)
     bool kept = branch(metis);
     metis->limited[stage] = false;
 
-    uint32_t tp = het_draft_tp(metis->draft, stage, type);
-    if (het_draft_raise_tp(metis->draft, stage, type)) {
-        if (het_draft_share(metis->draft, stage) == HET_DRAFT_SHARED)
+    uint32_t tp = het_pipeline_draft_tp(metis->draft, stage, type);
+    if (het_pipeline_draft_raise_tp(metis->draft, stage, type)) {
+        if (het_pipeline_draft_share(metis->draft, stage) == HET_PIPELINE_DRAFT_SHARED)
             kept = branch(metis) || kept;
-        het_draft_set_tp(metis->draft, stage, type, tp);
-        het_draft_share(metis->draft, stage);
+        het_pipeline_draft_set_tp(metis->draft, stage, type, tp);
+        het_pipeline_draft_share(metis->draft, stage);
     }
     return kept;
 }
@@ -170,17 +170,17 @@ static bool raise_lowest(struct metis *metis, uint32_t stage)
     for (;;) {
         uint32_t next_tp = UINT32_MAX;
         for (uint32_t type = 0; type < metis->type_count; type++) {
-            uint32_t tp = het_draft_tp(metis->draft, stage, type);
-            if (het_draft_has_type(metis->draft, stage, type) && tp > tried_tp &&
+            uint32_t tp = het_pipeline_draft_tp(metis->draft, stage, type);
+            if (het_pipeline_draft_has_type(metis->draft, stage, type) && tp > tried_tp &&
                 tp < next_tp)
                 next_tp = tp;
         }
         if (next_tp == UINT32_MAX)
             return false;
         for (uint32_t type = 0; type < metis->type_count; type++)
-            if (het_draft_has_type(metis->draft, stage, type) &&
-                het_draft_tp(metis->draft, stage, type) == next_tp &&
-                het_draft_raise_tp(metis->draft, stage, type))
+            if (het_pipeline_draft_has_type(metis->draft, stage, type) &&
+                het_pipeline_draft_tp(metis->draft, stage, type) == next_tp &&
+                het_pipeline_draft_raise_tp(metis->draft, stage, type))
                 return true;
         tried_tp = next_tp;
     }
@@ -191,7 +191,7 @@ static bool raise_lowest(struct metis *metis, uint32_t stage)
 static bool settle(struct metis *metis)
 {
     for (uint32_t stage = 0; stage < metis->stage_count; stage++)
-        while (het_draft_share(metis->draft, stage) != HET_DRAFT_SHARED)
+        while (het_pipeline_draft_share(metis->draft, stage) != HET_PIPELINE_DRAFT_SHARED)
             if (!raise_lowest(metis, stage))
                 return false;
     return true;
@@ -200,15 +200,15 @@ static bool settle(struct metis *metis)
 /* Tries one other degree of one type in one stage; keeps it if that is the best plan. */
 static bool step(struct metis *metis, uint32_t stage, uint32_t type, uint32_t tp)
 {
-    uint32_t before = het_draft_tp(metis->draft, stage, type);
+    uint32_t before = het_pipeline_draft_tp(metis->draft, stage, type);
     if (tp == before)
         return false;
-    het_draft_set_tp(metis->draft, stage, type, tp);
-    if (het_draft_share(metis->draft, stage) == HET_DRAFT_SHARED && is_promising(metis) &&
-        split(metis, metis->all_limited) && offer(metis))
+    het_pipeline_draft_set_tp(metis->draft, stage, type, tp);
+    if (het_pipeline_draft_share(metis->draft, stage) == HET_PIPELINE_DRAFT_SHARED &&
+        is_promising(metis) && split(metis, metis->all_limited) && offer(metis))
         return true;
-    het_draft_set_tp(metis->draft, stage, type, before);
-    het_draft_share(metis->draft, stage);
+    het_pipeline_draft_set_tp(metis->draft, stage, type, before);
+    het_pipeline_draft_share(metis->draft, stage);
     return false;
 }
 
@@ -216,19 +216,20 @@ static bool step(struct metis *metis, uint32_t stage, uint32_t type, uint32_t tp
 static void climb(struct metis *metis)
 {
     size_t degree_count;
-    const uint32_t *degrees = het_draft_degrees(metis->draft, &degree_count);
+    const uint32_t *degrees = het_pipeline_draft_degrees(metis->draft, &degree_count);
     for (uint32_t stage = 0; stage < metis->stage_count; stage++) {
         for (uint32_t type = 0; type < metis->type_count; type++)
-            het_draft_set_tp(metis->draft, stage, type,
-                             metis->best_tp[stage * metis->type_count + type]);
-        het_draft_share(metis->draft, stage);
+            het_pipeline_draft_set_tp(metis->draft, stage, type,
+                                      metis->best_tp[stage * metis->type_count + type]);
+        het_pipeline_draft_share(metis->draft, stage);
     }
     for (bool better = true; better && metis->search->effort_left;) {
         better = false;
         for (uint32_t stage = 0; stage < metis->stage_count; stage++)
             for (uint32_t type = 0; type < metis->type_count; type++)
                 for (size_t d = 0;
-                     het_draft_has_type(metis->draft, stage, type) && d < degree_count;
+                     het_pipeline_draft_has_type(metis->draft, stage, type) &&
+                     d < degree_count;
                      d++)
                     better = step(metis, stage, type, degrees[d]) || better;
     }
@@ -237,10 +238,10 @@ static void climb(struct metis *metis)
 /* All stages at degree `tp` at least. */
 static void set_start(struct metis *metis, uint32_t tp, bool trim)
 {
-    het_draft_set_trim(metis->draft, trim);
+    het_pipeline_draft_set_trim(metis->draft, trim);
     for (uint32_t stage = 0; stage < metis->stage_count; stage++)
         for (uint32_t type = 0; type < metis->type_count; type++)
-            het_draft_set_tp(metis->draft, stage, type, tp);
+            het_pipeline_draft_set_tp(metis->draft, stage, type, tp);
 }
 
 /* Follows one start to its plans, unless it settled where the last one did. */
@@ -261,19 +262,20 @@ static void try_start(struct metis *metis, bool trim)
 static bool try_batch(struct metis *metis, uint32_t microbatch_count)
 {
     size_t degree_count;
-    const uint32_t *degrees = het_draft_degrees(metis->draft, &degree_count);
-    het_draft_batch(metis->draft, microbatch_count);
+    const uint32_t *degrees = het_pipeline_draft_degrees(metis->draft, &degree_count);
+    het_pipeline_draft_batch(metis->draft, microbatch_count);
     metis->last_tp[0] = 0; /* no start yet */
     metis->bound_s = 0;
     for (size_t d = 0; d < degree_count; d++) {
         if (metis->gpu_count > REACH_GPUS &&
             metis->bound_s > REACH * het_search_worth(metis->search))
             break;
-        uint64_t shared = het_draft_take_work(metis->draft) / HET_EFFORT_WORDS_A_UNIT;
+        uint64_t shared = het_pipeline_draft_take_work(metis->draft) /
+                          HET_EFFORT_WORDS_A_UNIT;
         if (!het_search_spend(metis->search, 1 + metis->gpu_count / GPUS_A_UNIT + shared))
             return false;
         set_start(metis, degrees[d], false);
-        bool can_trim = het_draft_can_trim(metis->draft);
+        bool can_trim = het_pipeline_draft_can_trim(metis->draft);
         try_start(metis, false);
         if (can_trim) {
             set_start(metis, degrees[d], true);
@@ -292,7 +294,8 @@ static bool visit_groups(void *context, const uint32_t *sizes, uint32_t count)
     /* One group of all GPUs is the same in every order of types. */
     size_t rows = count == 1 ? 1 : metis->row_count;
     for (size_t r = 0; r < rows; r++) {
-        het_draft_groups(metis->draft, &metis->rows[r], (uint32_t)r, sizes, count);
+        het_pipeline_draft_groups(metis->draft, &metis->rows[r], (uint32_t)r, sizes,
+                                  count);
         for (size_t b = 0; b < metis->batch_count; b++)
             if (!try_batch(metis, metis->batches[b]))
                 return false;
@@ -325,14 +328,14 @@ static void fill_rows(struct metis *metis, bool mixed)
     const struct het_cluster *cluster = metis->search->available;
     const uint32_t *orders;
     size_t types;
-    size_t count = het_group_type_orders(metis->arena, cluster, &orders, &types);
-    metis->rows = HET_ARENA_ARRAY(metis->arena, struct het_group_row, 2 * count);
+    size_t count = het_device_group_type_orders(metis->arena, cluster, &orders, &types);
+    metis->rows = HET_ARENA_ARRAY(metis->arena, struct het_device_group_row, 2 * count);
     for (size_t r = 0; r < count; r++)
         metis->rows[metis->row_count++] =
-            het_group_row_of(metis->arena, cluster, orders + r * types, types);
+            het_device_group_row_of(metis->arena, cluster, orders + r * types, types);
     for (size_t r = 0; mixed && types > 1 && r < count; r++)
         metis->rows[metis->row_count++] =
-            het_group_row_mixed(metis->arena, cluster, orders + r * types, types);
+            het_device_group_row_mixed(metis->arena, cluster, orders + r * types, types);
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -364,13 +367,13 @@ static void start(struct metis *metis, struct het_search *search,
     metis->best_tp = HET_ARENA_ARRAY(metis->arena, uint32_t, limit * metis->type_count);
     metis->last_tp = HET_ARENA_ARRAY(metis->arena, uint32_t, limit * metis->type_count);
     if (limit)
-        metis->draft = het_draft_new(search->problem, search->available, limit);
+        metis->draft = het_pipeline_draft_new(search->problem, search->available, limit);
 }
 
 static void stop(struct metis *metis)
 {
     if (metis->draft)
-        het_draft_free(metis->draft);
+        het_pipeline_draft_free(metis->draft);
     het_arena_free(metis->arena);
 }
 
@@ -391,16 +394,17 @@ static void enumerate(struct metis *metis)
     bool any_size = options->metis_sizes == HET_METIS_ANY_SIZE ||
                     (options->metis_sizes == HET_METIS_DEFAULT_SIZES &&
                      metis->gpu_count <= ANY_SIZE_GPUS);
-    struct het_group_question question = {
+    struct het_device_group_question question = {
         .gpu_count = metis->gpu_count,
-        .sizes = het_group_sizes_of(metis->arena, metis->search->available, any_size),
+        .sizes =
+            het_device_group_sizes_of(metis->arena, metis->search->available, any_size),
         .variance = variance(options),
         .permute = permute(options),
     };
     for (uint32_t stages = 1; stages <= metis->stage_limit; stages++) {
         question.group_count = metis->stage_count = stages;
         metis->cells = (uint64_t)layers * layers * stages;
-        if (!het_group_lists(&question, visit_groups, metis))
+        if (!het_device_group_lists(&question, visit_groups, metis))
             break;
     }
 }
@@ -435,13 +439,13 @@ struct walk {
 };
 
 /* Whether replicas of the plan's degrees stand inside nodes. */
-static bool can_be_built(struct metis *metis, const struct het_walk_plan *plan)
+static bool can_be_built(struct metis *metis, const struct het_paper_walk_plan *plan)
 {
-    struct het_group_slot *slots = metis->slots;
+    struct het_device_group_slot *slots = metis->slots;
     uint32_t start_gpu = 0;
     for (uint32_t s = 0; s < plan->stage_count; s++) {
-        size_t count =
-            het_group_cut(&metis->rows[plan->row_id], start_gpu, plan->sizes[s], slots);
+        size_t count = het_device_group_cut(&metis->rows[plan->row_id], start_gpu,
+                                            plan->sizes[s], slots);
         for (size_t i = 0; i < count; i++)
             if (slots[i].gpu_count % plan->tp[s])
                 return false;
@@ -452,9 +456,9 @@ static bool can_be_built(struct metis *metis, const struct het_walk_plan *plan)
 
 /* "V100 A100, 8 micro-batches: 16/4/3 16/2/7": GPUs, degree, layers of each stage. */
 static const char *describe(struct het_arena *arena, const struct metis *metis,
-                            const struct het_walk_plan *plan)
+                            const struct het_paper_walk_plan *plan)
 {
-    const struct het_group_row *row = &metis->rows[plan->row_id];
+    const struct het_device_group_row *row = &metis->rows[plan->row_id];
     const char *text = "";
     for (size_t i = 0; i < row->slot_count; i++)
         if (!i || row->slots[i].type != row->slots[i - 1].type)
@@ -468,7 +472,7 @@ static const char *describe(struct het_arena *arena, const struct metis *metis,
     return text;
 }
 
-static void keep(struct walk *walk, const struct het_walk_plan *plan)
+static void keep(struct walk *walk, const struct het_paper_walk_plan *plan)
 {
     uint32_t at = walk->kept_count;
     if (at < HET_METIS_WALK_KEPT) {
@@ -491,7 +495,7 @@ static void keep(struct walk *walk, const struct het_walk_plan *plan)
     walk->kept[at] = kept;
 }
 
-static void visit_plan(void *context, const struct het_walk_plan *plan)
+static void visit_plan(void *context, const struct het_paper_walk_plan *plan)
 {
     struct walk *walk = context;
     struct het_search *search = walk->metis->search;
@@ -525,13 +529,13 @@ static void offer_kept(struct metis *metis, const struct kept *kept)
     uint32_t layers = metis->search->problem->profile->layer_count;
     metis->stage_count = kept->stage_count;
     metis->cells = (uint64_t)layers * layers * kept->stage_count;
-    het_draft_groups(metis->draft, &metis->rows[kept->row_id], kept->row_id, kept->sizes,
-                     kept->stage_count);
-    het_draft_batch(metis->draft, kept->microbatch_count);
+    het_pipeline_draft_groups(metis->draft, &metis->rows[kept->row_id], kept->row_id,
+                              kept->sizes, kept->stage_count);
+    het_pipeline_draft_batch(metis->draft, kept->microbatch_count);
     for (uint32_t s = 0; s < kept->stage_count; s++) {
         for (uint32_t type = 0; type < metis->type_count; type++)
-            het_draft_set_tp(metis->draft, s, type, kept->tp[s]);
-        if (het_draft_share(metis->draft, s) != HET_DRAFT_SHARED)
+            het_pipeline_draft_set_tp(metis->draft, s, type, kept->tp[s]);
+        if (het_pipeline_draft_share(metis->draft, s) != HET_PIPELINE_DRAFT_SHARED)
             return;
     }
     if (!is_promising(metis))
@@ -546,21 +550,21 @@ static void walk_rows(struct metis *metis, enum het_metis_order order)
 {
     struct het_search *search = metis->search;
     struct walk walk = { .metis = metis, .reserve = search->effort_left / 8 };
-    const struct het_walk_question question = {
+    const struct het_paper_walk_question question = {
         .problem = search->problem,
         .cluster = search->available,
         .variance = variance(search->options),
         .permute = permute(search->options),
         .stage_limit = metis->stage_limit,
-        .order = order == HET_METIS_SHORTEST_STAGE ? HET_WALK_OOM_FIRST
-                                                   : HET_WALK_LAST_SPLIT,
+        .order = order == HET_METIS_SHORTEST_STAGE ? HET_PAPER_WALK_OOM_FIRST
+                                                   : HET_PAPER_WALK_LAST_SPLIT,
         .memory = search->options->walk_memory,
         .context = &walk,
         .visit = visit_plan,
         .spend = spend_splits,
     };
-    struct het_walk_counts counts;
-    het_walk_run(&question, &counts);
+    struct het_paper_walk_counts counts;
+    het_paper_walk_run(&question, &counts);
     for (uint32_t i = 0; i < walk.kept_count && search->effort_left; i++)
         offer_kept(metis, &walk.kept[i]);
     search->statistics.groups_enumerated = counts.lists;
@@ -577,8 +581,8 @@ int het_metis_search_walk(struct het_search *search, enum het_metis_order order)
     start(&metis, search, order);
     if (metis.draft) {
         fill_rows(&metis, false);
-        metis.slots =
-            HET_ARENA_ARRAY(metis.arena, struct het_group_slot, metis.rows[0].slot_count);
+        metis.slots = HET_ARENA_ARRAY(metis.arena, struct het_device_group_slot,
+                                      metis.rows[0].slot_count);
         walk_rows(&metis, order);
     }
     stop(&metis);

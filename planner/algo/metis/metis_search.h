@@ -25,7 +25,7 @@
  *    stage of two types each has its own degree, and memory raises that of the type that
  *    is short.
  *  - Where a degree does not divide a node's GPUs, or there are more replicas than
- * samples, stages that leave GPUs idle are a start too (het_draft_set_trim). The paper
+ * samples, stages that leave GPUs idle are a start too (het_pipeline_draft_set_trim). The paper
  * uses all GPUs; the search (run_all.h) also hands the algorithm fewer.
  *  - Of the two ways out of memory, fewer layers is followed first: it costs one split,
  *    and its plan prunes the other way. At most HET_METIS_SEARCH_MAX_BRANCHES splits a
@@ -34,7 +34,7 @@
  * the bound of the lower one is far above the best plan; and around each new best plan
  * the degree of one stage at a time is changed as long as that helps: with measured
  * profiles and few samples a GPU, tensor parallelism can be the faster one.
- *  - Candidates whose bound (het_draft_bound) is not below the best plan are not split.
+ *  - Candidates whose bound (het_pipeline_draft_bound) is not below the best plan are not split.
  *  - Of several stages out of memory, the order says which is dealt with first: Metis'
  *    the first of the pipeline, OOM-first's (J. Shong et al., section 3.4) the one that
  *    is short of most bytes on a GPU.

@@ -47,23 +47,23 @@ struct degree {
 };
 
 struct walk {
-    const struct het_walk_question *question;
+    const struct het_paper_walk_question *question;
     const struct het_problem *problem;
     struct het_arena *arena;
     uint32_t layer_count, type_count, gpu_count, global_batch;
     struct degree *degrees; /* 1, 2, 4, ... */
     uint32_t degree_count;
-    struct het_group_row *rows;
+    struct het_device_group_row *rows;
     size_t row_count;
-    const struct het_group_slot ***rank_slots; /* [row][rank] */
-    struct het_proportion *proportion;
-    struct het_walk_counts counts;
+    const struct het_device_group_slot ***rank_slots; /* [row][rank] */
+    struct het_proportional_split *proportion;
+    struct het_paper_walk_counts counts;
     uint64_t steps_before, done_before; /* when the candidate began */
     uint32_t first_lists; /* least number of stages above one that has lists; 0: none */
     bool is_stopped;
 
-    const double *nothing;               /* marks times that cannot be had */
-    const struct het_group_slot **slots; /* [rank] of the row at hand */
+    const double *nothing;                      /* marks times that cannot be had */
+    const struct het_device_group_slot **slots; /* [rank] of the row at hand */
     uint32_t row_id;
     const uint32_t *sizes;
     uint32_t stage_count, microbatch_count, refused; /* stages that are not allowed */
@@ -222,7 +222,8 @@ static void enter_strategy(struct walk *walk, uint32_t s)
  * stage_count if there is none. */
 static uint32_t choose_stage(const struct walk *walk)
 {
-    bool first = walk->question->order == HET_WALK_OOM_FIRST && walk->has_first_spare;
+    bool first = walk->question->order == HET_PAPER_WALK_OOM_FIRST &&
+                 walk->has_first_spare;
     const double *spare = first             ? walk->first_spare
                           : walk->has_spare ? walk->spare
                                             : NULL;
@@ -242,7 +243,7 @@ static uint32_t choose_stage(const struct walk *walk)
 
 static bool spend(struct walk *walk, uint64_t splits)
 {
-    const struct het_walk_question *question = walk->question;
+    const struct het_paper_walk_question *question = walk->question;
     walk->is_stopped |= question->spend && !question->spend(question->context, splits);
     return !walk->is_stopped;
 }
@@ -272,8 +273,8 @@ static void need_metis(struct walk *walk, uint32_t s)
     double state = bytes->state[end] - bytes->state[first];
     double activations = bytes->activations[end] - bytes->activations[first];
     walk->needed[s] = METIS_MEMORY_BYTES +
-                      HET_WALK_METIS_FACTOR * (stage->state_times * state +
-                                               stage->sample_times * activations);
+                      HET_PAPER_WALK_METIS_FACTOR * (stage->state_times * state +
+                                                     stage->sample_times * activations);
     walk->room[s] = stage->room_bytes;
 }
 
@@ -339,9 +340,9 @@ static uint32_t split(struct walk *walk)
 {
     walk->has_spare = walk->has_first_spare = false;
     set_speed(walk);
-    for (uint32_t attempt = 1; attempt <= HET_WALK_SPLITS; attempt++) {
-        walk->is_whole = het_proportion_split(walk->proportion, walk->speed,
-                                              walk->stage_count, walk->cuts);
+    for (uint32_t attempt = 1; attempt <= HET_PAPER_WALK_SPLITS; attempt++) {
+        walk->is_whole = het_proportional_split_whole(walk->proportion, walk->speed,
+                                                      walk->stage_count, walk->cuts);
         if (!spend(walk, 1))
             return 0;
         if (check_memory(walk, walk->spare)) {
@@ -354,8 +355,8 @@ static uint32_t split(struct walk *walk)
                    walk->stage_count * sizeof *walk->spare);
             walk->has_first_spare = true;
         }
-        if (!het_proportion_shift(walk->proportion, walk->speed, walk->needed, walk->room,
-                                  walk->stage_count))
+        if (!het_proportional_split_shift(walk->proportion, walk->speed, walk->needed,
+                                          walk->room, walk->stage_count))
             return 0;
     }
     return 0;
@@ -368,7 +369,8 @@ static bool has_mixed_replica(const struct walk *walk, const struct stage *stage
 {
     uint32_t width = stage->size / stage->replicas;
     for (uint32_t r = 0; r < stage->replicas; r++) {
-        const struct het_group_slot **slots = walk->slots + stage->start + r * width;
+        const struct het_device_group_slot **slots = walk->slots + stage->start +
+                                                     r * width;
         if (slots[0]->type != slots[width - 1]->type)
             return true;
     }
@@ -443,14 +445,14 @@ static double price(struct walk *walk)
 
 static void visit_plan(struct walk *walk)
 {
-    const struct het_walk_question *question = walk->question;
+    const struct het_paper_walk_question *question = walk->question;
     walk->counts.steps = walk->steps_before + walk->counts.strategies +
                          walk->counts.failures - walk->done_before;
     walk->counts.plans++;
     walk->counts.broken += !walk->is_whole;
     if (!walk->is_whole || !question->visit)
         return;
-    const struct het_walk_plan plan = {
+    const struct het_paper_walk_plan plan = {
         .row = &walk->rows[walk->row_id],
         .row_id = walk->row_id,
         .sizes = walk->sizes,
@@ -506,7 +508,7 @@ static void set_stages(struct walk *walk, size_t row, const uint32_t *sizes,
                                  .uplink_bytes_per_s = HUGE_VAL,
                                  .link_bytes_per_s = HUGE_VAL };
         for (; start < stage->start + stage->size; start++) {
-            const struct het_group_slot *slot = walk->slots[start];
+            const struct het_device_group_slot *slot = walk->slots[start];
             const struct het_node *node = &walk->question->cluster->nodes[slot->node];
             stage->is_mixed |= slot->type != stage->first_type;
             stage->last_node = slot->node;
@@ -530,8 +532,8 @@ static void walk_list(struct walk *walk, size_t row, const uint32_t *sizes,
             walk_candidate(walk, m);
 }
 
-static void add_twice(struct het_walk_counts *counts,
-                      const struct het_walk_counts *before)
+static void add_twice(struct het_paper_walk_counts *counts,
+                      const struct het_paper_walk_counts *before)
 {
     counts->lists += counts->lists - before->lists;
     counts->candidates += counts->candidates - before->candidates;
@@ -553,7 +555,7 @@ static bool visit_list(void *context, const uint32_t *sizes, uint32_t count)
     for (size_t row = 0; row < walk->row_count && !walk->is_stopped; row++) {
         if (row && count == 1)
             break;
-        struct het_walk_counts before = walk->counts;
+        struct het_paper_walk_counts before = walk->counts;
         walk_list(walk, row, sizes, count);
         if (row && count == walk->first_lists)
             add_twice(&walk->counts, &before);
@@ -600,15 +602,16 @@ static void fill_rows(struct walk *walk)
     const struct het_cluster *cluster = walk->question->cluster;
     const uint32_t *orders;
     size_t types;
-    walk->row_count = het_group_type_orders(walk->arena, cluster, &orders, &types);
-    walk->rows = HET_ARENA_ARRAY(walk->arena, struct het_group_row, walk->row_count);
-    walk->rank_slots =
-        HET_ARENA_ARRAY(walk->arena, const struct het_group_slot **, walk->row_count);
+    walk->row_count = het_device_group_type_orders(walk->arena, cluster, &orders, &types);
+    walk->rows =
+        HET_ARENA_ARRAY(walk->arena, struct het_device_group_row, walk->row_count);
+    walk->rank_slots = HET_ARENA_ARRAY(walk->arena, const struct het_device_group_slot **,
+                                       walk->row_count);
     for (size_t r = 0; r < walk->row_count; r++) {
-        struct het_group_row row =
-            het_group_row_of(walk->arena, cluster, orders + r * types, types);
-        const struct het_group_slot **slots =
-            HET_ARENA_ARRAY(walk->arena, const struct het_group_slot *, row.gpu_count);
+        struct het_device_group_row row =
+            het_device_group_row_of(walk->arena, cluster, orders + r * types, types);
+        const struct het_device_group_slot **slots = HET_ARENA_ARRAY(
+            walk->arena, const struct het_device_group_slot *, row.gpu_count);
         uint32_t rank = 0;
         for (size_t i = 0; i < row.slot_count; i++)
             for (uint32_t g = 0; g < row.slots[i].gpu_count; g++)
@@ -656,22 +659,22 @@ static double floored_variance(double variance, uint32_t gpus, uint32_t stages)
 
 static void enumerate(struct walk *walk, uint32_t limit)
 {
-    const struct het_walk_question *question = walk->question;
+    const struct het_paper_walk_question *question = walk->question;
     uint32_t *powers = HET_ARENA_ARRAY(walk->arena, uint32_t, 32);
-    struct het_group_question groups = { .gpu_count = walk->gpu_count,
-                                         .sizes = { powers, 0 },
-                                         .permute = question->permute };
+    struct het_device_group_question groups = { .gpu_count = walk->gpu_count,
+                                                .sizes = { powers, 0 },
+                                                .permute = question->permute };
     for (uint32_t size = 1; size <= walk->gpu_count; size *= 2)
         powers[groups.sizes.count++] = size;
     for (uint32_t stages = 1; stages <= limit && !walk->is_stopped; stages++) {
         groups.group_count = stages;
         groups.variance = floored_variance(question->variance, walk->gpu_count, stages);
-        het_group_lists(&groups, visit_list, walk);
+        het_device_group_lists(&groups, visit_list, walk);
     }
 }
 
-bool het_walk_run(const struct het_walk_question *question,
-                  struct het_walk_counts *ret_counts)
+bool het_paper_walk_run(const struct het_paper_walk_question *question,
+                        struct het_paper_walk_counts *ret_counts)
 {
     struct walk walk = {
         .question = question,
@@ -694,9 +697,9 @@ bool het_walk_run(const struct het_walk_question *question,
     allocate_stages(&walk, limit);
     const double *layer_s = walk.degree_count ? layer_seconds(&walk) : NULL;
     if (layer_s && limit) {
-        walk.proportion = het_proportion_new(layer_s, walk.layer_count, limit);
+        walk.proportion = het_proportional_split_new(layer_s, walk.layer_count, limit);
         enumerate(&walk, limit);
-        het_proportion_free(walk.proportion);
+        het_proportional_split_free(walk.proportion);
     }
     het_arena_free(walk.arena);
     *ret_counts = walk.counts;

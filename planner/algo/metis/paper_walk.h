@@ -13,7 +13,7 @@
  *    batch, from the largest: all stages start with data parallelism only.
  *  - A strategy is allowed if each stage has a whole sample for each replica, not more
  *    than was measured, and a measured degree. It then splits the layers in proportion,
- *    up to HET_WALK_SPLITS times, shifting shares away from stages that are short of
+ *    up to HET_PAPER_WALK_SPLITS times, shifting shares away from stages that are short of
  *    memory; each split that does not fit is a step.
  *  - A first split that fits is a plan, and ends the candidate. A later one is a plan,
  *    and the search goes on.
@@ -35,22 +35,22 @@
 #include "planner/model/plan.h"
 #include "planner/search/search.h"
 
-#define HET_WALK_SPLITS 3u
+#define HET_PAPER_WALK_SPLITS 3u
 
-enum het_walk_order {
+enum het_paper_walk_order {
     /* The stage with least memory to spare after the last split, if that fitted; else the
      * one with most replicas. */
-    HET_WALK_LAST_SPLIT,
+    HET_PAPER_WALK_LAST_SPLIT,
     /* The stage shortest of memory in the first split that did not fit, of the last
      * strategy that was allowed; without one, as above. OOM-first, section 3.4. */
-    HET_WALK_OOM_FIRST,
+    HET_PAPER_WALK_OOM_FIRST,
 };
 
 /* Of HET_WALK_MEMORY_METIS (search.h). */
-#define HET_WALK_METIS_FACTOR 5.0
+#define HET_PAPER_WALK_METIS_FACTOR 5.0
 
-struct het_walk_plan {
-    const struct het_group_row *row;
+struct het_paper_walk_plan {
+    const struct het_device_group_row *row;
     uint32_t row_id;
     const uint32_t *sizes; /* [stage_count]: GPUs */
     const uint32_t *tp;    /* [stage_count]; may span nodes and types */
@@ -65,7 +65,7 @@ struct het_walk_plan {
     double seconds;
 };
 
-struct het_walk_counts {
+struct het_paper_walk_counts {
     uint64_t lists;      /* of group sizes, in all orders of types */
     uint64_t candidates; /* lists x numbers of micro-batches */
     uint64_t strategies; /* tried beyond each candidate's first */
@@ -76,23 +76,23 @@ struct het_walk_counts {
     uint64_t broken;     /* of these, with layers lost or stages without any */
 };
 
-struct het_walk_question {
+struct het_paper_walk_question {
     const struct het_problem *problem;
     const struct het_cluster *cluster; /* problem's, or some of its GPUs */
     double variance;
     uint32_t permute, stage_limit;
-    enum het_walk_order order;
+    enum het_paper_walk_order order;
     enum het_walk_memory memory;
     void *context;
     /* Called with each plan that has all layers; may be NULL. */
-    void (*visit)(void *context, const struct het_walk_plan *plan);
+    void (*visit)(void *context, const struct het_paper_walk_plan *plan);
     /* Called for work done, in splits (eight strategies count as one); false stops the
      * walk. May be NULL. */
     bool (*spend)(void *context, uint64_t splits);
 };
 
 /* Walks it all. Returns false if `spend` stopped it. No allocation after the start. */
-bool het_walk_run(const struct het_walk_question *question,
-                  struct het_walk_counts *ret_counts);
+bool het_paper_walk_run(const struct het_paper_walk_question *question,
+                        struct het_paper_walk_counts *ret_counts);
 
 #endif

@@ -32,7 +32,7 @@ struct part {
  * kinds and as many samples. */
 struct sharing {
     uint32_t id;
-    enum het_draft_share state;
+    enum het_pipeline_draft_share state;
     uint32_t replica_count, kind_count, part_count;
     const struct kind *kinds;
     const uint32_t *samples;               /* [replica], by kinds */
@@ -45,7 +45,7 @@ struct sharing {
 
 struct stage {
     uint32_t start, size; /* in the row */
-    const struct het_group_slot *slots;
+    const struct het_device_group_slot *slots;
     size_t slot_count;
     uint32_t *tp;      /* [type] */
     bool *has_type;    /* [type] */
@@ -65,7 +65,7 @@ struct stage {
 /* Caches are emptied when they hold this much. */
 #define CACHE_BYTES ((size_t)96 << 20)
 
-struct het_draft {
+struct het_pipeline_draft {
     const struct het_problem *problem;
     const struct het_cluster *cluster;
     uint32_t layer_count, type_count, stage_limit, gpu_count;
@@ -90,13 +90,13 @@ struct het_draft {
     struct sharing **uniform;
     struct het_memo uniform_tables;
     uint32_t next_sharing;
-    uint64_t work; /* het_draft_take_work */
+    uint64_t work; /* het_pipeline_draft_take_work */
 
-    const struct het_group_row *row;
+    const struct het_device_group_row *row;
     uint32_t row_id;
     uint32_t stage_count, microbatch_count, samples;
     struct stage *stages; /* [stage_limit] */
-    struct het_group_slot *slots;
+    struct het_device_group_slot *slots;
     struct kind *kinds; /* scratch [type * degree] */
     uint32_t *key;      /* scratch */
     uint32_t *left;     /* scratch [type * degree] */
@@ -107,7 +107,7 @@ struct het_draft {
     uint32_t *tried_cuts;              /* [stage_limit + 1] */
     uint32_t *ends;                    /* scratch [stage_limit][layer_count] */
 
-    /* The plan that het_draft_plan hands out. */
+    /* The plan that het_pipeline_draft_plan hands out. */
     struct het_plan plan;
     struct het_pipeline pipeline;
     struct het_stage *plan_stages;
@@ -123,13 +123,13 @@ static double lesser(double a, double b)
     return a < b ? a : b;
 }
 
-static struct degree *degree_at(const struct het_draft *draft, uint32_t type,
+static struct degree *degree_at(const struct het_pipeline_draft *draft, uint32_t type,
                                 uint32_t index)
 {
     return &draft->table[(size_t)type * draft->degree_count + index];
 }
 
-static void fill_degree(struct het_draft *draft, uint32_t type, uint32_t index)
+static void fill_degree(struct het_pipeline_draft *draft, uint32_t type, uint32_t index)
 {
     const struct het_problem *problem = draft->problem;
     const struct het_profile *profile = problem->profile;
@@ -150,13 +150,13 @@ static void fill_degree(struct het_draft *draft, uint32_t type, uint32_t index)
         draft->max_samples = degree->max_samples;
 }
 
-static bool cluster_has_type(const struct het_draft *draft, uint32_t type)
+static bool cluster_has_type(const struct het_pipeline_draft *draft, uint32_t type)
 {
     return draft->problem->profile_type[type] != HET_NO_TYPE &&
            het_cluster_type_gpu_count(draft->cluster, type) > 0;
 }
 
-static void add_degree(struct het_draft *draft, uint32_t tp)
+static void add_degree(struct het_pipeline_draft *draft, uint32_t tp)
 {
     size_t at = draft->degree_count;
     for (size_t i = 0; i < draft->degree_count; i++)
@@ -168,7 +168,7 @@ static void add_degree(struct het_draft *draft, uint32_t tp)
     draft->degree_count++;
 }
 
-static void fill_tables(struct het_draft *draft)
+static void fill_tables(struct het_pipeline_draft *draft)
 {
     const struct het_profile *profile = draft->problem->profile;
     draft->degrees = HET_ARENA_ARRAY(draft->arena, uint32_t, profile->measurement_count);
@@ -190,7 +190,7 @@ static void fill_tables(struct het_draft *draft)
 
 /* Least over the degrees, so that bounds stay below. The last layer of a shared embedding
  * is summed together with the first (cost.h). */
-static void fill_gradients(struct het_draft *draft)
+static void fill_gradients(struct het_pipeline_draft *draft)
 {
     const struct het_profile *profile = draft->problem->profile;
     double element = het_workload_gradient_bytes(draft->problem->workload);
@@ -214,7 +214,7 @@ static bool is_near(double a, double b)
     return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
 }
 
-static bool cost_alike(const struct het_draft *draft, uint32_t a, uint32_t b)
+static bool cost_alike(const struct het_pipeline_draft *draft, uint32_t a, uint32_t b)
 {
     const struct het_profile *profile = draft->problem->profile;
     const double *bytes = draft->gradient_bytes;
@@ -231,7 +231,7 @@ static bool cost_alike(const struct het_draft *draft, uint32_t a, uint32_t b)
     return true;
 }
 
-static void fill_classes(struct het_draft *draft)
+static void fill_classes(struct het_pipeline_draft *draft)
 {
     draft->classes =
         HET_ARENA_ARRAY(draft->arena, struct layer_class, draft->layer_count);
@@ -248,7 +248,7 @@ static void fill_classes(struct het_draft *draft)
     }
 }
 
-static void empty_cache(struct het_draft *draft)
+static void empty_cache(struct het_pipeline_draft *draft)
 {
     draft->cache = het_arena_new();
     draft->sharings = het_memo_make(draft->cache, 0);
@@ -256,10 +256,11 @@ static void empty_cache(struct het_draft *draft)
     draft->uniform_tables = het_memo_make(draft->cache, 0);
 }
 
-struct het_draft *het_draft_new(const struct het_problem *problem,
-                                const struct het_cluster *cluster, uint32_t stage_limit)
+struct het_pipeline_draft *het_pipeline_draft_new(const struct het_problem *problem,
+                                                  const struct het_cluster *cluster,
+                                                  uint32_t stage_limit)
 {
-    struct het_draft *draft = xcalloc(1, sizeof *draft);
+    struct het_pipeline_draft *draft = xcalloc(1, sizeof *draft);
     draft->gpu_count = het_cluster_gpu_count(cluster);
     draft->problem = problem;
     draft->cluster = cluster;
@@ -279,7 +280,7 @@ struct het_draft *het_draft_new(const struct het_problem *problem,
             HET_ARENA_ARRAY(draft->arena, bool, draft->type_count);
     }
     /* Groups cut a row in at most one more piece each. */
-    draft->slots = HET_ARENA_ARRAY(draft->arena, struct het_group_slot,
+    draft->slots = HET_ARENA_ARRAY(draft->arena, struct het_device_group_slot,
                                    cluster->node_count + stage_limit);
     size_t kind_count = draft->type_count * draft->degree_count;
     draft->kinds = HET_ARENA_ARRAY(draft->arena, struct kind, kind_count);
@@ -305,7 +306,7 @@ struct het_draft *het_draft_new(const struct het_problem *problem,
     return draft;
 }
 
-void het_draft_free(struct het_draft *draft)
+void het_pipeline_draft_free(struct het_pipeline_draft *draft)
 {
     if (!draft)
         return;
@@ -316,13 +317,14 @@ void het_draft_free(struct het_draft *draft)
     xfree(draft);
 }
 
-const uint32_t *het_draft_degrees(const struct het_draft *draft, size_t *ret_count)
+const uint32_t *het_pipeline_draft_degrees(const struct het_pipeline_draft *draft,
+                                           size_t *ret_count)
 {
     *ret_count = draft->degree_count;
     return draft->degrees;
 }
 
-uint32_t het_draft_max_samples(const struct het_draft *draft)
+uint32_t het_pipeline_draft_max_samples(const struct het_pipeline_draft *draft)
 {
     return draft->max_samples;
 }
@@ -340,7 +342,7 @@ static bool has_like_slots(const struct stage *a, const struct stage *b)
     return true;
 }
 
-static bool is_uneven(const struct het_draft *draft, uint32_t gpus)
+static bool is_uneven(const struct het_pipeline_draft *draft, uint32_t gpus)
 {
     for (size_t i = 0; i < draft->degree_count && draft->degrees[i] <= gpus; i++)
         if (gpus % draft->degrees[i])
@@ -348,8 +350,9 @@ static bool is_uneven(const struct het_draft *draft, uint32_t gpus)
     return false;
 }
 
-void het_draft_groups(struct het_draft *draft, const struct het_group_row *row,
-                      uint32_t row_id, const uint32_t *sizes, uint32_t stage_count)
+void het_pipeline_draft_groups(struct het_pipeline_draft *draft,
+                               const struct het_device_group_row *row, uint32_t row_id,
+                               const uint32_t *sizes, uint32_t stage_count)
 {
     assert(stage_count <= draft->stage_limit);
     if (het_arena_bytes(draft->cache) > CACHE_BYTES) {
@@ -360,13 +363,13 @@ void het_draft_groups(struct het_draft *draft, const struct het_group_row *row,
     draft->row_id = row_id;
     draft->stage_count = stage_count;
     uint32_t start = 0;
-    struct het_group_slot *slots = draft->slots;
+    struct het_device_group_slot *slots = draft->slots;
     for (uint32_t s = 0; s < stage_count; s++) {
         struct stage *stage = &draft->stages[s];
         stage->start = start;
         stage->size = sizes[s];
         stage->slots = slots;
-        stage->slot_count = het_group_cut(row, start, sizes[s], slots);
+        stage->slot_count = het_device_group_cut(row, start, sizes[s], slots);
         stage->sharing = NULL;
         stage->trim = false;
         memset(stage->tp, 0, draft->type_count * sizeof *stage->tp);
@@ -388,10 +391,10 @@ void het_draft_groups(struct het_draft *draft, const struct het_group_row *row,
     }
     for (uint32_t s = 0; s < stage_count; s++)
         for (uint32_t type = 0; type < draft->type_count; type++)
-            het_draft_set_tp(draft, s, type, 1);
+            het_pipeline_draft_set_tp(draft, s, type, 1);
 }
 
-void het_draft_batch(struct het_draft *draft, uint32_t microbatch_count)
+void het_pipeline_draft_batch(struct het_pipeline_draft *draft, uint32_t microbatch_count)
 {
     draft->microbatch_count = microbatch_count;
     draft->samples = draft->problem->workload->global_batch / microbatch_count;
@@ -413,8 +416,9 @@ void het_draft_batch(struct het_draft *draft, uint32_t microbatch_count)
 /* Index of the degree of replicas in `slot` when the stage's is `limit`: the largest up
  * to it that `type` has and that divides the GPUs (trimmed stages: that is not above
  * them); degree_count if there is none. */
-static uint32_t find_degree(const struct het_draft *draft, const struct stage *stage,
-                            const struct het_group_slot *slot, uint32_t limit)
+static uint32_t find_degree(const struct het_pipeline_draft *draft,
+                            const struct stage *stage,
+                            const struct het_device_group_slot *slot, uint32_t limit)
 {
     for (uint32_t i = (uint32_t)draft->degree_count; i-- > 0;) {
         uint32_t tp = draft->degrees[i];
@@ -425,7 +429,8 @@ static uint32_t find_degree(const struct het_draft *draft, const struct stage *s
     return (uint32_t)draft->degree_count;
 }
 
-void het_draft_set_tp(struct het_draft *draft, uint32_t stage, uint32_t type, uint32_t tp)
+void het_pipeline_draft_set_tp(struct het_pipeline_draft *draft, uint32_t stage,
+                               uint32_t type, uint32_t tp)
 {
     /* The lowest degree, where the profile has none as low as `tp`. */
     for (size_t i = 0; i < draft->degree_count; i++)
@@ -439,17 +444,20 @@ void het_draft_set_tp(struct het_draft *draft, uint32_t stage, uint32_t type, ui
     draft->stages[stage].sharing = NULL;
 }
 
-uint32_t het_draft_tp(const struct het_draft *draft, uint32_t stage, uint32_t type)
+uint32_t het_pipeline_draft_tp(const struct het_pipeline_draft *draft, uint32_t stage,
+                               uint32_t type)
 {
     return draft->stages[stage].tp[type];
 }
 
-bool het_draft_has_type(const struct het_draft *draft, uint32_t stage, uint32_t type)
+bool het_pipeline_draft_has_type(const struct het_pipeline_draft *draft, uint32_t stage,
+                                 uint32_t type)
 {
     return draft->stages[stage].has_type[type];
 }
 
-bool het_draft_raise_tp(struct het_draft *draft, uint32_t stage, uint32_t type)
+bool het_pipeline_draft_raise_tp(struct het_pipeline_draft *draft, uint32_t stage,
+                                 uint32_t type)
 {
     const struct stage *at = &draft->stages[stage];
     for (size_t d = 0; d < draft->degree_count; d++) {
@@ -457,10 +465,10 @@ bool het_draft_raise_tp(struct het_draft *draft, uint32_t stage, uint32_t type)
         if (tp <= at->tp[type])
             continue;
         for (size_t i = 0; i < at->slot_count; i++) {
-            const struct het_group_slot *slot = &at->slots[i];
+            const struct het_device_group_slot *slot = &at->slots[i];
             if (slot->type == type && find_degree(draft, at, slot, tp) !=
                                           find_degree(draft, at, slot, at->tp[type])) {
-                het_draft_set_tp(draft, stage, type, tp);
+                het_pipeline_draft_set_tp(draft, stage, type, tp);
                 return true;
             }
         }
@@ -470,14 +478,15 @@ bool het_draft_raise_tp(struct het_draft *draft, uint32_t stage, uint32_t type)
 
 /* ---- samples ---- */
 
-static uint32_t most_replicas(const struct het_draft *draft)
+static uint32_t most_replicas(const struct het_pipeline_draft *draft)
 {
     uint32_t most = draft->problem->workload->max_data_parallel;
     return most && most < draft->samples ? most : draft->samples;
 }
 
 /* Seconds of one sample on a replica of the kind, in the largest micro-batch. */
-static double kind_seconds(const struct het_draft *draft, const struct kind *kind)
+static double kind_seconds(const struct het_pipeline_draft *draft,
+                           const struct kind *kind)
 {
     const struct degree *degree = degree_at(draft, kind->type, kind->degree);
     return degree->seconds[degree->max_samples] / degree->max_samples;
@@ -485,8 +494,8 @@ static double kind_seconds(const struct het_draft *draft, const struct kind *kin
 
 /* Replicas of one kind, at most `most`, that share the samples evenly and are done first;
  * `most` if no number of them can. */
-static uint32_t even_replicas(const struct het_draft *draft, const struct kind *kind,
-                              uint32_t most)
+static uint32_t even_replicas(const struct het_pipeline_draft *draft,
+                              const struct kind *kind, uint32_t most)
 {
     const struct degree *degree = degree_at(draft, kind->type, kind->degree);
     uint32_t best = most;
@@ -504,7 +513,7 @@ static uint32_t even_replicas(const struct het_draft *draft, const struct kind *
 
 /* Leaves out replicas of the slowest kinds until there are not too many; of a single kind
  * so many that the rest share the samples evenly. Returns how many kinds are left. */
-static size_t trim_kinds(struct het_draft *draft, size_t count)
+static size_t trim_kinds(struct het_pipeline_draft *draft, size_t count)
 {
     uint64_t replicas = 0, most = most_replicas(draft);
     for (size_t k = 0; k < count; k++)
@@ -532,12 +541,12 @@ static size_t trim_kinds(struct het_draft *draft, size_t count)
 
 /* Kinds of replicas of the stage, by type and degree, into draft->kinds; returns how
  * many. 0 if some GPUs have no degree, or all are left out. */
-static size_t find_kinds(struct het_draft *draft, const struct stage *stage)
+static size_t find_kinds(struct het_pipeline_draft *draft, const struct stage *stage)
 {
     size_t count = 0, at = 0;
-    const struct het_group_slot *last = NULL;
+    const struct het_device_group_slot *last = NULL;
     for (size_t i = 0; i < stage->slot_count; i++) {
-        const struct het_group_slot *slot = &stage->slots[i];
+        const struct het_device_group_slot *slot = &stage->slots[i];
         if (last && slot->type == last->type && slot->gpu_count == last->gpu_count) {
             draft->kinds[at].count += slot->gpu_count /
                                       draft->degrees[draft->kinds[at].degree];
@@ -561,7 +570,7 @@ static size_t find_kinds(struct het_draft *draft, const struct stage *stage)
     return stage->trim ? trim_kinds(draft, count) : count;
 }
 
-void het_draft_set_trim(struct het_draft *draft, bool trim)
+void het_pipeline_draft_set_trim(struct het_pipeline_draft *draft, bool trim)
 {
     for (uint32_t s = 0; s < draft->stage_count; s++) {
         if (draft->stages[s].trim != trim)
@@ -570,28 +579,29 @@ void het_draft_set_trim(struct het_draft *draft, bool trim)
     }
 }
 
-uint64_t het_draft_take_work(struct het_draft *draft)
+uint64_t het_pipeline_draft_take_work(struct het_pipeline_draft *draft)
 {
     uint64_t work = draft->work;
     draft->work = 0;
     return work;
 }
 
-uint64_t het_draft_take_pairs(struct het_draft *draft)
+uint64_t het_pipeline_draft_take_pairs(struct het_pipeline_draft *draft)
 {
     return het_balance_space_take_work(draft->space);
 }
 
-bool het_draft_can_trim(struct het_draft *draft)
+bool het_pipeline_draft_can_trim(struct het_pipeline_draft *draft)
 {
     for (uint32_t s = 0; s < draft->stage_count; s++)
-        if (draft->stages[s].is_uneven || het_draft_share(draft, s) == HET_DRAFT_CROWDED)
+        if (draft->stages[s].is_uneven ||
+            het_pipeline_draft_share(draft, s) == HET_PIPELINE_DRAFT_CROWDED)
             return true;
     return false;
 }
 
 /* Distinct (type, degree, samples), with their times. */
-static void find_parts(struct het_draft *draft, struct sharing *sharing)
+static void find_parts(struct het_pipeline_draft *draft, struct sharing *sharing)
 {
     struct part *parts =
         HET_ARENA_ARRAY(draft->cache, struct part, sharing->replica_count);
@@ -624,13 +634,13 @@ static void find_parts(struct het_draft *draft, struct sharing *sharing)
     sharing->part_count = count;
 }
 
-static void share_samples(struct het_draft *draft, struct sharing *sharing)
+static void share_samples(struct het_pipeline_draft *draft, struct sharing *sharing)
 {
     if (sharing->replica_count > most_replicas(draft)) {
-        sharing->state = HET_DRAFT_CROWDED;
+        sharing->state = HET_PIPELINE_DRAFT_CROWDED;
         return;
     }
-    sharing->state = HET_DRAFT_OVERFULL;
+    sharing->state = HET_PIPELINE_DRAFT_OVERFULL;
     if (sharing->replica_count < draft->problem->workload->min_data_parallel)
         return;
     auto_free struct het_balance_replicas *kinds =
@@ -647,15 +657,16 @@ static void share_samples(struct het_draft *draft, struct sharing *sharing)
                              &seconds, &draft->work))
         return;
     sharing->samples = samples;
-    sharing->state = HET_DRAFT_SHARED;
+    sharing->state = HET_PIPELINE_DRAFT_SHARED;
     find_parts(draft, sharing);
     sharing->ends =
         HET_ARENA_ARRAY(draft->cache, const uint32_t *, (size_t)draft->stage_limit + 1);
 }
 
 /* Index of the kind that the slot's replicas belong to; kind_count if it has none. */
-static uint32_t slot_kind(const struct het_draft *draft, const struct stage *stage,
-                          const struct het_group_slot *slot)
+static uint32_t slot_kind(const struct het_pipeline_draft *draft,
+                          const struct stage *stage,
+                          const struct het_device_group_slot *slot)
 {
     const struct sharing *sharing = stage->sharing;
     uint32_t degree = find_degree(draft, stage, slot, stage->tp[slot->type]), k = 0;
@@ -666,8 +677,8 @@ static uint32_t slot_kind(const struct het_draft *draft, const struct stage *sta
 }
 
 /* How many of its nodes a stage uses, and what the slowest of them have. */
-static size_t used_nodes(const struct het_draft *draft, const struct stage *stage,
-                         double *ret_uplink, double *ret_link)
+static size_t used_nodes(const struct het_pipeline_draft *draft,
+                         const struct stage *stage, double *ret_uplink, double *ret_link)
 {
     *ret_uplink = stage->uplink_bytes_per_s;
     *ret_link = stage->link_bytes_per_s;
@@ -680,7 +691,7 @@ static size_t used_nodes(const struct het_draft *draft, const struct stage *stag
     *ret_uplink = *ret_link = HUGE_VAL;
     size_t nodes = 0;
     for (size_t i = 0; i < stage->slot_count; i++) {
-        const struct het_group_slot *slot = &stage->slots[i];
+        const struct het_device_group_slot *slot = &stage->slots[i];
         uint32_t k = slot_kind(draft, stage, slot);
         if (k == sharing->kind_count || !left[k])
             continue;
@@ -696,7 +707,7 @@ static size_t used_nodes(const struct het_draft *draft, const struct stage *stag
 
 /* Ring all-reduce over the replicas of a stage, seconds for each byte of its layers: each
  * node's uplink, or each GPU's link, carries 2 (n - 1) / n of it (cost.h). */
-static double find_sync(const struct het_draft *draft, const struct stage *stage)
+static double find_sync(const struct het_pipeline_draft *draft, const struct stage *stage)
 {
     const struct sharing *sharing = stage->sharing;
     double n = sharing->replica_count, uplink, link;
@@ -712,7 +723,7 @@ static double find_sync(const struct het_draft *draft, const struct stage *stage
     return 2 * (n - 1) / (n * link * largest_tp);
 }
 
-static bool is_used_alike(const struct het_draft *draft, const struct stage *a,
+static bool is_used_alike(const struct het_pipeline_draft *draft, const struct stage *a,
                           const struct stage *b)
 {
     for (uint32_t type = 0; type < draft->type_count; type++)
@@ -722,7 +733,7 @@ static bool is_used_alike(const struct het_draft *draft, const struct stage *a,
 }
 
 /* The place of the sharing of draft->kinds. */
-static struct sharing **sharing_at(struct het_draft *draft, size_t kind_count)
+static struct sharing **sharing_at(struct het_pipeline_draft *draft, size_t kind_count)
 {
     const struct kind *kinds = draft->kinds;
     if (kind_count == 1 && draft->uniform)
@@ -743,7 +754,7 @@ static struct sharing **sharing_at(struct het_draft *draft, size_t kind_count)
     return *found;
 }
 
-static struct sharing *make_sharing(struct het_draft *draft, size_t kind_count)
+static struct sharing *make_sharing(struct het_pipeline_draft *draft, size_t kind_count)
 {
     struct sharing *sharing = het_arena_alloc(draft->cache, sizeof *sharing);
     struct kind *kinds = HET_ARENA_ARRAY(draft->cache, struct kind, kind_count);
@@ -757,7 +768,8 @@ static struct sharing *make_sharing(struct het_draft *draft, size_t kind_count)
     return sharing;
 }
 
-enum het_draft_share het_draft_share(struct het_draft *draft, uint32_t stage)
+enum het_pipeline_draft_share het_pipeline_draft_share(struct het_pipeline_draft *draft,
+                                                       uint32_t stage)
 {
     struct stage *at = &draft->stages[stage];
     if (at->sharing)
@@ -767,28 +779,28 @@ enum het_draft_share het_draft_share(struct het_draft *draft, uint32_t stage)
     } else {
         size_t kind_count = find_kinds(draft, at);
         if (!kind_count)
-            return HET_DRAFT_UNUSABLE;
+            return HET_PIPELINE_DRAFT_UNUSABLE;
         struct sharing **sharing = sharing_at(draft, kind_count);
         if (!*sharing)
             *sharing = make_sharing(draft, kind_count);
         at->sharing = *sharing;
     }
-    if (at->sharing->state == HET_DRAFT_SHARED)
+    if (at->sharing->state == HET_PIPELINE_DRAFT_SHARED)
         at->sync_s_per_byte = find_sync(draft, at);
     return at->sharing->state;
 }
 
 /* ---- memory ---- */
 
-static uint32_t in_flight(const struct het_draft *draft, uint32_t stage)
+static uint32_t in_flight(const struct het_pipeline_draft *draft, uint32_t stage)
 {
     uint32_t behind = draft->stage_count - stage;
     return behind < draft->microbatch_count ? behind : draft->microbatch_count;
 }
 
-static double part_bytes(const struct het_draft *draft, const struct sharing *sharing,
-                         const struct part *part, uint32_t microbatches, uint32_t first,
-                         uint32_t end)
+static double part_bytes(const struct het_pipeline_draft *draft,
+                         const struct sharing *sharing, const struct part *part,
+                         uint32_t microbatches, uint32_t first, uint32_t end)
 {
     const struct het_memory_question question = {
         .type = part->type,
@@ -803,8 +815,9 @@ static double part_bytes(const struct het_draft *draft, const struct sharing *sh
 }
 
 /* Lowers ends[first] to what fits a replica of `part`; both ends walk forward. */
-static void limit_ends(const struct het_draft *draft, const struct sharing *sharing,
-                       const struct part *part, uint32_t microbatches, uint32_t *ends)
+static void limit_ends(const struct het_pipeline_draft *draft,
+                       const struct sharing *sharing, const struct part *part,
+                       uint32_t microbatches, uint32_t *ends)
 {
     double usable = het_memory_usable_bytes(draft->problem, part->type);
     uint32_t end = 0;
@@ -817,7 +830,7 @@ static void limit_ends(const struct het_draft *draft, const struct sharing *shar
     }
 }
 
-static const uint32_t *stage_ends(struct het_draft *draft, uint32_t stage)
+static const uint32_t *stage_ends(struct het_pipeline_draft *draft, uint32_t stage)
 {
     const struct sharing *sharing = draft->stages[stage].sharing;
     uint32_t microbatches = in_flight(draft, stage);
@@ -835,15 +848,15 @@ static const uint32_t *stage_ends(struct het_draft *draft, uint32_t stage)
 
 /* Writes the replicas of a stage, slot by slot; a kind's shares fall in this order. Their
  * GPUs are given out later (assign_gpus). */
-static void write_replicas(const struct het_draft *draft, const struct stage *stage,
-                           struct het_replica *replicas)
+static void write_replicas(const struct het_pipeline_draft *draft,
+                           const struct stage *stage, struct het_replica *replicas)
 {
     const struct sharing *sharing = stage->sharing;
     uint32_t written = 0, *left = draft->left;
     for (uint32_t k = 0; k < sharing->kind_count; k++)
         left[k] = sharing->kinds[k].count;
     for (size_t i = 0; i < stage->slot_count; i++) {
-        const struct het_group_slot *slot = &stage->slots[i];
+        const struct het_device_group_slot *slot = &stage->slots[i];
         uint32_t kind = slot_kind(draft, stage, slot);
         if (kind == sharing->kind_count)
             continue;
@@ -862,7 +875,7 @@ static void write_replicas(const struct het_draft *draft, const struct stage *st
 
 /* A node's GPUs are used from 0 on, in the order of the plan, also where a stage left
  * some out. */
-static void assign_gpus(struct het_draft *draft, uint32_t replica_count)
+static void assign_gpus(struct het_pipeline_draft *draft, uint32_t replica_count)
 {
     memset(draft->node_used, 0, draft->cluster->node_count * sizeof *draft->node_used);
     for (uint32_t r = 0; r < replica_count; r++) {
@@ -873,8 +886,8 @@ static void assign_gpus(struct het_draft *draft, uint32_t replica_count)
 }
 
 /* What, besides its place, says which replicas a stage has. */
-static uint32_t add_stage_key(const struct het_draft *draft, const struct stage *stage,
-                              uint32_t *key, uint32_t length)
+static uint32_t add_stage_key(const struct het_pipeline_draft *draft,
+                              const struct stage *stage, uint32_t *key, uint32_t length)
 {
     key[length++] = stage->sharing->id;
     /* Untrimmed stages of equal kinds have equal degrees on every node. */
@@ -886,7 +899,7 @@ static uint32_t add_stage_key(const struct het_draft *draft, const struct stage 
 
 /* Seconds to send to stage + 1, by the layer that it starts with (balance.h, send_s).
  * Layers with outputs of the same size are asked about once. Entry 0 is the least. */
-static const double *stage_sends(struct het_draft *draft, uint32_t stage)
+static const double *stage_sends(struct het_pipeline_draft *draft, uint32_t stage)
 {
     const struct stage *from = &draft->stages[stage], *to = from + 1;
     uint32_t length = 0, *key = draft->key;
@@ -919,7 +932,7 @@ static const double *stage_sends(struct het_draft *draft, uint32_t stage)
 /* ---- bound ---- */
 
 /* Seconds that the gradients of all layers take at least: B(y) of the header. */
-static double sync_bound(const struct het_draft *draft)
+static double sync_bound(const struct het_pipeline_draft *draft)
 {
     double speed = 0;
     for (uint32_t s = 0; s < draft->stage_count; s++) {
@@ -931,7 +944,7 @@ static double sync_bound(const struct het_draft *draft)
 }
 
 /* What sends add at least: (m - 1) * C + 2 sum_s c_s of the header. */
-static double send_bound(struct het_draft *draft, double speed)
+static double send_bound(struct het_pipeline_draft *draft, double speed)
 {
     double sum_s = 0, weighted_s = 0;
     for (uint32_t s = 0; s + 1 < draft->stage_count; s++) {
@@ -944,7 +957,7 @@ static double send_bound(struct het_draft *draft, double speed)
     return sum_s + (draft->microbatch_count - 1.0) * weighted_s / speed;
 }
 
-double het_draft_bound(struct het_draft *draft, double worth_s)
+double het_pipeline_draft_bound(struct het_pipeline_draft *draft, double worth_s)
 {
     double more = draft->microbatch_count - 1.0;
     double speed = 0, compute_s = 0, joint_s = 0, sum_s = 0;
@@ -980,7 +993,7 @@ double het_draft_bound(struct het_draft *draft, double worth_s)
 /* ---- layers ---- */
 
 /* Seconds that the gradients of the most loaded stage take. */
-static double cuts_sync(const struct het_draft *draft, const uint32_t *cuts)
+static double cuts_sync(const struct het_pipeline_draft *draft, const uint32_t *cuts)
 {
     double largest_s = 0;
     for (uint32_t s = 0; s < draft->stage_count; s++)
@@ -991,8 +1004,8 @@ static double cuts_sync(const struct het_draft *draft, const uint32_t *cuts)
 }
 
 /* Ends of `stage` so that its gradients take at most `limit_s`, and not beyond `ends`. */
-static const uint32_t *sync_ends(struct het_draft *draft, uint32_t stage, double limit_s,
-                                 const uint32_t *ends)
+static const uint32_t *sync_ends(struct het_pipeline_draft *draft, uint32_t stage,
+                                 double limit_s, const uint32_t *ends)
 {
     uint32_t *lower = draft->ends + (size_t)stage * draft->layer_count, end = 0;
     double bytes = limit_s / draft->stages[stage].sync_s_per_byte;
@@ -1008,8 +1021,8 @@ static const uint32_t *sync_ends(struct het_draft *draft, uint32_t stage, double
 
 /* The best split by T_p with gradients of at most `sync_limit_s` a stage (HUGE_VAL: any)
  * into tried_cuts. */
-static bool try_split(struct het_draft *draft, const bool *limited, double sync_limit_s,
-                      double worth_s, double *ret_pipeline_s)
+static bool try_split(struct het_pipeline_draft *draft, const bool *limited,
+                      double sync_limit_s, double worth_s, double *ret_pipeline_s)
 {
     for (uint32_t s = 0; s < draft->stage_count; s++) {
         const struct sharing *sharing = draft->stages[s].sharing;
@@ -1036,11 +1049,11 @@ static bool try_split(struct het_draft *draft, const bool *limited, double sync_
 /* Less room for gradients can only raise T_p. So once T_p is known for some room, only
  * splits whose gradients take less than what T_p leaves of the best time can be better,
  * and that is the next room. */
-bool het_draft_balance(struct het_draft *draft, const bool *limited, double worth_s,
-                       double *ret_seconds)
+bool het_pipeline_draft_balance(struct het_pipeline_draft *draft, const bool *limited,
+                                double worth_s, double *ret_seconds)
 {
     double floor_s = sync_bound(draft), limit_s = HUGE_VAL, best_s = worth_s, pipeline_s;
-    for (int round = 0; round < HET_DRAFT_MAX_ROUNDS; round++) {
+    for (int round = 0; round < HET_PIPELINE_DRAFT_MAX_ROUNDS; round++) {
         if (limit_s < floor_s ||
             !try_split(draft, limited, limit_s, best_s - floor_s, &pipeline_s))
             break;
@@ -1057,8 +1070,8 @@ bool het_draft_balance(struct het_draft *draft, const bool *limited, double wort
 }
 
 /* The largest share of its memory that a replica of the stage needs, and which. */
-static double worst_share(const struct het_draft *draft, uint32_t stage, uint32_t first,
-                          uint32_t end, const struct part **ret_part)
+static double worst_share(const struct het_pipeline_draft *draft, uint32_t stage,
+                          uint32_t first, uint32_t end, const struct part **ret_part)
 {
     const struct sharing *sharing = draft->stages[stage].sharing;
     double worst = -1;
@@ -1075,7 +1088,8 @@ static double worst_share(const struct het_draft *draft, uint32_t stage, uint32_
     return worst;
 }
 
-bool het_draft_short(struct het_draft *draft, uint32_t *ret_stage, uint32_t *ret_type)
+bool het_pipeline_draft_short(struct het_pipeline_draft *draft, uint32_t *ret_stage,
+                              uint32_t *ret_type)
 {
     for (uint32_t s = 0; s < draft->stage_count; s++) {
         if (stage_ends(draft, s)[draft->cuts[s]] >= draft->cuts[s + 1])
@@ -1089,7 +1103,8 @@ bool het_draft_short(struct het_draft *draft, uint32_t *ret_stage, uint32_t *ret
     return false;
 }
 
-bool het_draft_shortest(struct het_draft *draft, uint32_t *ret_stage, uint32_t *ret_type)
+bool het_pipeline_draft_shortest(struct het_pipeline_draft *draft, uint32_t *ret_stage,
+                                 uint32_t *ret_type)
 {
     double most = 0;
     for (uint32_t s = 0; s < draft->stage_count; s++) {
@@ -1118,9 +1133,10 @@ static double needed_share(void *context, uint32_t stage, uint32_t first, uint32
     return worst_share(context, stage, first, end, &part);
 }
 
-struct het_draft_miss het_draft_nearest(struct het_draft *draft)
+struct het_pipeline_draft_miss
+het_pipeline_draft_nearest(struct het_pipeline_draft *draft)
 {
-    struct het_draft_miss miss = { 0 };
+    struct het_pipeline_draft_miss miss = { 0 };
     double share;
     het_balance_nearest(draft->space, draft->layer_count, draft->stage_count,
                         needed_share, draft, draft->cuts, &miss.stage, &share);
@@ -1140,7 +1156,7 @@ struct het_draft_miss het_draft_nearest(struct het_draft *draft)
 
 /* ---- plan ---- */
 
-const struct het_plan *het_draft_plan(struct het_draft *draft)
+const struct het_plan *het_pipeline_draft_plan(struct het_pipeline_draft *draft)
 {
     struct het_replica *replicas = draft->replicas;
     for (uint32_t s = 0; s < draft->stage_count; s++) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICES      HET_PROPORTION_SLICES
+#define SLICES      HET_PROPORTIONAL_SPLIT_SLICES
 /* The first pass leaves these to the last stage. */
 #define LAST_SLICES (SLICES + 1)
 /* Shares smaller than this are not moved, nor given out. */
@@ -25,7 +25,7 @@ struct holding {
     int32_t first, last, count;
 };
 
-struct het_proportion {
+struct het_proportional_split {
     int32_t layer_count, slice_count;
     uint32_t stage_limit;
     double *layers;          /* [layer_count]: share of the model */
@@ -38,10 +38,11 @@ struct het_proportion {
     struct holding *layered; /* [stage]: layers */
 };
 
-struct het_proportion *het_proportion_new(const double *layer_s, uint32_t layer_count,
-                                          uint32_t stage_limit)
+struct het_proportional_split *het_proportional_split_new(const double *layer_s,
+                                                          uint32_t layer_count,
+                                                          uint32_t stage_limit)
 {
-    struct het_proportion *space = xcalloc(1, sizeof *space);
+    struct het_proportional_split *space = xcalloc(1, sizeof *space);
     space->layer_count = (int32_t)layer_count;
     space->slice_count = (int32_t)(layer_count * SLICES);
     space->stage_limit = stage_limit;
@@ -68,7 +69,7 @@ struct het_proportion *het_proportion_new(const double *layer_s, uint32_t layer_
     return space;
 }
 
-void het_proportion_free(struct het_proportion *space)
+void het_proportional_split_free(struct het_proportional_split *space)
 {
     if (!space)
         return;
@@ -87,7 +88,7 @@ void het_proportion_free(struct het_proportion *space)
 
 /* Slices from the front for all stages but the last. Returns the first that none of them
  * was offered. */
-static int32_t fill_from_front(struct het_proportion *space, const double *speed,
+static int32_t fill_from_front(struct het_proportional_split *space, const double *speed,
                                int32_t stages)
 {
     int32_t at = 0, end = space->slice_count - (int32_t)LAST_SLICES;
@@ -108,8 +109,8 @@ static int32_t fill_from_front(struct het_proportion *space, const double *speed
 
 /* Slices from the back for the last stage, as far as nobody has them (from `start` on
  * nobody has). */
-static void fill_from_back(struct het_proportion *space, double speed, int32_t last,
-                           int32_t start)
+static void fill_from_back(struct het_proportional_split *space, double speed,
+                           int32_t last, int32_t start)
 {
     for (int32_t i = start; i < space->slice_count; i++)
         space->slice_owner[i] = NOBODY;
@@ -127,7 +128,7 @@ static void fill_from_back(struct het_proportion *space, double speed, int32_t l
 
 /* The stage whose slices all lie before slice `at`, nearest to it; else the first. Every
  * slice before `at` has an owner. */
-static int32_t stage_before(const struct het_proportion *space, int32_t at)
+static int32_t stage_before(const struct het_proportional_split *space, int32_t at)
 {
     for (int32_t i = at - 1; i >= 0; i--) {
         int32_t owner = space->slice_owner[i];
@@ -138,7 +139,7 @@ static int32_t stage_before(const struct het_proportion *space, int32_t at)
 }
 
 /* The stage whose slices all lie behind slice `at`, nearest to it; else the last. */
-static int32_t stage_behind(const struct het_proportion *space, int32_t at,
+static int32_t stage_behind(const struct het_proportional_split *space, int32_t at,
                             int32_t stages)
 {
     for (int32_t i = at + 1; i < space->slice_count; i++) {
@@ -149,7 +150,7 @@ static int32_t stage_behind(const struct het_proportion *space, int32_t at,
     return stages - 1;
 }
 
-static void give_slice(struct het_proportion *space, int32_t at, int32_t stage)
+static void give_slice(struct het_proportional_split *space, int32_t at, int32_t stage)
 {
     struct holding *held = &space->held[stage];
     space->left[stage] -= space->slices[at];
@@ -161,7 +162,7 @@ static void give_slice(struct het_proportion *space, int32_t at, int32_t stage)
     held->count++;
 }
 
-static void give_left_over(struct het_proportion *space, int32_t stages)
+static void give_left_over(struct het_proportional_split *space, int32_t stages)
 {
     for (int32_t at = 0; at < space->slice_count; at++) {
         if (space->slice_owner[at] != NOBODY)
@@ -190,7 +191,8 @@ static int32_t majority(const int32_t *owners)
     return NOBODY;
 }
 
-static void join_layers(struct het_proportion *space, const double *speed, int32_t stages)
+static void join_layers(struct het_proportional_split *space, const double *speed,
+                        int32_t stages)
 {
     memset(space->layered, 0, (size_t)stages * sizeof *space->layered);
     for (int32_t l = 0; l < space->layer_count; l++) {
@@ -213,7 +215,8 @@ static void join_layers(struct het_proportion *space, const double *speed, int32
 }
 
 /* Takes the last (or first) layer off a stage; returns it. */
-static int32_t take_layer(struct het_proportion *space, int32_t stage, bool is_last)
+static int32_t take_layer(struct het_proportional_split *space, int32_t stage,
+                          bool is_last)
 {
     struct holding *layered = &space->layered[stage];
     int32_t layer = is_last ? layered->last : layered->first, step = is_last ? -1 : 1;
@@ -227,7 +230,7 @@ static int32_t take_layer(struct het_proportion *space, int32_t stage, bool is_l
     return layer;
 }
 
-static void give_layer(struct het_proportion *space, int32_t stage, int32_t layer)
+static void give_layer(struct het_proportional_split *space, int32_t stage, int32_t layer)
 {
     struct holding *layered = &space->layered[stage];
     space->layer_owner[layer] = stage;
@@ -248,7 +251,7 @@ static int32_t find_most(const double *left, int32_t stages)
 }
 
 /* The neighbour of `stage` with least left, if it can spare a layer; else NOBODY. */
-static int32_t find_giver(const struct het_proportion *space, int32_t stage,
+static int32_t find_giver(const struct het_proportional_split *space, int32_t stage,
                           int32_t stages)
 {
     int32_t giver = stage ? stage - 1 : NOBODY;
@@ -258,10 +261,10 @@ static int32_t find_giver(const struct het_proportion *space, int32_t stage,
     return giver == NOBODY || space->layered[giver].count <= 1 ? NOBODY : giver;
 }
 
-static void move_layers(struct het_proportion *space, int32_t stages)
+static void move_layers(struct het_proportional_split *space, int32_t stages)
 {
     double *left = space->left, *moved_left = space->moved_left;
-    for (uint32_t move = 0; move < HET_PROPORTION_MOVES; move++) {
+    for (uint32_t move = 0; move < HET_PROPORTIONAL_SPLIT_MOVES; move++) {
         int32_t taker = find_most(left, stages);
         int32_t giver = find_giver(space, taker, stages);
         if (giver == NOBODY)
@@ -279,8 +282,9 @@ static void move_layers(struct het_proportion *space, int32_t stages)
     }
 }
 
-bool het_proportion_split(struct het_proportion *space, const double *speed,
-                          uint32_t stage_count, uint32_t *ret_cuts)
+bool het_proportional_split_whole(struct het_proportional_split *space,
+                                  const double *speed, uint32_t stage_count,
+                                  uint32_t *ret_cuts)
 {
     int32_t stages = (int32_t)stage_count;
     bool is_whole = true;
@@ -321,8 +325,9 @@ static void give_shares(const double *speed, double *spare, double *given, doubl
     }
 }
 
-bool het_proportion_shift(struct het_proportion *space, double *speed,
-                          const double *needed, const double *room, uint32_t stage_count)
+bool het_proportional_split_shift(struct het_proportional_split *space, double *speed,
+                                  const double *needed, const double *room,
+                                  uint32_t stage_count)
 {
     double *spare = space->left, *given = space->moved_left;
     double wanted = 0, total_spare = 0;

@@ -15,16 +15,17 @@
 #include <stdint.h>
 
 /* Each layer counts as this many equal slices. */
-#define HET_PROPORTION_SLICES 7u
+#define HET_PROPORTIONAL_SPLIT_SLICES 7u
 /* Layers moved over a border after the slices are joined, at most. */
-#define HET_PROPORTION_MOVES  3u
+#define HET_PROPORTIONAL_SPLIT_MOVES  3u
 
 /* Working memory for a model of `layer_count` layers and at most `stage_limit` stages.
  * `layer_s[layer_count]`: seconds of each layer; only their shares matter. */
-struct het_proportion;
-struct het_proportion *het_proportion_new(const double *layer_s, uint32_t layer_count,
-                                          uint32_t stage_limit);
-void het_proportion_free(struct het_proportion *space);
+struct het_proportional_split;
+struct het_proportional_split *het_proportional_split_new(const double *layer_s,
+                                                          uint32_t layer_count,
+                                                          uint32_t stage_limit);
+void het_proportional_split_free(struct het_proportional_split *space);
 
 /* Splits the layers over `stage_count` stages whose `speed` (sum 1) says which share of
  * the model each should get: stage s has layers ret_cuts[s] .. ret_cuts[s + 1] - 1, for
@@ -37,20 +38,22 @@ void het_proportion_free(struct het_proportion *space);
  *     has most of its share left.
  *  3. A layer belongs to the stage that has more than half of its slices.
  *  4. The stage with most of its share left takes the border layer of the neighbour that
- *     has least, up to HET_PROPORTION_MOVES times, while the most that is left does not
+ *     has least, up to HET_PROPORTIONAL_SPLIT_MOVES times, while the most that is left does not
  *     grow.
  *
  * A layer whose slices went to three stages may belong to none: then
  * ret_cuts[stage_count] is less than layer_count and the split is no plan. Stages may be
  * left without layers. Returns whether the split is one of all layers. */
-bool het_proportion_split(struct het_proportion *space, const double *speed,
-                          uint32_t stage_count, uint32_t *ret_cuts);
+bool het_proportional_split_whole(struct het_proportional_split *space,
+                                  const double *speed, uint32_t stage_count,
+                                  uint32_t *ret_cuts);
 
 /* After a split where stages need more memory than they have (needed[s] > room[s], in
  * bytes): takes shares off those, to nine tenths of what the memory allows, and gives
  * them to the others in proportion to their speed, as far as their memory would allow.
  * `speed` is changed; false, and it is not, if the others have too little room. */
-bool het_proportion_shift(struct het_proportion *space, double *speed,
-                          const double *needed, const double *room, uint32_t stage_count);
+bool het_proportional_split_shift(struct het_proportional_split *space, double *speed,
+                                  const double *needed, const double *room,
+                                  uint32_t stage_count);
 
 #endif

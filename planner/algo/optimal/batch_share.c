@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-double het_batch_lane_seconds(const struct het_batch_lane *lane)
+double het_batch_share_lane_seconds(const struct het_batch_share_lane *lane)
 {
     return lane->count ? lane->sum_s + (lane->count - 1.0) * lane->bottleneck_s : 0;
 }
 
-uint32_t het_batch_lane_fit(const struct het_batch_lane *lane, double seconds)
+uint32_t het_batch_share_lane_fit(const struct het_batch_share_lane *lane, double seconds)
 {
     if (seconds < lane->sum_s)
         return 0;
@@ -20,16 +20,17 @@ uint32_t het_batch_lane_fit(const struct het_batch_lane *lane, double seconds)
 
 /* The lane that takes longest of those with micro-batches of `samples`; 0: of any that
  * are at most `most`. */
-static struct het_batch_lane *find_slowest(struct het_batch_lane *lanes, size_t count,
-                                           uint32_t samples, uint64_t most)
+static struct het_batch_share_lane *find_slowest(struct het_batch_share_lane *lanes,
+                                                 size_t count, uint32_t samples,
+                                                 uint64_t most)
 {
-    struct het_batch_lane *slowest = NULL;
+    struct het_batch_share_lane *slowest = NULL;
     double slowest_s = -1;
     for (size_t i = 0; i < count; i++) {
-        struct het_batch_lane *lane = &lanes[i];
+        struct het_batch_share_lane *lane = &lanes[i];
         if (!lane->count || (samples ? lane->samples != samples : lane->samples > most))
             continue;
-        double seconds = het_batch_lane_seconds(lane);
+        double seconds = het_batch_share_lane_seconds(lane);
         if (seconds > slowest_s) {
             slowest = lane;
             slowest_s = seconds;
@@ -39,10 +40,11 @@ static struct het_batch_lane *find_slowest(struct het_batch_lane *lanes, size_t 
 }
 
 /* Size by size, the larger first: n is reached by the first that can. */
-void het_batch_find_change(const struct het_batch_lane *lanes, size_t lane_count,
-                           uint32_t limit, struct het_batch_change *change)
+void het_batch_share_find_change(const struct het_batch_share_lane *lanes,
+                                 size_t lane_count, uint32_t limit,
+                                 struct het_batch_share_change *change)
 {
-    uint64_t there[HET_BATCH_EXACT + 1] = { 0 }; /* micro-batches of each size */
+    uint64_t there[HET_BATCH_SHARE_EXACT + 1] = { 0 }; /* micro-batches of each size */
     memset(change, 0, sizeof *change);
     for (size_t i = 0; i < lane_count; i++)
         if (lanes[i].samples <= limit)
@@ -60,8 +62,9 @@ void het_batch_find_change(const struct het_batch_lane *lanes, size_t lane_count
         }
 }
 
-void het_batch_take_change(struct het_batch_lane *lanes, size_t lane_count,
-                           const struct het_batch_change *change, uint32_t samples)
+void het_batch_share_take_change(struct het_batch_share_lane *lanes, size_t lane_count,
+                                 const struct het_batch_share_change *change,
+                                 uint32_t samples)
 {
     while (samples) {
         uint32_t size = change->last[samples];
@@ -70,21 +73,22 @@ void het_batch_take_change(struct het_batch_lane *lanes, size_t lane_count,
     }
 }
 
-static bool take_exactly(struct het_batch_lane *lanes, size_t lane_count, uint32_t excess)
+static bool take_exactly(struct het_batch_share_lane *lanes, size_t lane_count,
+                         uint32_t excess)
 {
-    struct het_batch_change change;
-    het_batch_find_change(lanes, lane_count, excess, &change);
+    struct het_batch_share_change change;
+    het_batch_share_find_change(lanes, lane_count, excess, &change);
     if (!change.last[excess])
         return false;
-    het_batch_take_change(lanes, lane_count, &change, excess);
+    het_batch_share_take_change(lanes, lane_count, &change, excess);
     return true;
 }
 
-uint64_t het_batch_take_bulk(struct het_batch_lane *lanes, size_t lane_count,
-                             uint64_t excess)
+uint64_t het_batch_share_take_bulk(struct het_batch_share_lane *lanes, size_t lane_count,
+                                   uint64_t excess)
 {
-    struct het_batch_lane *lane;
-    while (excess > HET_BATCH_EXACT &&
+    struct het_batch_share_lane *lane;
+    while (excess > HET_BATCH_SHARE_EXACT &&
            (lane = find_slowest(lanes, lane_count, 0, excess))) {
         /* Of very many, some at a time, so that few rounds are left. */
         uint64_t share = excess / lane->samples / lane_count / 8;
@@ -95,15 +99,16 @@ uint64_t het_batch_take_bulk(struct het_batch_lane *lanes, size_t lane_count,
     return excess;
 }
 
-bool het_batch_take(struct het_batch_lane *lanes, size_t lane_count, uint64_t excess)
+bool het_batch_share_take(struct het_batch_share_lane *lanes, size_t lane_count,
+                          uint64_t excess)
 {
     if (!excess)
         return true;
     auto_free uint32_t *before = xcalloc(lane_count, sizeof *before);
     for (size_t i = 0; i < lane_count; i++)
         before[i] = lanes[i].count;
-    excess = het_batch_take_bulk(lanes, lane_count, excess);
-    if (excess <= HET_BATCH_EXACT &&
+    excess = het_batch_share_take_bulk(lanes, lane_count, excess);
+    if (excess <= HET_BATCH_SHARE_EXACT &&
         (!excess || take_exactly(lanes, lane_count, (uint32_t)excess)))
         return true;
     for (size_t i = 0; i < lane_count; i++)
@@ -113,11 +118,11 @@ bool het_batch_take(struct het_batch_lane *lanes, size_t lane_count, uint64_t ex
 
 /* ---- sharing out ---- */
 
-static uint64_t fill(struct het_batch_lane *lanes, size_t count, double seconds)
+static uint64_t fill(struct het_batch_share_lane *lanes, size_t count, double seconds)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < count; i++) {
-        lanes[i].count = het_batch_lane_fit(&lanes[i], seconds);
+        lanes[i].count = het_batch_share_lane_fit(&lanes[i], seconds);
         total += (uint64_t)lanes[i].count * lanes[i].samples;
     }
     return total;
@@ -126,8 +131,8 @@ static uint64_t fill(struct het_batch_lane *lanes, size_t count, double seconds)
 /* Times that are tried with a little more each, until the batch comes out. */
 #define MAX_SLACKS 8
 
-bool het_batch_share(struct het_batch_lane *lanes, size_t lane_count, uint64_t batch,
-                     double *ret_seconds)
+bool het_batch_share(struct het_batch_share_lane *lanes, size_t lane_count,
+                     uint64_t batch, double *ret_seconds)
 {
     double low = 0, high = 0;
     for (size_t i = 0; i < lane_count; i++)
@@ -144,10 +149,11 @@ bool het_batch_share(struct het_batch_lane *lanes, size_t lane_count, uint64_t b
     }
     for (int i = 0; i < MAX_SLACKS; i++) {
         uint64_t total = fill(lanes, lane_count, high);
-        if (total >= batch && het_batch_take(lanes, lane_count, total - batch)) {
+        if (total >= batch && het_batch_share_take(lanes, lane_count, total - batch)) {
             *ret_seconds = 0;
             for (size_t n = 0; n < lane_count; n++)
-                *ret_seconds = fmax(*ret_seconds, het_batch_lane_seconds(&lanes[n]));
+                *ret_seconds =
+                    fmax(*ret_seconds, het_batch_share_lane_seconds(&lanes[n]));
             return true;
         }
         high *= 1 + 4e-3 * (1 << i);

@@ -9,42 +9,45 @@
 
 /* A pipeline to be. */
 struct lane {
-    const struct het_cell_split *split;
+    const struct het_pipeline_shape_split *split;
     uint32_t node_class, node; /* of those of the class: the lane's, if it is on one */
     uint32_t first_nodes[HET_MAX_NODE_CLASSES]; /* of a cell of whole nodes */
 };
 
 struct assembly {
-    const struct het_catalog *catalog;
+    const struct het_shape_catalog *catalog;
     struct het_arena *arena;
     struct lane *lanes;
-    struct het_batch_lane *batch; /* [lane]: the same lanes' times and micro-batches */
+    struct het_batch_share_lane
+        *batch; /* [lane]: the same lanes' times and micro-batches */
     size_t lane_count;
     double pipeline_s;
 };
 
-static uint64_t lane_samples(const struct het_batch_lane *lane)
+static uint64_t lane_samples(const struct het_batch_share_lane *lane)
 {
     return (uint64_t)lane->count * lane->samples;
 }
 
 /* ---- lanes on nodes ---- */
 
-static void set_lanes(struct assembly *assembly, const struct het_mixture *mixture)
+static void set_lanes(struct assembly *assembly, const struct het_shape_count *mixture)
 {
     uint32_t next_node[HET_MAX_NODE_CLASSES] = { 0 };
     size_t count = 0;
     for (uint32_t i = 0; i < mixture->group_count; i++)
         count += (size_t)mixture->groups[i].count * mixture->groups[i].split_count;
     assembly->lanes = HET_ARENA_ARRAY(assembly->arena, struct lane, count);
-    assembly->batch = HET_ARENA_ARRAY(assembly->arena, struct het_batch_lane, count);
+    assembly->batch =
+        HET_ARENA_ARRAY(assembly->arena, struct het_batch_share_lane, count);
     for (uint32_t i = 0; i < mixture->group_count; i++) {
-        const struct het_mixture_group *group = &mixture->groups[i];
+        const struct het_shape_count_group *group = &mixture->groups[i];
         for (uint32_t n = 0; n < group->count; n++) {
             for (uint32_t s = 0; s < group->split_count; s++) {
-                const struct het_cell_split *split = group->splits[s];
-                assembly->batch[assembly->lane_count] = het_cell_split_lane(
-                    split, het_cell_split_microbatches(split, assembly->pipeline_s));
+                const struct het_pipeline_shape_split *split = group->splits[s];
+                assembly->batch[assembly->lane_count] = het_pipeline_shape_split_lane(
+                    split,
+                    het_pipeline_shape_split_microbatches(split, assembly->pipeline_s));
                 struct lane *lane = &assembly->lanes[assembly->lane_count++];
                 *lane = (struct lane){ .split = split, .node_class = group->node_class };
                 memcpy(lane->first_nodes, next_node, sizeof next_node);
@@ -74,19 +77,21 @@ static uint64_t count_microbatches(const struct assembly *assembly, uint32_t sam
 /* Replaces one lane by one with smaller micro-batches, so that the rest can be taken
  * whole. */
 static bool take_with_shrunk_lane(struct assembly *assembly,
-                                  const struct het_batch_change *change, uint32_t excess,
-                                  size_t index)
+                                  const struct het_batch_share_change *change,
+                                  uint32_t excess, size_t index)
 {
-    const struct het_cell_market *market = &assembly->catalog->market;
+    const struct het_pipeline_shape_market *market = &assembly->catalog->market;
     struct lane *lane = &assembly->lanes[index];
-    struct het_batch_lane *batch = &assembly->batch[index];
-    const struct het_batch_lane kept = *batch;
+    struct het_batch_share_lane *batch = &assembly->batch[index];
+    const struct het_batch_share_lane kept = *batch;
     for (uint32_t samples = kept.samples - 1; samples && samples + 24 > kept.samples;
          samples--) {
-        struct het_cell_split *shrunk = het_arena_alloc(assembly->arena, sizeof *shrunk);
-        if (!het_cell_split_shrink(market, lane->split, samples, shrunk))
+        struct het_pipeline_shape_split *shrunk =
+            het_arena_alloc(assembly->arena, sizeof *shrunk);
+        if (!het_pipeline_shape_split_shrink(market, lane->split, samples, shrunk))
             continue;
-        uint32_t most = het_cell_split_microbatches(shrunk, assembly->pipeline_s);
+        uint32_t most =
+            het_pipeline_shape_split_microbatches(shrunk, assembly->pipeline_s);
         for (uint32_t count = most; count && most - count < 2 * kept.samples; count--) {
             uint64_t now = (uint64_t)count * samples;
             if (now > lane_samples(&kept) || lane_samples(&kept) - now > excess)
@@ -105,9 +110,10 @@ static bool take_with_shrunk_lane(struct assembly *assembly,
                 *batch = kept;
                 continue;
             }
-            het_batch_take_change(assembly->batch, assembly->lane_count, change, left);
+            het_batch_share_take_change(assembly->batch, assembly->lane_count, change,
+                                        left);
             lane->split = shrunk;
-            *batch = het_cell_split_lane(shrunk, count);
+            *batch = het_pipeline_shape_split_lane(shrunk, count);
             return true;
         }
     }
@@ -122,20 +128,20 @@ static bool share_out(struct assembly *assembly, uint64_t batch)
     if (total < batch)
         return false;
     uint64_t excess =
-        het_batch_take_bulk(assembly->batch, assembly->lane_count, total - batch);
+        het_batch_share_take_bulk(assembly->batch, assembly->lane_count, total - batch);
     if (!excess)
         return true;
-    if (excess > HET_BATCH_EXACT)
+    if (excess > HET_BATCH_SHARE_EXACT)
         return false;
-    struct het_batch_change change;
-    het_batch_find_change(assembly->batch, assembly->lane_count, (uint32_t)excess,
-                          &change);
+    struct het_batch_share_change change;
+    het_batch_share_find_change(assembly->batch, assembly->lane_count, (uint32_t)excess,
+                                &change);
     if (change.last[excess]) {
-        het_batch_take_change(assembly->batch, assembly->lane_count, &change,
-                              (uint32_t)excess);
+        het_batch_share_take_change(assembly->batch, assembly->lane_count, &change,
+                                    (uint32_t)excess);
         return true;
     }
-    const struct het_cell_split *tried = NULL;
+    const struct het_pipeline_shape_split *tried = NULL;
     for (size_t i = assembly->lane_count; i-- > 0;) {
         const struct lane *lane = &assembly->lanes[i];
         if (!assembly->batch[i].count || lane->split == tried)
@@ -150,7 +156,7 @@ static bool share_out(struct assembly *assembly, uint64_t batch)
 /* ---- the plan ---- */
 
 static void add_replicas(struct assembly *assembly, const struct lane *lane,
-                         const struct het_cell_part *part, uint32_t first_gpu,
+                         const struct het_pipeline_shape_part *part, uint32_t first_gpu,
                          uint32_t *extra, struct het_replica *replicas, size_t *count)
 {
     const struct het_problem *problem = assembly->catalog->market.problem;
@@ -173,21 +179,22 @@ static void add_replicas(struct assembly *assembly, const struct lane *lane,
     }
 }
 
-static uint32_t stage_replica_count(const struct het_cell_stage *stage)
+static uint32_t stage_replica_count(const struct het_pipeline_shape_stage *stage)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < stage->part_count; i++)
-        count += het_cell_part_replicas(&stage->parts[i]);
+        count += het_pipeline_shape_part_replicas(&stage->parts[i]);
     return count;
 }
 
 /* Replicas that take the whole of their part's samples; the others one less. */
-static uint32_t full_shares(const struct het_cell *cell,
-                            const struct het_cell_stage *stage)
+static uint32_t full_shares(const struct het_pipeline_shape *cell,
+                            const struct het_pipeline_shape_stage *stage)
 {
     uint32_t replicas = stage_replica_count(stage), over = 0;
     for (uint32_t i = 0; i < stage->part_count; i++)
-        over += het_cell_part_replicas(&stage->parts[i]) * stage->parts[i].samples;
+        over += het_pipeline_shape_part_replicas(&stage->parts[i]) *
+                stage->parts[i].samples;
     return replicas - (over - cell->samples);
 }
 
@@ -195,11 +202,11 @@ static struct het_pipeline make_pipeline(struct assembly *assembly,
                                          const struct lane *lane,
                                          uint32_t microbatch_count, uint32_t first_gpu)
 {
-    const struct het_cell *cell = lane->split->cell;
+    const struct het_pipeline_shape *cell = lane->split->cell;
     struct het_stage *stages =
         HET_ARENA_ARRAY(assembly->arena, struct het_stage, cell->stage_count);
     for (uint32_t s = 0; s < cell->stage_count; s++) {
-        const struct het_cell_stage *from = &cell->stages[s];
+        const struct het_pipeline_shape_stage *from = &cell->stages[s];
         uint32_t extra = full_shares(cell, from);
         size_t count = 0;
         struct het_replica *replicas = HET_ARENA_ARRAY(
@@ -250,10 +257,10 @@ static const struct het_plan *make_plan(struct assembly *assembly)
     return plan;
 }
 
-const struct het_plan *het_assembly_plan(const struct het_catalog *catalog,
-                                         struct het_arena *arena,
-                                         const struct het_mixture *mixture,
-                                         double pipeline_s, uint64_t batch)
+const struct het_plan *het_build_plan(const struct het_shape_catalog *catalog,
+                                      struct het_arena *arena,
+                                      const struct het_shape_count *mixture,
+                                      double pipeline_s, uint64_t batch)
 {
     struct assembly assembly = { .catalog = catalog,
                                  .arena = arena,
@@ -267,30 +274,30 @@ const struct het_plan *het_assembly_plan(const struct het_catalog *catalog,
 /* Longer by this share is noticed. */
 #define NOTICED 2e-3
 
-bool het_assembly_simulate(const struct het_catalog *catalog,
-                           struct het_cell_split *split, uint32_t count)
+bool het_build_plan_simulate(const struct het_shape_catalog *catalog,
+                             struct het_pipeline_shape_split *split, uint32_t count)
 {
     if (split->is_simulated || split->cell->stage_count == 1 || count < 2)
         return false;
     split->is_simulated = true;
     struct het_arena *arena = het_arena_new();
-    const struct het_cell_split *splits[] = { split };
-    struct het_mixture_group group = {
+    const struct het_pipeline_shape_split *splits[] = { split };
+    struct het_shape_count_group group = {
         .splits = splits,
         .split_count = 1,
         .node_class = split->cell->gpus ? split->cell->gpu_class : HET_UNBOUND,
         .count = 1,
     };
-    const struct het_mixture mixture = { .groups = &group, .group_count = 1 };
+    const struct het_shape_count mixture = { .groups = &group, .group_count = 1 };
     struct assembly assembly = { .catalog = catalog, .arena = arena };
     struct het_cost cost;
     set_lanes(&assembly, &mixture);
     assembly.batch[0].count = count;
-    double before = het_cell_split_seconds(split, count);
-    if (het_simulate_plan(NULL, catalog->market.problem, make_plan(&assembly), &cost,
-                          NULL, NULL) == 0)
+    double before = het_pipeline_shape_split_seconds(split, count);
+    if (het_schedule_simulate(NULL, catalog->market.problem, make_plan(&assembly), &cost,
+                              NULL, NULL) == 0)
         split->bottleneck_s =
             fmax((cost.pipeline_s - split->sum_s) / (count - 1.0), 1e-9);
     het_arena_free(arena);
-    return het_cell_split_seconds(split, count) > before * (1 + NOTICED);
+    return het_pipeline_shape_split_seconds(split, count) > before * (1 + NOTICED);
 }

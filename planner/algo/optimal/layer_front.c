@@ -92,24 +92,24 @@ static double run(struct walk *walk, bool by_sum, double limit)
     return walk->value[row * walk->stages + walk->layers];
 }
 
-static struct het_front_point read_point(struct walk *walk, struct het_arena *arena)
+static struct het_layer_front_point read_point(struct walk *walk, struct het_arena *arena)
 {
     uint32_t *cuts = HET_ARENA_ARRAY(arena, uint32_t, walk->stages + (size_t)1);
     cuts[walk->stages] = walk->layers;
     for (uint32_t s = walk->stages; s; s--)
         cuts[s - 1] = walk->from[s * (walk->layers + (size_t)1) + cuts[s]];
-    struct het_front_point point = { .cuts = cuts };
+    struct het_layer_front_point point = { .cuts = cuts };
     het_balance_pipeline(walk->question->stages, walk->stages, cuts, &point.sum_s,
                          &point.bottleneck_s);
     return point;
 }
 
 static size_t walk_up(struct walk *walk, struct het_arena *arena, double least,
-                      struct het_front_point *ret_points)
+                      struct het_layer_front_point *ret_points)
 {
-    static const double steps[HET_FRONT_MAX_POINTS] = { 1 + 1e-9, 1.02, 1.06,
-                                                        1.15,     1.4,  1e30 };
-    size_t count = 0, limit = walk->stages > 1 ? HET_FRONT_MAX_POINTS : 1;
+    static const double steps[HET_LAYER_FRONT_MAX_POINTS] = { 1 + 1e-9, 1.02, 1.06,
+                                                              1.15,     1.4,  1e30 };
+    size_t count = 0, limit = walk->stages > 1 ? HET_LAYER_FRONT_MAX_POINTS : 1;
     for (size_t i = 0; i < limit && walk->work < HET_BALANCE_MAX_PAIRS; i++) {
         double sum = run(walk, true, least * steps[i]);
         if (sum >= HUGE_VAL || (count && sum >= ret_points[count - 1].sum_s * (1 - 1e-9)))
@@ -119,8 +119,9 @@ static size_t walk_up(struct walk *walk, struct het_arena *arena, double least,
     return count;
 }
 
-size_t het_front_find(struct het_arena *arena, const struct het_balance_layers *question,
-                      struct het_front_point *ret_points, uint64_t *ret_work)
+size_t het_layer_front_find(struct het_arena *arena,
+                            const struct het_balance_layers *question,
+                            struct het_layer_front_point *ret_points, uint64_t *ret_work)
 {
     struct walk walk = { .question = question,
                          .layers = question->layer_count,

@@ -7,13 +7,13 @@
 #include "planner/search/balance.h"
 
 /* With m micro-batches an iteration takes sum_s + (m - 1) * bottleneck_s (balance.h). */
-struct het_front_point {
+struct het_layer_front_point {
     double sum_s, bottleneck_s;
     const uint32_t *cuts; /* [stage_count + 1] */
 };
 
 /* Points of one front, at most. */
-#define HET_FRONT_MAX_POINTS 6u
+#define HET_LAYER_FRONT_MAX_POINTS 6u
 
 /* Splits of which none is better in both respects, the least bottleneck first, in
  * `arena`; returns how many, 0 when no split fits. question->microbatch_count is not
@@ -24,7 +24,8 @@ struct het_front_point {
  * been looked at. `ret_work` grows by those.
  *
  * Method: the two dynamic programs of het_balance_layers, over (stage, cut). */
-size_t het_front_find(struct het_arena *arena, const struct het_balance_layers *question,
-                      struct het_front_point *ret_points, uint64_t *ret_work);
+size_t het_layer_front_find(struct het_arena *arena,
+                            const struct het_balance_layers *question,
+                            struct het_layer_front_point *ret_points, uint64_t *ret_work);
 
 #endif

@@ -290,7 +290,7 @@ static bool cut_pipe(struct polish *polish, struct pipe *pipe, double samples_ai
         .stages = stages,
         .stage_count = pipe->stage_count,
     };
-    struct het_front_point points[HET_FRONT_MAX_POINTS];
+    struct het_layer_front_point points[HET_LAYER_FRONT_MAX_POINTS];
     uint64_t work = 0;
     if (pipe->stage_count > MAX_STAGES || pipe->stage_count > question.layer_count)
         return false;
@@ -299,7 +299,7 @@ static bool cut_pipe(struct polish *polish, struct pipe *pipe, double samples_ai
             return false;
     for (uint32_t s = 0; s + 1 < pipe->stage_count; s++)
         set_sends(polish, pipe, s, &stages[s]);
-    size_t count = het_front_find(polish->scratch, &question, points, &work);
+    size_t count = het_layer_front_find(polish->scratch, &question, points, &work);
     spend(polish, 1 + work / HET_EFFORT_CELLS_A_UNIT);
     double best = HUGE_VAL, more = fmax(samples_aim / pipe->samples - 1, 0);
     for (size_t i = 0; i < count; i++) {
@@ -431,12 +431,12 @@ static struct pipe **list_pipes(struct polish *polish, const struct change *chan
  * longer than the best plan in all. */
 static bool share_batch(struct polish *polish, struct pipe **pipes, size_t count)
 {
-    struct het_batch_lane *lanes =
-        HET_ARENA_ARRAY(polish->scratch, struct het_batch_lane, count);
+    struct het_batch_share_lane *lanes =
+        HET_ARENA_ARRAY(polish->scratch, struct het_batch_share_lane, count);
     double seconds;
     for (size_t p = 0; p < count; p++)
-        lanes[p] = (struct het_batch_lane){ pipes[p]->samples, pipes[p]->sum_s,
-                                            pipes[p]->bottleneck_s, 0 };
+        lanes[p] = (struct het_batch_share_lane){ pipes[p]->samples, pipes[p]->sum_s,
+                                                  pipes[p]->bottleneck_s, 0 };
     if (!het_batch_share(lanes, count, polish->problem->workload->global_batch,
                          &seconds) ||
         seconds >= polish->best_s)
@@ -952,10 +952,10 @@ static bool walk(struct polish *polish)
     return is_better;
 }
 
-const struct het_plan *het_polish_plan(struct het_search *search,
-                                       struct het_stage_table *table,
-                                       struct het_arena *arena,
-                                       const struct het_plan *plan, uint64_t effort)
+const struct het_plan *het_local_search(struct het_search *search,
+                                        struct het_stage_table *table,
+                                        struct het_arena *arena,
+                                        const struct het_plan *plan, uint64_t effort)
 {
     struct polish polish = {
         .search = search,

@@ -21,9 +21,9 @@
  * side, or one made two behind one of its stages; other sizes of micro-batches; one layer
  * over a cut; recomputation on and off. Not among them: a replica moved to another stage
  * of its own pipeline. */
-const struct het_plan *het_polish_plan(struct het_search *search,
-                                       struct het_stage_table *table,
-                                       struct het_arena *arena,
-                                       const struct het_plan *plan, uint64_t effort);
+const struct het_plan *het_local_search(struct het_search *search,
+                                        struct het_stage_table *table,
+                                        struct het_arena *arena,
+                                        const struct het_plan *plan, uint64_t effort);
 
 #endif

@@ -111,9 +111,9 @@ static void sort_classes(struct grown *grown)
     }
 }
 
-struct het_inventory het_inventory_of(struct het_arena *arena,
-                                      const struct het_problem *problem,
-                                      const struct het_cluster *cluster)
+struct het_node_classes het_node_classes_of(struct het_arena *arena,
+                                            const struct het_problem *problem,
+                                            const struct het_cluster *cluster)
 {
     struct grown grown = find_classes(problem, cluster, true);
     if (grown.count > HET_MAX_NODE_CLASSES) {
@@ -121,7 +121,7 @@ struct het_inventory het_inventory_of(struct het_arena *arena,
         grown = find_classes(problem, cluster, false);
     }
     sort_classes(&grown);
-    struct het_inventory inventory = { .class_count = (uint32_t)grown.count };
+    struct het_node_classes inventory = { .class_count = (uint32_t)grown.count };
     if (inventory.class_count > HET_MAX_NODE_CLASSES)
         inventory.class_count = HET_MAX_NODE_CLASSES;
     struct het_node_class *classes =

@@ -20,7 +20,7 @@ struct het_node_class {
     uint32_t node_count;
 };
 
-struct het_inventory {
+struct het_node_classes {
     const struct het_node_class *classes; /* the one with the most GPUs first */
     uint32_t class_count;
     uint32_t node_count; /* of all classes */
@@ -28,8 +28,8 @@ struct het_inventory {
 
 /* Of the nodes of `cluster` (the problem's, or some of its GPUs) that have GPUs of a type
  * in the profile. In `arena`. */
-struct het_inventory het_inventory_of(struct het_arena *arena,
-                                      const struct het_problem *problem,
-                                      const struct het_cluster *cluster);
+struct het_node_classes het_node_classes_of(struct het_arena *arena,
+                                            const struct het_problem *problem,
+                                            const struct het_cluster *cluster);
 
 #endif

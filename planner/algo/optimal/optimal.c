@@ -16,11 +16,11 @@
 struct optimal {
     struct het_search *search;
     struct het_arena *arena;
-    struct het_inventory inventory;
-    struct het_catalog catalog;
+    struct het_node_classes inventory;
+    struct het_shape_catalog catalog;
     double floor_s; /* no plan is faster */
     /* Cells of the plans offered, and the most that the last one's nodes synchronise. */
-    const struct het_cell *used[MAX_USED];
+    const struct het_pipeline_shape *used[MAX_USED];
     uint32_t used_count;
     double used_sync_s;
 };
@@ -37,12 +37,13 @@ struct rung {
 
 static bool is_enough(struct optimal *optimal, const struct rung *rung, double pipeline_s)
 {
-    const struct het_mixture_budget budget = { pipeline_s, rung->sync_s, rung->step_s };
+    const struct het_shape_count_budget budget = { pipeline_s, rung->sync_s,
+                                                   rung->step_s };
     struct het_arena *arena = het_arena_new();
-    struct het_mixture mixture;
-    bool enough = het_mixture_find(&optimal->catalog, arena, &budget,
-                                   optimal->search->problem->workload->global_batch,
-                                   &mixture);
+    struct het_shape_count mixture;
+    bool enough = het_shape_count_find(&optimal->catalog, arena, &budget,
+                                       optimal->search->problem->workload->global_batch,
+                                       &mixture);
     het_arena_free(arena);
     return enough;
 }
@@ -96,12 +97,12 @@ static double find_least(struct optimal *optimal, const struct rung *rung, doubl
 #define MAX_SLACKS 6
 
 /* Remembers the cells of a mixture, and what it takes of the rung's limit. */
-static void note_used(struct optimal *optimal, const struct het_mixture *mixture)
+static void note_used(struct optimal *optimal, const struct het_shape_count *mixture)
 {
     optimal->used_sync_s = 0;
     for (uint32_t g = 0; g < mixture->group_count; g++)
         for (uint32_t s = 0; s < mixture->groups[g].split_count; s++) {
-            const struct het_cell *cell = mixture->groups[g].splits[s]->cell;
+            const struct het_pipeline_shape *cell = mixture->groups[g].splits[s]->cell;
             optimal->used_sync_s =
                 fmax(optimal->used_sync_s, mixture->groups[g].splits[s]->sync_s);
             bool is_new = optimal->used_count < MAX_USED;
@@ -117,14 +118,13 @@ static void offer_rung(struct optimal *optimal, const struct rung *rung,
 {
     uint64_t batch = optimal->search->problem->workload->global_batch;
     for (int i = 0; i < MAX_SLACKS; i++) {
-        const struct het_mixture_budget budget = { pipeline_s, rung->sync_s,
-                                                   rung->step_s };
+        const struct het_shape_count_budget budget = { pipeline_s, rung->sync_s,
+                                                       rung->step_s };
         struct het_arena *arena = het_arena_new();
-        struct het_mixture mixture;
+        struct het_shape_count mixture;
         const struct het_plan *plan = NULL;
-        if (het_mixture_find(&optimal->catalog, arena, &budget, batch, &mixture))
-            plan =
-                het_assembly_plan(&optimal->catalog, arena, &mixture, pipeline_s, batch);
+        if (het_shape_count_find(&optimal->catalog, arena, &budget, batch, &mixture))
+            plan = het_build_plan(&optimal->catalog, arena, &mixture, pipeline_s, batch);
         struct het_violations violations = { 0 };
         if (plan && !het_plan_check(arena, optimal->search->problem, plan, &violations)) {
             het_search_offer(optimal->search, plan);
@@ -142,27 +142,28 @@ static void offer_rung(struct optimal *optimal, const struct rung *rung,
 static bool was_too_hopeful(struct optimal *optimal, const struct rung *rung,
                             double pipeline_s)
 {
-    const struct het_mixture_budget budget = { pipeline_s, rung->sync_s, rung->step_s };
-    struct het_catalog *catalog = &optimal->catalog;
+    const struct het_shape_count_budget budget = { pipeline_s, rung->sync_s,
+                                                   rung->step_s };
+    struct het_shape_catalog *catalog = &optimal->catalog;
     struct het_arena *arena = het_arena_new();
-    struct het_mixture mixture;
+    struct het_shape_count mixture;
     bool was = false;
-    if (!het_mixture_find(catalog, arena, &budget,
-                          optimal->search->problem->workload->global_batch, &mixture))
+    if (!het_shape_count_find(catalog, arena, &budget,
+                              optimal->search->problem->workload->global_batch, &mixture))
         mixture.group_count = 0;
     for (uint32_t g = 0; g < mixture.group_count; g++)
         for (uint32_t s = 0; s < mixture.groups[g].split_count; s++) {
-            const struct het_cell_split *split = mixture.groups[g].splits[s];
-            uint32_t count = het_cell_split_microbatches(split, pipeline_s);
+            const struct het_pipeline_shape_split *split = mixture.groups[g].splits[s];
+            uint32_t count = het_pipeline_shape_split_microbatches(split, pipeline_s);
             if (split->is_simulated)
                 continue;
             het_search_spend(optimal->search,
                              1 + (uint64_t)split->cell->stage_count *
                                      (count < MAX_SIMULATED ? count : MAX_SIMULATED) /
                                      TASKS_A_UNIT);
-            was |= het_assembly_simulate(catalog,
-                                         &catalog->splits[split - catalog->splits],
-                                         count < MAX_SIMULATED ? count : MAX_SIMULATED);
+            was |= het_build_plan_simulate(catalog,
+                                           &catalog->splits[split - catalog->splits],
+                                           count < MAX_SIMULATED ? count : MAX_SIMULATED);
         }
     het_arena_free(arena);
     return was;
@@ -195,7 +196,7 @@ static int compare_seconds(const void *left, const void *right)
 static size_t find_values(const struct optimal *optimal, bool is_step, size_t most,
                           double *ret)
 {
-    const struct het_catalog *catalog = &optimal->catalog;
+    const struct het_shape_catalog *catalog = &optimal->catalog;
     auto_free double *values = xcalloc(catalog->split_count + 1, sizeof *values);
     size_t distinct = 0;
     for (size_t i = 0; i < catalog->split_count; i++)
@@ -248,13 +249,13 @@ static void climb(struct optimal *optimal)
 static void refine(struct optimal *optimal, uint64_t effort)
 {
     for (int round = 0; round < MAX_REFINEMENTS && optimal->used_count; round++) {
-        const struct het_cell *used[MAX_USED];
+        const struct het_pipeline_shape *used[MAX_USED];
         uint32_t count = optimal->used_count;
         memcpy(used, optimal->used, sizeof used);
         optimal->used_count = 0;
         for (uint32_t i = 0; i < count; i++)
-            het_neighbour_add(&optimal->catalog, used[i],
-                              effort / MAX_REFINEMENTS / count);
+            het_shape_neighbour_add(&optimal->catalog, used[i],
+                                    effort / MAX_REFINEMENTS / count);
         climb(optimal);
     }
     optimal->used_count = 0;
@@ -265,11 +266,12 @@ static void refine(struct optimal *optimal, uint64_t effort)
 static void plan_inventory(struct optimal *optimal, struct het_stage_table *table,
                            uint64_t effort)
 {
-    het_catalog_init(&optimal->catalog, optimal->search, &optimal->inventory, table,
-                     optimal->arena);
-    bool (*const fills[])(struct het_catalog *, uint64_t) = { het_catalog_fill_nodes,
-                                                              het_catalog_fill_chains,
-                                                              het_catalog_fill_mixed };
+    het_shape_catalog_init(&optimal->catalog, optimal->search, &optimal->inventory, table,
+                           optimal->arena);
+    bool (*const fills[])(struct het_shape_catalog *,
+                          uint64_t) = { het_shape_catalog_fill_nodes,
+                                        het_shape_catalog_fill_chains,
+                                        het_shape_catalog_fill_mixed };
     size_t fill_count = optimal->inventory.node_count > 1 ? 3 : 1;
     for (size_t i = 0; i < fill_count; i++) {
         if (!fills[i](&optimal->catalog, effort / 4))
@@ -277,7 +279,7 @@ static void plan_inventory(struct optimal *optimal, struct het_stage_table *tabl
         climb(optimal);
     }
     refine(optimal, effort / REFINE_SHARE);
-    het_catalog_fini(&optimal->catalog);
+    het_shape_catalog_fini(&optimal->catalog);
 }
 
 /* The floor of a single node of the class. */
@@ -298,13 +300,13 @@ static double node_floor(const struct optimal *optimal, struct het_arena *arena,
 static void plan_single_nodes(struct optimal *optimal, struct het_stage_table *table,
                               uint64_t effort)
 {
-    const struct het_inventory whole = optimal->inventory;
+    const struct het_node_classes whole = optimal->inventory;
     for (uint32_t c = 0; c < whole.class_count && whole.node_count > 1; c++) {
         struct het_node_class class = whole.classes[c];
         class.node_count = 1;
-        optimal->inventory = (struct het_inventory){ .classes = &class,
-                                                     .class_count = 1,
-                                                     .node_count = 1 };
+        optimal->inventory = (struct het_node_classes){ .classes = &class,
+                                                        .class_count = 1,
+                                                        .node_count = 1 };
         optimal->floor_s = node_floor(optimal, optimal->arena, &class);
         if (optimal->floor_s < het_search_worth(optimal->search))
             plan_inventory(optimal, table, effort / whole.class_count);
@@ -324,17 +326,17 @@ static void polish_all(struct optimal *optimal, struct het_stage_table *table,
                        uint64_t effort)
 {
     struct het_search *search = optimal->search;
-    het_polish_plan(search, table, optimal->arena, search->incumbent, effort / 2);
+    het_local_search(search, table, optimal->arena, search->incumbent, effort / 2);
     const struct het_plan *best = search->incumbent;
     struct het_cost best_cost = search->incumbent_cost;
     for (size_t i = 0; i < search->seed_count; i++) {
         if (search->seed_s[i] > best_cost.iteration_s * SEED_REACH ||
-            het_simulate_plan(NULL, search->problem, search->seeds[i],
-                              &search->incumbent_cost, NULL, NULL) < 0)
+            het_schedule_simulate(NULL, search->problem, search->seeds[i],
+                                  &search->incumbent_cost, NULL, NULL) < 0)
             continue;
         search->incumbent = search->seeds[i];
-        het_polish_plan(search, table, optimal->arena, search->incumbent,
-                        effort / 2 / search->seed_count);
+        het_local_search(search, table, optimal->arena, search->incumbent,
+                         effort / 2 / search->seed_count);
         if (search->incumbent_cost.iteration_s < best_cost.iteration_s) {
             best = search->incumbent;
             best_cost = search->incumbent_cost;
@@ -351,7 +353,7 @@ static int run_optimal(struct het_search *search, struct het_error *err)
     struct het_stage_table *table = het_stage_table_new(search->problem);
     uint64_t effort = search->effort_left;
     optimal.inventory =
-        het_inventory_of(optimal.arena, search->problem, search->available);
+        het_node_classes_of(optimal.arena, search->problem, search->available);
     optimal.floor_s = het_bound_floor(search->problem);
     if (optimal.inventory.class_count) {
         plan_inventory(&optimal, table, effort);

@@ -8,28 +8,29 @@
 /* A ring over many holders sends and receives nearly twice its bytes (cost.h). */
 #define RING_SHARE 2.0
 
-uint32_t het_cell_part_replicas(const struct het_cell_part *part)
+uint32_t het_pipeline_shape_part_replicas(const struct het_pipeline_shape_part *part)
 {
     return part->node_count * (part->gpu_count / part->tp);
 }
 
-static uint32_t stage_samples(const struct het_cell_stage *stage)
+static uint32_t stage_samples(const struct het_pipeline_shape_stage *stage)
 {
     uint32_t samples = 0;
     for (uint32_t i = 0; i < stage->part_count; i++)
-        samples += het_cell_part_replicas(&stage->parts[i]) * stage->parts[i].samples;
+        samples += het_pipeline_shape_part_replicas(&stage->parts[i]) *
+                   stage->parts[i].samples;
     return samples;
 }
 
-static uint32_t stage_replicas(const struct het_cell_stage *stage)
+static uint32_t stage_replicas(const struct het_pipeline_shape_stage *stage)
 {
     uint32_t replicas = 0;
     for (uint32_t i = 0; i < stage->part_count; i++)
-        replicas += het_cell_part_replicas(&stage->parts[i]);
+        replicas += het_pipeline_shape_part_replicas(&stage->parts[i]);
     return replicas;
 }
 
-void het_cell_count(struct het_cell *cell)
+void het_pipeline_shape_count(struct het_pipeline_shape *cell)
 {
     cell->samples = stage_samples(&cell->stages[0]);
     cell->replicas = 0;
@@ -41,18 +42,18 @@ void het_cell_count(struct het_cell *cell)
 /* ---- sends ---- */
 
 /* The stage as it would stand on the first nodes of its classes. */
-static struct het_stage stand_in(const struct het_cell_market *market,
+static struct het_stage stand_in(const struct het_pipeline_shape_market *market,
                                  struct het_arena *scratch,
-                                 const struct het_cell_stage *from)
+                                 const struct het_pipeline_shape_stage *from)
 {
     struct het_replica *replicas =
         HET_ARENA_ARRAY(scratch, struct het_replica, stage_replicas(from));
     size_t count = 0;
     for (uint32_t i = 0; i < from->part_count; i++) {
-        const struct het_cell_part *part = &from->parts[i];
+        const struct het_pipeline_shape_part *part = &from->parts[i];
         const struct het_node_class *class = &market->inventory->classes[part->class];
         uint32_t a_node = part->gpu_count / part->tp;
-        for (uint32_t r = 0; r < het_cell_part_replicas(part); r++)
+        for (uint32_t r = 0; r < het_pipeline_shape_part_replicas(part); r++)
             replicas[count++] = het_plan_replica(
                 market->problem->cluster, class->nodes[part->first_node + r / a_node],
                 NULL, part->tp, part->samples);
@@ -61,9 +62,9 @@ static struct het_stage stand_in(const struct het_cell_market *market,
 }
 
 /* [layer_count + 1]: seconds of a send to the next stage when that begins at a layer. */
-static const double *find_sends(const struct het_cell_market *market,
+static const double *find_sends(const struct het_pipeline_shape_market *market,
                                 struct het_arena *scratch,
-                                const struct het_cell_stage *from)
+                                const struct het_pipeline_shape_stage *from)
 {
     const struct het_profile *profile = market->problem->profile;
     double *send_s = HET_ARENA_ARRAY(scratch, double, profile->layer_count + (size_t)1);
@@ -78,8 +79,8 @@ static const double *find_sends(const struct het_cell_market *market,
 /* Seconds that a byte of a layer's gradients, per parameter of one rank, keeps links
  * busy.
  */
-static double part_sync_s(const struct het_cell_market *market,
-                          const struct het_cell_part *part, double parameters,
+static double part_sync_s(const struct het_pipeline_shape_market *market,
+                          const struct het_pipeline_shape_part *part, double parameters,
                           double *ret_uplink_s)
 {
     const struct het_node_class *class = &market->inventory->classes[part->class];
@@ -91,8 +92,8 @@ static double part_sync_s(const struct het_cell_market *market,
     return fmax(bytes / class->intra_bytes_per_s, flow_s);
 }
 
-static double part_parameters(const struct het_cell_market *market,
-                              const struct het_cell_part *part, uint32_t first,
+static double part_parameters(const struct het_pipeline_shape_market *market,
+                              const struct het_pipeline_shape_part *part, uint32_t first,
                               uint32_t end)
 {
     const struct het_layer_bytes *bytes =
@@ -102,8 +103,8 @@ static double part_parameters(const struct het_cell_market *market,
 
 /* Stages of the cell that have `part`'s first node: their parameters meet on its uplink.
  */
-static bool is_on_node_of(const struct het_cell_stage *stage,
-                          const struct het_cell_part *part)
+static bool is_on_node_of(const struct het_pipeline_shape_stage *stage,
+                          const struct het_pipeline_shape_part *part)
 {
     for (uint32_t i = 0; i < stage->part_count; i++)
         if (stage->parts[i].class == part->class &&
@@ -113,8 +114,9 @@ static bool is_on_node_of(const struct het_cell_stage *stage,
     return false;
 }
 
-static double node_sync_s(const struct het_cell_market *market,
-                          const struct het_cell *cell, const struct het_cell_part *part,
+static double node_sync_s(const struct het_pipeline_shape_market *market,
+                          const struct het_pipeline_shape *cell,
+                          const struct het_pipeline_shape_part *part,
                           const uint32_t *cuts)
 {
     double total = 0;
@@ -129,15 +131,15 @@ static double node_sync_s(const struct het_cell_market *market,
     return total;
 }
 
-static void fill_sync_and_step(const struct het_cell_market *market,
-                               struct het_cell_split *split)
+static void fill_sync_and_step(const struct het_pipeline_shape_market *market,
+                               struct het_pipeline_shape_split *split)
 {
-    const struct het_cell *cell = split->cell;
+    const struct het_pipeline_shape *cell = split->cell;
     const struct het_problem *problem = market->problem;
     split->sync_s = split->step_s = 0;
     for (uint32_t s = 0; s < cell->stage_count; s++)
         for (uint32_t i = 0; i < cell->stages[s].part_count; i++) {
-            const struct het_cell_part *part = &cell->stages[s].parts[i];
+            const struct het_pipeline_shape_part *part = &cell->stages[s].parts[i];
             uint32_t first = split->cuts[s], end = split->cuts[s + 1];
             uint32_t type = market->inventory->classes[part->class].type;
             double unused,
@@ -157,13 +159,14 @@ static void fill_sync_and_step(const struct het_cell_market *market,
 
 struct question {
     struct het_balance_layers layers;
-    struct het_balance_stage stages[HET_CELL_MAX_STAGES];
-    struct het_balance_times times[HET_CELL_MAX_STAGES][HET_CELL_MAX_PARTS];
+    struct het_balance_stage stages[HET_PIPELINE_SHAPE_MAX_STAGES];
+    struct het_balance_times times[HET_PIPELINE_SHAPE_MAX_STAGES]
+                                  [HET_PIPELINE_SHAPE_MAX_PARTS];
 };
 
-static struct het_stage_kind part_kind(const struct het_cell_market *market,
-                                       const struct het_cell *cell,
-                                       const struct het_cell_part *part)
+static struct het_stage_kind part_kind(const struct het_pipeline_shape_market *market,
+                                       const struct het_pipeline_shape *cell,
+                                       const struct het_pipeline_shape_part *part)
 {
     return (struct het_stage_kind){
         .type = market->inventory->classes[part->class].type,
@@ -173,7 +176,7 @@ static struct het_stage_kind part_kind(const struct het_cell_market *market,
     };
 }
 
-static uint32_t stages_beside(const struct het_cell *cell, uint32_t stage)
+static uint32_t stages_beside(const struct het_pipeline_shape *cell, uint32_t stage)
 {
     uint32_t count = 0;
     for (uint32_t s = 0; s < cell->stage_count; s++)
@@ -182,8 +185,8 @@ static uint32_t stages_beside(const struct het_cell *cell, uint32_t stage)
 }
 
 /* Narrows ends to layers whose gradients keep the uplink busy for `limit_s` at most. */
-static void narrow_by_sync(const struct het_cell_market *market,
-                           const struct het_cell_part *part, double limit_s,
+static void narrow_by_sync(const struct het_pipeline_shape_market *market,
+                           const struct het_pipeline_shape_part *part, double limit_s,
                            uint32_t *ends)
 {
     uint32_t layers = market->problem->profile->layer_count;
@@ -200,11 +203,12 @@ static void narrow_by_sync(const struct het_cell_market *market,
 }
 
 /* The least of the parts' ends; NULL if a part cannot be had. */
-static const uint32_t *find_ends(const struct het_cell_market *market,
-                                 struct het_arena *scratch, const struct het_cell *cell,
-                                 uint32_t stage, double sync_limit_s)
+static const uint32_t *find_ends(const struct het_pipeline_shape_market *market,
+                                 struct het_arena *scratch,
+                                 const struct het_pipeline_shape *cell, uint32_t stage,
+                                 double sync_limit_s)
 {
-    const struct het_cell_stage *at = &cell->stages[stage];
+    const struct het_pipeline_shape_stage *at = &cell->stages[stage];
     uint32_t layers = market->problem->profile->layer_count;
     uint32_t *ends = NULL;
     for (uint32_t i = 0; i < at->part_count; i++) {
@@ -229,11 +233,11 @@ static const uint32_t *find_ends(const struct het_cell_market *market,
     return ends;
 }
 
-static bool set_stage(const struct het_cell_market *market, struct het_arena *scratch,
-                      const struct het_cell *cell, uint32_t stage, double sync_limit_s,
-                      struct question *question)
+static bool set_stage(const struct het_pipeline_shape_market *market,
+                      struct het_arena *scratch, const struct het_pipeline_shape *cell,
+                      uint32_t stage, double sync_limit_s, struct question *question)
 {
-    const struct het_cell_stage *at = &cell->stages[stage];
+    const struct het_pipeline_shape_stage *at = &cell->stages[stage];
     struct het_balance_stage *into = &question->stages[stage];
     *into = (struct het_balance_stage){ .times = question->times[stage],
                                         .times_count = at->part_count };
@@ -251,8 +255,9 @@ static bool set_stage(const struct het_cell_market *market, struct het_arena *sc
     return true;
 }
 
-static bool make_question(const struct het_cell_market *market, struct het_arena *scratch,
-                          const struct het_cell *cell, double sync_limit_s,
+static bool make_question(const struct het_pipeline_shape_market *market,
+                          struct het_arena *scratch,
+                          const struct het_pipeline_shape *cell, double sync_limit_s,
                           struct question *ret)
 {
     ret->layers = (struct het_balance_layers){
@@ -266,18 +271,20 @@ static bool make_question(const struct het_cell_market *market, struct het_arena
     return true;
 }
 
-size_t het_cell_splits(const struct het_cell_market *market, const struct het_cell *cell,
-                       double sync_limit_s, struct het_cell_split *ret_splits,
-                       uint64_t *ret_work)
+size_t het_pipeline_shape_splits(const struct het_pipeline_shape_market *market,
+                                 const struct het_pipeline_shape *cell,
+                                 double sync_limit_s,
+                                 struct het_pipeline_shape_split *ret_splits,
+                                 uint64_t *ret_work)
 {
     struct het_arena *scratch = het_arena_new();
     struct question question;
-    struct het_front_point points[HET_FRONT_MAX_POINTS];
+    struct het_layer_front_point points[HET_LAYER_FRONT_MAX_POINTS];
     size_t count = 0;
     if (make_question(market, scratch, cell, sync_limit_s, &question))
-        count = het_front_find(market->arena, &question.layers, points, ret_work);
+        count = het_layer_front_find(market->arena, &question.layers, points, ret_work);
     for (size_t i = 0; i < count; i++) {
-        ret_splits[i] = (struct het_cell_split){
+        ret_splits[i] = (struct het_pipeline_shape_split){
             .cell = cell,
             .sum_s = points[i].sum_s,
             .bottleneck_s = points[i].bottleneck_s,
@@ -289,34 +296,38 @@ size_t het_cell_splits(const struct het_cell_market *market, const struct het_ce
     return count;
 }
 
-struct het_batch_lane het_cell_split_lane(const struct het_cell_split *split,
-                                          uint32_t count)
+struct het_batch_share_lane
+het_pipeline_shape_split_lane(const struct het_pipeline_shape_split *split,
+                              uint32_t count)
 {
-    return (struct het_batch_lane){ .samples = split->cell->samples,
-                                    .sum_s = split->sum_s,
-                                    .bottleneck_s = split->bottleneck_s,
-                                    .count = count };
+    return (struct het_batch_share_lane){ .samples = split->cell->samples,
+                                          .sum_s = split->sum_s,
+                                          .bottleneck_s = split->bottleneck_s,
+                                          .count = count };
 }
 
-uint32_t het_cell_split_microbatches(const struct het_cell_split *split, double seconds)
+uint32_t
+het_pipeline_shape_split_microbatches(const struct het_pipeline_shape_split *split,
+                                      double seconds)
 {
-    const struct het_batch_lane lane = het_cell_split_lane(split, 0);
-    return het_batch_lane_fit(&lane, seconds);
+    const struct het_batch_share_lane lane = het_pipeline_shape_split_lane(split, 0);
+    return het_batch_share_lane_fit(&lane, seconds);
 }
 
-double het_cell_split_seconds(const struct het_cell_split *split, uint32_t count)
+double het_pipeline_shape_split_seconds(const struct het_pipeline_shape_split *split,
+                                        uint32_t count)
 {
-    const struct het_batch_lane lane = het_cell_split_lane(split, count);
-    return het_batch_lane_seconds(&lane);
+    const struct het_batch_share_lane lane = het_pipeline_shape_split_lane(split, count);
+    return het_batch_share_lane_seconds(&lane);
 }
 
 /* ---- smaller micro-batches ---- */
 
 /* The even share of a stage of one part: the largest, as long as the smaller one can be
  * had too. */
-static bool shrink_stage(const struct het_cell_market *market,
-                         const struct het_cell *cell, struct het_cell_stage *stage,
-                         uint32_t samples)
+static bool shrink_stage(const struct het_pipeline_shape_market *market,
+                         const struct het_pipeline_shape *cell,
+                         struct het_pipeline_shape_stage *stage, uint32_t samples)
 {
     uint32_t replicas = stage_replicas(stage);
     if (samples < replicas || stage->part_count > 1)
@@ -327,11 +338,12 @@ static bool shrink_stage(const struct het_cell_market *market,
     return het_stage_table_times(market->table, kind);
 }
 
-bool het_cell_split_shrink(const struct het_cell_market *market,
-                           const struct het_cell_split *split, uint32_t samples,
-                           struct het_cell_split *ret_split)
+bool het_pipeline_shape_split_shrink(const struct het_pipeline_shape_market *market,
+                                     const struct het_pipeline_shape_split *split,
+                                     uint32_t samples,
+                                     struct het_pipeline_shape_split *ret_split)
 {
-    struct het_cell *cell = het_arena_alloc(market->arena, sizeof *cell);
+    struct het_pipeline_shape *cell = het_arena_alloc(market->arena, sizeof *cell);
     *cell = *split->cell;
     for (uint32_t s = 0; s < cell->stage_count; s++)
         if (!shrink_stage(market, cell, &cell->stages[s], samples))

@@ -10,25 +10,25 @@
 #include "planner/algo/optimal/node_class.h"
 #include "planner/search/stage_times.h"
 
-#define HET_CELL_MAX_STAGES 16u
-#define HET_CELL_MAX_PARTS  2u
+#define HET_PIPELINE_SHAPE_MAX_STAGES 16u
+#define HET_PIPELINE_SHAPE_MAX_PARTS  2u
 
 /* Replicas of a stage that are alike: on nodes first_node .. first_node + node_count - 1
  * of those that the cell has of the class, on each of them gpu_count GPUs from first_gpu
  * on (from the cell's first, if it takes no whole nodes), in gpu_count / tp replicas. */
-struct het_cell_part {
+struct het_pipeline_shape_part {
     uint32_t class, first_node, node_count;
     uint32_t first_gpu, gpu_count, tp;
     uint32_t samples; /* of a micro-batch, on one replica */
 };
 
-struct het_cell_stage {
-    struct het_cell_part parts[HET_CELL_MAX_PARTS];
+struct het_pipeline_shape_stage {
+    struct het_pipeline_shape_part parts[HET_PIPELINE_SHAPE_MAX_PARTS];
     uint32_t part_count;
 };
 
-struct het_cell {
-    struct het_cell_stage stages[HET_CELL_MAX_STAGES];
+struct het_pipeline_shape {
+    struct het_pipeline_shape_stage stages[HET_PIPELINE_SHAPE_MAX_STAGES];
     uint32_t stage_count;
     uint32_t samples; /* of a micro-batch: those of any stage's replicas */
     enum het_recompute recompute;
@@ -38,8 +38,8 @@ struct het_cell {
 };
 
 /* A cell with its layers split. */
-struct het_cell_split {
-    const struct het_cell *cell;
+struct het_pipeline_shape_split {
+    const struct het_pipeline_shape *cell;
     uint32_t signature;         /* what it takes: the catalogue's (shape_catalog.h) */
     double sum_s, bottleneck_s; /* layer_front.h */
     double sync_s; /* its busiest uplink or GPU link, if the gradients are summed over
@@ -50,39 +50,46 @@ struct het_cell_split {
 };
 
 /* What cells are priced with. */
-struct het_cell_market {
+struct het_pipeline_shape_market {
     const struct het_problem *problem;
-    const struct het_inventory *inventory;
+    const struct het_node_classes *inventory;
     struct het_stage_table *table;
     struct het_arena *arena; /* splits live in it */
 };
 
-uint32_t het_cell_part_replicas(const struct het_cell_part *part);
+uint32_t het_pipeline_shape_part_replicas(const struct het_pipeline_shape_part *part);
 /* Sets `samples` and `replicas` from the parts. */
-void het_cell_count(struct het_cell *cell);
+void het_pipeline_shape_count(struct het_pipeline_shape *cell);
 
 /* The splits of `cell` whose nodes' uplinks are busy for at most `sync_limit_s` each with
  * gradients (HUGE_VAL: no limit). Where several stages share a node, each may take an
- * even share of that. Returns how many, at most HET_FRONT_MAX_POINTS; 0 if the cell does
+ * even share of that. Returns how many, at most HET_LAYER_FRONT_MAX_POINTS; 0 if the cell does
  * not fit or is not in the profile. */
-size_t het_cell_splits(const struct het_cell_market *market, const struct het_cell *cell,
-                       double sync_limit_s, struct het_cell_split *ret_splits,
-                       uint64_t *ret_work);
+size_t het_pipeline_shape_splits(const struct het_pipeline_shape_market *market,
+                                 const struct het_pipeline_shape *cell,
+                                 double sync_limit_s,
+                                 struct het_pipeline_shape_split *ret_splits,
+                                 uint64_t *ret_work);
 
 /* The split as a lane of `count` micro-batches (batch_share.h). */
-struct het_batch_lane het_cell_split_lane(const struct het_cell_split *split,
-                                          uint32_t count);
+struct het_batch_share_lane
+het_pipeline_shape_split_lane(const struct het_pipeline_shape_split *split,
+                              uint32_t count);
 /* Micro-batches that the split can run in `seconds`; 0 if not even one. */
-uint32_t het_cell_split_microbatches(const struct het_cell_split *split, double seconds);
+uint32_t
+het_pipeline_shape_split_microbatches(const struct het_pipeline_shape_split *split,
+                                      double seconds);
 /* Seconds for `count` micro-batches. */
-double het_cell_split_seconds(const struct het_cell_split *split, uint32_t count);
+double het_pipeline_shape_split_seconds(const struct het_pipeline_shape_split *split,
+                                        uint32_t count);
 
 /* The same split with micro-batches of `samples` < cell->samples, shared out evenly over
  * the replicas of each stage, into `ret_split` (with a cell of its own in the market's
  * arena, `parts` kept whole: a part with an uneven share takes the time of the largest).
  * false: it cannot be had. Each stage must have a sample for every replica. */
-bool het_cell_split_shrink(const struct het_cell_market *market,
-                           const struct het_cell_split *split, uint32_t samples,
-                           struct het_cell_split *ret_split);
+bool het_pipeline_shape_split_shrink(const struct het_pipeline_shape_market *market,
+                                     const struct het_pipeline_shape_split *split,
+                                     uint32_t samples,
+                                     struct het_pipeline_shape_split *ret_split);
 
 #endif

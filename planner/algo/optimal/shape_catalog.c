@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-void het_catalog_init(struct het_catalog *catalog, struct het_search *search,
-                      const struct het_inventory *inventory,
-                      struct het_stage_table *table, struct het_arena *arena)
+void het_shape_catalog_init(struct het_shape_catalog *catalog, struct het_search *search,
+                            const struct het_node_classes *inventory,
+                            struct het_stage_table *table, struct het_arena *arena)
 {
-    *catalog = (struct het_catalog){
+    *catalog = (struct het_shape_catalog){
         .market = { .problem = search->problem,
                     .inventory = inventory,
                     .table = table,
@@ -20,14 +20,14 @@ void het_catalog_init(struct het_catalog *catalog, struct het_search *search,
                               inventory->classes[c].node_count;
 }
 
-void het_catalog_fini(struct het_catalog *catalog)
+void het_shape_catalog_fini(struct het_shape_catalog *catalog)
 {
     xfree(catalog->splits);
     xfree(catalog->signatures);
-    *catalog = (struct het_catalog){ 0 };
+    *catalog = (struct het_shape_catalog){ 0 };
 }
 
-static bool spend(struct het_catalog *catalog, uint64_t units)
+static bool spend(struct het_shape_catalog *catalog, uint64_t units)
 {
     catalog->spent += units;
     return het_search_spend(catalog->search, units);
@@ -35,7 +35,8 @@ static bool spend(struct het_catalog *catalog, uint64_t units)
 
 /* ---- keeping splits ---- */
 
-static uint32_t find_signature(struct het_catalog *catalog, const struct het_cell *cell)
+static uint32_t find_signature(struct het_shape_catalog *catalog,
+                               const struct het_pipeline_shape *cell)
 {
     struct het_signature signature = { .gpus = cell->gpus, .gpu_class = cell->gpu_class };
     memcpy(signature.nodes, cell->nodes, sizeof signature.nodes);
@@ -49,7 +50,8 @@ static uint32_t find_signature(struct het_catalog *catalog, const struct het_cel
 }
 
 /* Whether `a` is as good as `b` in everything. */
-static bool dominates(const struct het_cell_split *a, const struct het_cell_split *b)
+static bool dominates(const struct het_pipeline_shape_split *a,
+                      const struct het_pipeline_shape_split *b)
 {
     const double slack = 1 + 1e-9;
     return a->signature == b->signature &&
@@ -60,7 +62,8 @@ static bool dominates(const struct het_cell_split *a, const struct het_cell_spli
            a->cell->replicas <= b->cell->replicas;
 }
 
-static void keep(struct het_catalog *catalog, const struct het_cell_split *split)
+static void keep(struct het_shape_catalog *catalog,
+                 const struct het_pipeline_shape_split *split)
 {
     size_t kept = 0;
     for (size_t i = 0; i < catalog->split_count; i++)
@@ -92,35 +95,35 @@ static uint32_t greatest_divisor(uint32_t a, uint32_t b)
 /* Sets the samples of each replica; false if none of them is a measured size. Sizes made
  * of parts are never faster a sample than the best part, and only help a batch to come
  * out where GPUs are few. */
-static bool set_samples(const struct het_catalog *catalog, struct het_cell *cell,
-                        uint32_t samples)
+static bool set_samples(const struct het_shape_catalog *catalog,
+                        struct het_pipeline_shape *cell, uint32_t samples)
 {
     const struct het_problem *problem = catalog->market.problem;
     bool is_measured = catalog->gpu_count <= FEW_GPUS;
     for (uint32_t s = 0; s < cell->stage_count; s++) {
-        struct het_cell_part *part = &cell->stages[s].parts[0];
+        struct het_pipeline_shape_part *part = &cell->stages[s].parts[0];
         uint32_t type = catalog->market.inventory->classes[part->class].type;
-        part->samples = samples / het_cell_part_replicas(part);
+        part->samples = samples / het_pipeline_shape_part_replicas(part);
         is_measured = is_measured ||
                       het_profile_find(problem->profile, problem->profile_type[type],
                                        part->tp, part->samples);
     }
-    het_cell_count(cell);
+    het_pipeline_shape_count(cell);
     return is_measured;
 }
 
 /* The largest micro-batch that the profile has for every stage. */
-static uint32_t most_samples(const struct het_catalog *catalog,
-                             const struct het_cell *cell)
+static uint32_t most_samples(const struct het_shape_catalog *catalog,
+                             const struct het_pipeline_shape *cell)
 {
     const struct het_problem *problem = catalog->market.problem;
     uint32_t most = problem->workload->global_batch;
     for (uint32_t s = 0; s < cell->stage_count; s++) {
-        const struct het_cell_part *part = &cell->stages[s].parts[0];
+        const struct het_pipeline_shape_part *part = &cell->stages[s].parts[0];
         uint32_t type = catalog->market.inventory->classes[part->class].type;
         uint64_t here = (uint64_t)het_profile_max_microbatch(
                             problem->profile, problem->profile_type[type], part->tp) *
-                        het_cell_part_replicas(part);
+                        het_pipeline_shape_part_replicas(part);
         if (here < most)
             most = (uint32_t)here;
     }
@@ -132,11 +135,11 @@ static uint32_t most_samples(const struct het_catalog *catalog,
 /* Splits with ever less on the busiest node. */
 #define MAX_SYNC_LIMITS 4
 
-static bool add_splits(struct het_catalog *catalog, const struct het_cell *pattern,
-                       bool *ret_spent)
+static bool add_splits(struct het_shape_catalog *catalog,
+                       const struct het_pipeline_shape *pattern, bool *ret_spent)
 {
-    struct het_cell_split splits[HET_FRONT_MAX_POINTS];
-    struct het_cell *cell = NULL;
+    struct het_pipeline_shape_split splits[HET_LAYER_FRONT_MAX_POINTS];
+    struct het_pipeline_shape *cell = NULL;
     double limit = HUGE_VAL;
     int rounds = pattern->gpus || pattern->stage_count == 1 ? 1 : MAX_SYNC_LIMITS;
     for (int round = 0; round < rounds; round++) {
@@ -145,7 +148,8 @@ static bool add_splits(struct het_catalog *catalog, const struct het_cell *patte
             cell = het_arena_alloc(catalog->market.arena, sizeof *cell);
             *cell = *pattern;
         }
-        size_t count = het_cell_splits(&catalog->market, cell, limit, splits, &work);
+        size_t count =
+            het_pipeline_shape_splits(&catalog->market, cell, limit, splits, &work);
         if (!spend(catalog, 1 + work / HET_EFFORT_CELLS_A_UNIT))
             *ret_spent = true;
         uint32_t signature = count ? find_signature(catalog, cell) : 0;
@@ -162,8 +166,8 @@ static bool add_splits(struct het_catalog *catalog, const struct het_cell *patte
     return true;
 }
 
-static bool add_sizes(struct het_catalog *catalog, struct het_cell *pattern,
-                      uint32_t multiple)
+static bool add_sizes(struct het_shape_catalog *catalog,
+                      struct het_pipeline_shape *pattern, uint32_t multiple)
 {
     static const uint32_t factors[] = { 1,  2,  3,  4,  5,  6,  7,  8,
                                         12, 16, 24, 32, 48, 64, 128 };
@@ -184,7 +188,8 @@ static bool add_sizes(struct het_catalog *catalog, struct het_cell *pattern,
     return has_any;
 }
 
-static bool is_degree(const struct het_catalog *catalog, uint32_t class, uint32_t tp)
+static bool is_degree(const struct het_shape_catalog *catalog, uint32_t class,
+                      uint32_t tp)
 {
     const struct het_problem *problem = catalog->market.problem;
     uint32_t type = catalog->market.inventory->classes[class].type;
@@ -192,7 +197,8 @@ static bool is_degree(const struct het_catalog *catalog, uint32_t class, uint32_
            het_profile_max_microbatch(problem->profile, problem->profile_type[type], tp);
 }
 
-void het_catalog_add(struct het_catalog *catalog, struct het_cell *pattern)
+void het_shape_catalog_add(struct het_shape_catalog *catalog,
+                           struct het_pipeline_shape *pattern)
 {
     const struct het_workload *workload = catalog->market.problem->workload;
     uint32_t multiple = 1;
@@ -205,7 +211,8 @@ void het_catalog_add(struct het_catalog *catalog, struct het_cell *pattern)
          pattern->stage_count > workload->max_pipeline_parallel))
         return;
     for (uint32_t s = 0; s < pattern->stage_count; s++) {
-        uint32_t replicas = het_cell_part_replicas(&pattern->stages[s].parts[0]);
+        uint32_t replicas =
+            het_pipeline_shape_part_replicas(&pattern->stages[s].parts[0]);
         multiple = multiple / greatest_divisor(multiple, replicas) * replicas;
     }
     pattern->recompute = HET_RECOMPUTE_NONE;
@@ -217,69 +224,73 @@ void het_catalog_add(struct het_catalog *catalog, struct het_cell *pattern)
 
 /* ---- inside a node ---- */
 
-static void push_stage(struct het_cell *cell, struct het_cell_part part)
+static void push_stage(struct het_pipeline_shape *cell,
+                       struct het_pipeline_shape_part part)
 {
     cell->stages[cell->stage_count++] =
-        (struct het_cell_stage){ .parts = { part }, .part_count = 1 };
+        (struct het_pipeline_shape_stage){ .parts = { part }, .part_count = 1 };
 }
 
 /* All lists of stages for `left` more GPUs. As several like pipelines are as good as one
  * with more replicas, those whose replica counts share a divisor are left out. */
-static void enumerate_stages(struct het_catalog *catalog, struct het_cell *cell,
-                             uint32_t left, uint64_t effort)
+static void enumerate_stages(struct het_shape_catalog *catalog,
+                             struct het_pipeline_shape *cell, uint32_t left,
+                             uint64_t effort)
 {
     uint32_t divisor = 0;
     if (catalog->spent >= effort)
         return;
     if (!left) {
         for (uint32_t s = 0; s < cell->stage_count; s++)
-            divisor = greatest_divisor(divisor,
-                                       het_cell_part_replicas(&cell->stages[s].parts[0]));
+            divisor = greatest_divisor(
+                divisor, het_pipeline_shape_part_replicas(&cell->stages[s].parts[0]));
         if (divisor == 1)
-            het_catalog_add(catalog, cell);
+            het_shape_catalog_add(catalog, cell);
         return;
     }
     for (uint32_t gpus = 1; gpus <= left; gpus++)
         for (uint32_t tp = 1; tp <= gpus; tp++) {
             if (gpus % tp || !is_degree(catalog, cell->gpu_class, tp))
                 continue;
-            push_stage(cell, (struct het_cell_part){ .class = cell->gpu_class,
-                                                     .node_count = 1,
-                                                     .first_gpu = cell->gpus - left,
-                                                     .gpu_count = gpus,
-                                                     .tp = tp });
+            push_stage(cell,
+                       (struct het_pipeline_shape_part){ .class = cell->gpu_class,
+                                                         .node_count = 1,
+                                                         .first_gpu = cell->gpus - left,
+                                                         .gpu_count = gpus,
+                                                         .tp = tp });
             enumerate_stages(catalog, cell, left - gpus, effort);
             cell->stage_count--;
         }
 }
 
-static void add_like_stages(struct het_catalog *catalog, struct het_cell *cell)
+static void add_like_stages(struct het_shape_catalog *catalog,
+                            struct het_pipeline_shape *cell)
 {
     for (uint32_t tp = 1; tp <= cell->gpus; tp++) {
-        if (cell->gpus % tp || cell->gpus / tp > HET_CELL_MAX_STAGES ||
+        if (cell->gpus % tp || cell->gpus / tp > HET_PIPELINE_SHAPE_MAX_STAGES ||
             !is_degree(catalog, cell->gpu_class, tp))
             continue;
         for (uint32_t gpu = 0; gpu < cell->gpus; gpu += tp)
-            push_stage(cell, (struct het_cell_part){ .class = cell->gpu_class,
-                                                     .node_count = 1,
-                                                     .first_gpu = gpu,
-                                                     .gpu_count = tp,
-                                                     .tp = tp });
-        het_catalog_add(catalog, cell);
+            push_stage(cell, (struct het_pipeline_shape_part){ .class = cell->gpu_class,
+                                                               .node_count = 1,
+                                                               .first_gpu = gpu,
+                                                               .gpu_count = tp,
+                                                               .tp = tp });
+        het_shape_catalog_add(catalog, cell);
         cell->stage_count = 0;
     }
 }
 
-bool het_catalog_fill_nodes(struct het_catalog *catalog, uint64_t effort)
+bool het_shape_catalog_fill_nodes(struct het_shape_catalog *catalog, uint64_t effort)
 {
-    const struct het_inventory *inventory = catalog->market.inventory;
+    const struct het_node_classes *inventory = catalog->market.inventory;
     effort += catalog->spent;
-    for (uint32_t gpus = 1; gpus <= HET_CATALOG_MAX_GPUS; gpus++)
+    for (uint32_t gpus = 1; gpus <= HET_SHAPE_CATALOG_MAX_GPUS; gpus++)
         for (uint32_t c = 0; c < inventory->class_count; c++) {
-            struct het_cell cell = { .gpus = gpus, .gpu_class = c };
+            struct het_pipeline_shape cell = { .gpus = gpus, .gpu_class = c };
             if (gpus > inventory->classes[c].gpu_count)
                 continue;
-            if (gpus <= HET_CATALOG_MIXED_GPUS)
+            if (gpus <= HET_SHAPE_CATALOG_MIXED_GPUS)
                 enumerate_stages(catalog, &cell, gpus, effort);
             else
                 add_like_stages(catalog, &cell);
@@ -298,17 +309,17 @@ struct block {
     bool is_wide;
 };
 
-static bool push_block(const struct het_catalog *catalog, struct het_cell *cell,
-                       const struct block *block)
+static bool push_block(const struct het_shape_catalog *catalog,
+                       struct het_pipeline_shape *cell, const struct block *block)
 {
     uint32_t gpus = catalog->market.inventory->classes[block->class].gpu_count;
     uint32_t per_stage = gpus / block->per_node / block->tp * block->tp;
     uint32_t stages = block->is_wide ? 1 : block->count * block->per_node;
-    if (!per_stage || cell->stage_count + stages > HET_CELL_MAX_STAGES)
+    if (!per_stage || cell->stage_count + stages > HET_PIPELINE_SHAPE_MAX_STAGES)
         return false;
     for (uint32_t s = 0; s < stages; s++)
         push_stage(cell,
-                   (struct het_cell_part){
+                   (struct het_pipeline_shape_part){
                        .class = block->class,
                        .first_node = block->first_node +
                                      (block->is_wide ? 0 : s / block->per_node),
@@ -320,23 +331,23 @@ static bool push_block(const struct het_catalog *catalog, struct het_cell *cell,
     return true;
 }
 
-static void add_blocks(struct het_catalog *catalog, const struct block *blocks,
+static void add_blocks(struct het_shape_catalog *catalog, const struct block *blocks,
                        uint32_t count)
 {
-    struct het_cell cell = { 0 };
+    struct het_pipeline_shape cell = { 0 };
     for (uint32_t i = 0; i < count; i++) {
         if (!is_degree(catalog, blocks[i].class, blocks[i].tp) ||
             !push_block(catalog, &cell, &blocks[i]))
             return;
     }
-    het_catalog_add(catalog, &cell);
+    het_shape_catalog_add(catalog, &cell);
 }
 
-bool het_catalog_fill_chains(struct het_catalog *catalog, uint64_t effort)
+bool het_shape_catalog_fill_chains(struct het_shape_catalog *catalog, uint64_t effort)
 {
-    const struct het_inventory *inventory = catalog->market.inventory;
+    const struct het_node_classes *inventory = catalog->market.inventory;
     effort += catalog->spent;
-    for (uint32_t nodes = 2; nodes <= HET_CATALOG_MAX_NODES; nodes++)
+    for (uint32_t nodes = 2; nodes <= HET_SHAPE_CATALOG_MAX_NODES; nodes++)
         for (uint32_t c = 0; c < inventory->class_count; c++) {
             const struct het_node_class *class = &inventory->classes[c];
             for (uint32_t per_node = 1; nodes <= class->node_count && per_node <= 4 &&
@@ -353,7 +364,8 @@ bool het_catalog_fill_chains(struct het_catalog *catalog, uint64_t effort)
 }
 
 /* Two classes, in this order: one stage a node, or one for all nodes of the class. */
-static bool add_pair(struct het_catalog *catalog, uint32_t a, uint32_t b, uint64_t effort)
+static bool add_pair(struct het_shape_catalog *catalog, uint32_t a, uint32_t b,
+                     uint64_t effort)
 {
     const struct het_node_class *classes = catalog->market.inventory->classes;
     for (uint32_t total = 2; total <= 4; total++)
@@ -375,8 +387,8 @@ static bool add_pair(struct het_catalog *catalog, uint32_t a, uint32_t b, uint64
     return true;
 }
 
-static bool add_triple(struct het_catalog *catalog, uint32_t a, uint32_t b, uint32_t c,
-                       uint64_t effort)
+static bool add_triple(struct het_shape_catalog *catalog, uint32_t a, uint32_t b,
+                       uint32_t c, uint64_t effort)
 {
     for (uint32_t tp = 1; tp <= 8; tp *= 2) {
         const struct block blocks[] = {
@@ -391,7 +403,7 @@ static bool add_triple(struct het_catalog *catalog, uint32_t a, uint32_t b, uint
     return true;
 }
 
-bool het_catalog_fill_mixed(struct het_catalog *catalog, uint64_t effort)
+bool het_shape_catalog_fill_mixed(struct het_shape_catalog *catalog, uint64_t effort)
 {
     uint32_t count = catalog->market.inventory->class_count;
     effort += catalog->spent;

@@ -14,10 +14,10 @@ struct het_signature {
     uint32_t gpus, gpu_class;
 };
 
-struct het_catalog {
-    struct het_cell_market market;
+struct het_shape_catalog {
+    struct het_pipeline_shape_market market;
     struct het_search *search; /* whose effort is spent */
-    struct het_cell_split *splits;
+    struct het_pipeline_shape_split *splits;
     size_t split_count, split_capacity;
     struct het_signature *signatures;
     size_t signature_count, signature_capacity;
@@ -25,25 +25,26 @@ struct het_catalog {
     uint32_t gpu_count; /* of the inventory */
 };
 
-void het_catalog_init(struct het_catalog *catalog, struct het_search *search,
-                      const struct het_inventory *inventory,
-                      struct het_stage_table *table, struct het_arena *arena);
-void het_catalog_fini(struct het_catalog *catalog);
+void het_shape_catalog_init(struct het_shape_catalog *catalog, struct het_search *search,
+                            const struct het_node_classes *inventory,
+                            struct het_stage_table *table, struct het_arena *arena);
+void het_shape_catalog_fini(struct het_shape_catalog *catalog);
 
 /* Adds a cell with all micro-batch sizes, whatever `pattern` has there; with
  * recomputation if it does not fit without. What another is as good as in every respect
  * is not kept. */
-void het_catalog_add(struct het_catalog *catalog, struct het_cell *pattern);
+void het_shape_catalog_add(struct het_shape_catalog *catalog,
+                           struct het_pipeline_shape *pattern);
 
-/* Adds pipelines on 1 .. HET_CATALOG_MAX_GPUS GPUs of a node: all lists of stages up to
- * HET_CATALOG_MIXED_GPUS, beyond only lists of like stages. Then those over 2 ..
- * HET_CATALOG_MAX_NODES nodes of a class, one, two or four stages a node; then those over
+/* Adds pipelines on 1 .. HET_SHAPE_CATALOG_MAX_GPUS GPUs of a node: all lists of stages up to
+ * HET_SHAPE_CATALOG_MIXED_GPUS, beyond only lists of like stages. Then those over 2 ..
+ * HET_SHAPE_CATALOG_MAX_NODES nodes of a class, one, two or four stages a node; then those over
  * several classes. All stop when `effort` units are spent; false then. */
-#define HET_CATALOG_MAX_GPUS   16u
-#define HET_CATALOG_MIXED_GPUS 4u
-#define HET_CATALOG_MAX_NODES  8u
-bool het_catalog_fill_nodes(struct het_catalog *catalog, uint64_t effort);
-bool het_catalog_fill_chains(struct het_catalog *catalog, uint64_t effort);
-bool het_catalog_fill_mixed(struct het_catalog *catalog, uint64_t effort);
+#define HET_SHAPE_CATALOG_MAX_GPUS   16u
+#define HET_SHAPE_CATALOG_MIXED_GPUS 4u
+#define HET_SHAPE_CATALOG_MAX_NODES  8u
+bool het_shape_catalog_fill_nodes(struct het_shape_catalog *catalog, uint64_t effort);
+bool het_shape_catalog_fill_chains(struct het_shape_catalog *catalog, uint64_t effort);
+bool het_shape_catalog_fill_mixed(struct het_shape_catalog *catalog, uint64_t effort);
 
 #endif

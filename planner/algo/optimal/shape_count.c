@@ -9,14 +9,14 @@
 
 /* The split of a signature that does most samples within the budget. */
 struct offer {
-    const struct het_cell_split *split;
+    const struct het_pipeline_shape_split *split;
     uint64_t samples;
 };
 
 /* A choice of the program: a whole-node cell, or a node of a class with pipelines on
  * `gpus` of its GPUs. */
 struct column {
-    const struct het_cell_split *split; /* NULL: a node */
+    const struct het_pipeline_shape_split *split; /* NULL: a node */
     uint32_t node_class, gpus;
     uint64_t samples;
     double *uses; /* [row] */
@@ -31,9 +31,9 @@ struct node_choice {
 };
 
 struct program {
-    const struct het_catalog *catalog;
+    const struct het_shape_catalog *catalog;
     struct het_arena *arena;
-    const struct het_mixture_budget *budget;
+    const struct het_shape_count_budget *budget;
     struct offer *offers;       /* [signature] */
     struct node_choice **nodes; /* [class][GPUs] */
     struct column *columns;
@@ -45,17 +45,18 @@ struct program {
 
 static void find_offers(struct program *program)
 {
-    const struct het_catalog *catalog = program->catalog;
-    const struct het_mixture_budget *budget = program->budget;
+    const struct het_shape_catalog *catalog = program->catalog;
+    const struct het_shape_count_budget *budget = program->budget;
     program->offers =
         HET_ARENA_ARRAY(program->arena, struct offer, catalog->signature_count);
     for (size_t i = 0; i < catalog->split_count; i++) {
-        const struct het_cell_split *split = &catalog->splits[i];
+        const struct het_pipeline_shape_split *split = &catalog->splits[i];
         struct offer *offer = &program->offers[split->signature];
         if (split->sync_s > budget->sync_s || split->step_s > budget->step_s)
             continue;
-        uint64_t samples = (uint64_t)split->cell->samples *
-                           het_cell_split_microbatches(split, budget->pipeline_s);
+        uint64_t samples =
+            (uint64_t)split->cell->samples *
+            het_pipeline_shape_split_microbatches(split, budget->pipeline_s);
         if (samples > offer->samples)
             *offer = (struct offer){ split, samples };
     }
@@ -102,7 +103,7 @@ static bool has_gpu_limits(const struct het_workload *workload)
 /* Nodes of each class; then GPUs, replicas of a layer, GPUs of each type with a limit. */
 static void set_limits(struct program *program)
 {
-    const struct het_inventory *inventory = program->catalog->market.inventory;
+    const struct het_node_classes *inventory = program->catalog->market.inventory;
     const struct het_workload *workload = program->catalog->market.problem->workload;
     program->class_rows = inventory->class_count;
     program->row_count = inventory->class_count;
@@ -163,8 +164,8 @@ static void push_node(struct program *program, uint32_t class, uint32_t gpus)
 
 static void push_cell(struct program *program, const struct offer *offer)
 {
-    const struct het_inventory *inventory = program->catalog->market.inventory;
-    const struct het_cell *cell = offer->split->cell;
+    const struct het_node_classes *inventory = program->catalog->market.inventory;
+    const struct het_pipeline_shape *cell = offer->split->cell;
     struct column *column = push_column(program, offer->samples, cell->replicas);
     column->split = offer->split;
     for (uint32_t c = 0; c < inventory->class_count; c++) {
@@ -176,8 +177,8 @@ static void push_cell(struct program *program, const struct offer *offer)
 
 static void set_columns(struct program *program)
 {
-    const struct het_catalog *catalog = program->catalog;
-    const struct het_inventory *inventory = catalog->market.inventory;
+    const struct het_shape_catalog *catalog = program->catalog;
+    const struct het_node_classes *inventory = catalog->market.inventory;
     bool in_part = has_gpu_limits(catalog->market.problem->workload);
     size_t most = catalog->signature_count;
     for (uint32_t c = 0; c < inventory->class_count; c++)
@@ -329,11 +330,11 @@ static void fill_rest(struct program *program)
 
 /* The pipelines on a node of the column's class, the last chosen first. */
 static void read_node(const struct program *program, const struct column *column,
-                      struct het_mixture_group *group)
+                      struct het_shape_count_group *group)
 {
     const struct node_choice *choices = program->nodes[column->node_class];
-    group->splits =
-        HET_ARENA_ARRAY(program->arena, const struct het_cell_split *, column->gpus);
+    group->splits = HET_ARENA_ARRAY(
+        program->arena, const struct het_pipeline_shape_split *, column->gpus);
     group->node_class = column->node_class;
     for (uint32_t g = column->gpus; g;) {
         if (choices[g].signature == HET_UNBOUND) {
@@ -345,35 +346,37 @@ static void read_node(const struct program *program, const struct column *column
     }
 }
 
-static void read_mixture(const struct program *program, struct het_mixture *ret)
+static void read_mixture(const struct program *program, struct het_shape_count *ret)
 {
-    *ret = (struct het_mixture){
-        .groups = HET_ARENA_ARRAY(program->arena, struct het_mixture_group,
+    *ret = (struct het_shape_count){
+        .groups = HET_ARENA_ARRAY(program->arena, struct het_shape_count_group,
                                   program->column_count),
     };
     for (size_t j = 0; j < program->column_count; j++) {
         const struct column *column = &program->columns[j];
-        struct het_mixture_group *group = &ret->groups[ret->group_count];
+        struct het_shape_count_group *group = &ret->groups[ret->group_count];
         if (!column->count)
             continue;
         ret->group_count++;
-        *group = (struct het_mixture_group){ .count = column->count,
-                                             .samples = column->samples,
-                                             .node_class = HET_UNBOUND };
+        *group = (struct het_shape_count_group){ .count = column->count,
+                                                 .samples = column->samples,
+                                                 .node_class = HET_UNBOUND };
         ret->samples += column->count * column->samples;
         if (!column->split) {
             read_node(program, column, group);
             continue;
         }
-        group->splits = HET_ARENA_ARRAY(program->arena, const struct het_cell_split *, 1);
+        group->splits =
+            HET_ARENA_ARRAY(program->arena, const struct het_pipeline_shape_split *, 1);
         group->splits[0] = column->split;
         group->split_count = 1;
     }
 }
 
-bool het_mixture_find(const struct het_catalog *catalog, struct het_arena *arena,
-                      const struct het_mixture_budget *budget, uint64_t batch,
-                      struct het_mixture *ret)
+bool het_shape_count_find(const struct het_shape_catalog *catalog,
+                          struct het_arena *arena,
+                          const struct het_shape_count_budget *budget, uint64_t batch,
+                          struct het_shape_count *ret)
 {
     struct program program = { .catalog = catalog, .arena = arena, .budget = budget };
     find_offers(&program);

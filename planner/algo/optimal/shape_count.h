@@ -6,22 +6,22 @@
 #include "planner/algo/optimal/shape_catalog.h"
 
 /* Time that may be taken, part by part: all cells of a mixture keep within each. */
-struct het_mixture_budget {
+struct het_shape_count_budget {
     double pipeline_s, sync_s, step_s;
 };
 
 /* `count` times the same pipelines: those of one whole-node cell, or all that share a
  * node of class `node_class`. */
-struct het_mixture_group {
-    const struct het_cell_split **splits;
+struct het_shape_count_group {
+    const struct het_pipeline_shape_split **splits;
     uint32_t split_count;
     uint32_t node_class; /* HET_UNBOUND: a cell of whole nodes */
     uint32_t count;
     uint64_t samples; /* an iteration, of one of them */
 };
 
-struct het_mixture {
-    struct het_mixture_group *groups;
+struct het_shape_count {
+    struct het_shape_count_group *groups;
     uint32_t group_count;
     uint64_t samples; /* an iteration, of all: at least the batch */
 };
@@ -31,8 +31,9 @@ struct het_mixture {
  * nodes filled one cell at a time by the program's prices. false: they cannot. In
  * `arena`. With limits of the job on GPUs or data parallelism, nodes may be used in part.
  */
-bool het_mixture_find(const struct het_catalog *catalog, struct het_arena *arena,
-                      const struct het_mixture_budget *budget, uint64_t batch,
-                      struct het_mixture *ret);
+bool het_shape_count_find(const struct het_shape_catalog *catalog,
+                          struct het_arena *arena,
+                          const struct het_shape_count_budget *budget, uint64_t batch,
+                          struct het_shape_count *ret);
 
 #endif

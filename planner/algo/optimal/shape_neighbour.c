@@ -8,20 +8,20 @@ struct stage {
 };
 struct node {
     uint32_t class, stage_count, width;
-    struct stage stages[HET_CELL_MAX_STAGES];
+    struct stage stages[HET_PIPELINE_SHAPE_MAX_STAGES];
 };
 struct nodes {
     uint32_t count;
     uint32_t gpus; /* 0: whole nodes */
-    struct node list[HET_CELL_MAX_STAGES];
+    struct node list[HET_PIPELINE_SHAPE_MAX_STAGES];
 };
 
-static bool read_nodes(const struct het_cell *cell, struct nodes *ret)
+static bool read_nodes(const struct het_pipeline_shape *cell, struct nodes *ret)
 {
     *ret = (struct nodes){ .gpus = cell->gpus };
-    const struct het_cell_part *before = NULL;
+    const struct het_pipeline_shape_part *before = NULL;
     for (uint32_t s = 0; s < cell->stage_count; s++) {
-        const struct het_cell_part *part = &cell->stages[s].parts[0];
+        const struct het_pipeline_shape_part *part = &cell->stages[s].parts[0];
         if (cell->stages[s].part_count != 1)
             return false;
         if (!before || before->class != part->class ||
@@ -36,18 +36,18 @@ static bool read_nodes(const struct het_cell *cell, struct nodes *ret)
     return true;
 }
 
-static bool write_cell(const struct nodes *nodes, struct het_cell *ret)
+static bool write_cell(const struct nodes *nodes, struct het_pipeline_shape *ret)
 {
-    *ret = (struct het_cell){ .gpus = nodes->gpus };
+    *ret = (struct het_pipeline_shape){ .gpus = nodes->gpus };
     if (nodes->gpus)
         ret->gpu_class = nodes->list[0].class;
     for (uint32_t n = 0; n < nodes->count; n++) {
         const struct node *node = &nodes->list[n];
         uint32_t gpu = 0;
         for (uint32_t s = 0; s < node->stage_count; s++) {
-            if (ret->stage_count == HET_CELL_MAX_STAGES)
+            if (ret->stage_count == HET_PIPELINE_SHAPE_MAX_STAGES)
                 return false;
-            ret->stages[ret->stage_count++] = (struct het_cell_stage){
+            ret->stages[ret->stage_count++] = (struct het_pipeline_shape_stage){
                 .parts = { { .class = node->class,
                              .first_node = nodes->gpus ? 0 : ret->nodes[node->class],
                              .node_count = node->width,
@@ -64,20 +64,20 @@ static bool write_cell(const struct nodes *nodes, struct het_cell *ret)
 }
 
 struct walk {
-    struct het_catalog *catalog;
+    struct het_shape_catalog *catalog;
     uint64_t effort; /* of the catalogue, when it ends */
 };
 
 static void add(struct walk *walk, const struct nodes *nodes)
 {
-    struct het_cell cell;
-    const struct het_inventory *inventory = walk->catalog->market.inventory;
+    struct het_pipeline_shape cell;
+    const struct het_node_classes *inventory = walk->catalog->market.inventory;
     if (walk->catalog->spent >= walk->effort || !write_cell(nodes, &cell))
         return;
     for (uint32_t c = 0; c < inventory->class_count; c++)
         if (cell.nodes[c] > inventory->classes[c].node_count)
             return;
-    het_catalog_add(walk->catalog, &cell);
+    het_shape_catalog_add(walk->catalog, &cell);
 }
 
 static void change_stages(struct walk *walk, const struct nodes *now, uint32_t n)
@@ -98,7 +98,7 @@ static void change_stages(struct walk *walk, const struct nodes *now, uint32_t n
             stage->tp *= 2;
         }
         if (stage->gpu_count % 2 == 0 && to->width == 1 &&
-            to->stage_count < HET_CELL_MAX_STAGES) {
+            to->stage_count < HET_PIPELINE_SHAPE_MAX_STAGES) {
             stage->gpu_count /= 2;
             if (stage->tp > stage->gpu_count)
                 stage->tp = stage->gpu_count;
@@ -122,8 +122,8 @@ static void change_stages(struct walk *walk, const struct nodes *now, uint32_t n
 /* A stage more, on one or two nodes of any class, before all others or behind them. */
 static void add_stage(struct walk *walk, const struct nodes *now, bool is_last)
 {
-    const struct het_inventory *inventory = walk->catalog->market.inventory;
-    if (now->count == HET_CELL_MAX_STAGES)
+    const struct het_node_classes *inventory = walk->catalog->market.inventory;
+    if (now->count == HET_PIPELINE_SHAPE_MAX_STAGES)
         return;
     for (uint32_t c = 0; c < inventory->class_count; c++)
         for (uint32_t width = 1; width <= 2; width++)
@@ -145,9 +145,9 @@ static void add_stage(struct walk *walk, const struct nodes *now, bool is_last)
 
 static void change_node(struct walk *walk, const struct nodes *now, uint32_t n)
 {
-    const struct het_inventory *inventory = walk->catalog->market.inventory;
+    const struct het_node_classes *inventory = walk->catalog->market.inventory;
     struct nodes nodes = *now;
-    if (now->count < HET_CELL_MAX_STAGES) {
+    if (now->count < HET_PIPELINE_SHAPE_MAX_STAGES) {
         memmove(&nodes.list[n + 1], &nodes.list[n],
                 (now->count - n) * sizeof *nodes.list);
         nodes.count++;
@@ -182,8 +182,8 @@ static void change_node(struct walk *walk, const struct nodes *now, uint32_t n)
     }
 }
 
-bool het_neighbour_add(struct het_catalog *catalog, const struct het_cell *cell,
-                       uint64_t effort)
+bool het_shape_neighbour_add(struct het_shape_catalog *catalog,
+                             const struct het_pipeline_shape *cell, uint64_t effort)
 {
     struct walk walk = { catalog, catalog->spent + effort };
     struct nodes nodes;

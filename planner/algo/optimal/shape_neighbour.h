@@ -12,7 +12,7 @@
  * nodes of any class, before all others or behind them. Cells whose stages mix types have
  * none.
  * false when `effort` is spent. */
-bool het_neighbour_add(struct het_catalog *catalog, const struct het_cell *cell,
-                       uint64_t effort);
+bool het_shape_neighbour_add(struct het_shape_catalog *catalog,
+                             const struct het_pipeline_shape *cell, uint64_t effort);
 
 #endif

@@ -509,9 +509,9 @@ static int read_short_form(struct het_arena *arena, const json_t *json,
     return 0;
 }
 
-int het_codec_cluster(struct het_arena *arena, const json_t *json,
-                      const struct het_hardware *hardware, const struct het_cluster **ret,
-                      struct het_error *err)
+int het_cluster_json_read(struct het_arena *arena, const json_t *json,
+                          const struct het_hardware *hardware,
+                          const struct het_cluster **ret, struct het_error *err)
 {
     if (!het_node_is_list(json))
         return read_short_form(arena, json, hardware, ret, err);

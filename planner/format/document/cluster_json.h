@@ -11,8 +11,8 @@
  * type in profiles) and "workspace_gb". Where nodes of a type differ in memory the least
  * counts for all. "levels" and "network" are those of the hardware, or replace them; an
  * entry says in "levels" { LABEL: name } where it is. Unknown fields are refused. */
-int het_codec_cluster(struct het_arena *arena, const json_t *json,
-                      const struct het_hardware *hardware, const struct het_cluster **ret,
-                      struct het_error *err);
+int het_cluster_json_read(struct het_arena *arena, const json_t *json,
+                          const struct het_hardware *hardware,
+                          const struct het_cluster **ret, struct het_error *err);
 
 #endif

@@ -195,9 +195,9 @@ int het_hardware_json_network(struct het_arena *arena, const struct het_view *ro
                : 0;
 }
 
-int het_codec_hardware(struct het_arena *arena, const json_t *json,
-                       const struct het_hardware *base, const struct het_hardware **ret,
-                       struct het_error *err)
+int het_hardware_json_read(struct het_arena *arena, const json_t *json,
+                           const struct het_hardware *base,
+                           const struct het_hardware **ret, struct het_error *err)
 {
     struct het_view root = het_view_root(json);
     struct het_view list = het_view_get(&root, "gpuTypes");

@@ -7,9 +7,9 @@
 #include "planner/model/hardware.h"
 
 /* A hardware file laid over `base`. Unknown fields are refused. */
-int het_codec_hardware(struct het_arena *arena, const json_t *json,
-                       const struct het_hardware *base, const struct het_hardware **ret,
-                       struct het_error *err);
+int het_hardware_json_read(struct het_arena *arena, const json_t *json,
+                           const struct het_hardware *base,
+                           const struct het_hardware **ret, struct het_error *err);
 
 /* Fields of `object`; one that is absent leaves `ret` alone. */
 

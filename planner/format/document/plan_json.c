@@ -157,7 +157,7 @@ static int read_unused(struct het_arena *arena, const struct het_view *root,
 {
     struct het_view view = het_view_get(root, "unused");
     struct het_unused_list list = { 0 };
-    if (het_codec_unused(arena, &view, &list, err) < 0)
+    if (het_unused_json_read(arena, &view, &list, err) < 0)
         return -1;
     plan->unused = list.groups;
     plan->unused_count = list.count;
@@ -233,8 +233,8 @@ static int read_plan_header(struct het_arena *arena, const struct het_view *root
     return 0;
 }
 
-int het_codec_plan(struct het_arena *arena, const json_t *json,
-                   const struct het_plan **ret, struct het_error *err)
+int het_plan_json_read(struct het_arena *arena, const json_t *json,
+                       const struct het_plan **ret, struct het_error *err)
 {
     struct het_view root = het_view_root(json);
     struct het_plan *plan = het_arena_alloc(arena, sizeof *plan);
@@ -250,13 +250,13 @@ int het_codec_plan(struct het_arena *arena, const json_t *json,
     return 0;
 }
 
-int het_codec_plan_text(struct het_arena *arena, const char *text, const char *what,
-                        const struct het_plan **ret, struct het_error *err)
+int het_plan_json_text(struct het_arena *arena, const char *text, const char *what,
+                       const struct het_plan **ret, struct het_error *err)
 {
     json_auto_t *json = NULL;
     if (het_json_decode(text, strlen(text), what, &json, err) < 0)
         return -1;
-    return het_codec_plan(arena, json, ret, err);
+    return het_plan_json_read(arena, json, ret, err);
 }
 
 /* ---- out ---- */
@@ -350,16 +350,16 @@ static json_t *predicted_json(const struct het_prediction *predicted)
 {
     json_t *json = het_prediction_json(predicted);
     if (predicted->stable)
-        json_object_set_new(json, "stable", het_codec_plan_json(predicted->stable));
+        json_object_set_new(json, "stable", het_plan_json(predicted->stable));
     return json;
 }
 
-json_t *het_codec_plan_json(const struct het_plan *plan)
+json_t *het_plan_json(const struct het_plan *plan)
 {
     json_t *json = body_json(plan);
     if (plan->unused_count)
         json_object_set_new(json, "unused",
-                            het_codec_unused_json(plan->unused, plan->unused_count));
+                            het_unused_json(plan->unused, plan->unused_count));
     if (plan->predicted.iteration_s > 0)
         json_object_set_new(json, "predicted", predicted_json(&plan->predicted));
     if (plan->search.effort)
@@ -379,7 +379,7 @@ json_t *het_codec_plan_json(const struct het_plan *plan)
     return json;
 }
 
-const char *het_codec_plan_hash(struct het_arena *arena, const struct het_plan *plan)
+const char *het_plan_json_hash(struct het_arena *arena, const struct het_plan *plan)
 {
     static const char prefix[] = "sha256:";
     json_auto_t *body = body_json(plan);
@@ -444,7 +444,7 @@ static struct rank_place *place_ranks(struct het_arena *arena,
     return ranks;
 }
 
-json_t *het_codec_rankmap(const struct het_plan *plan)
+json_t *het_plan_json_rankmap(const struct het_plan *plan)
 {
     struct het_arena *arena = het_arena_new();
     size_t world;

@@ -146,8 +146,8 @@ int het_prediction_json_read(struct het_arena *arena, const struct het_view *pla
     return read_peak_memory(arena, &predicted, ret, err);
 }
 
-json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t count,
-                                   bool with_parts)
+json_t *het_prediction_json_peak_memory(const struct het_peak_memory *peaks, size_t count,
+                                        bool with_parts)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
@@ -169,8 +169,8 @@ json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t c
     return list;
 }
 
-void het_codec_add_origin(json_t *object, enum het_profile_origin origin,
-                          bool extrapolated)
+void het_prediction_json_add_origin(json_t *object, enum het_profile_origin origin,
+                                    bool extrapolated)
 {
     if (origin != HET_PROFILE_MEASURED)
         json_object_set_new(object, "profile",
@@ -179,8 +179,8 @@ void het_codec_add_origin(json_t *object, enum het_profile_origin origin,
         json_object_set_new(object, "extrapolated", json_true());
 }
 
-json_t *het_codec_parts_json(double pipeline_s, double gradient_sync_s,
-                             double optimizer_s)
+json_t *het_prediction_json_parts(double pipeline_s, double gradient_sync_s,
+                                  double optimizer_s)
 {
     return het_json_pack("{s:f, s:f, s:f}", "pipelineSeconds", pipeline_s,
                          "gradientSyncSeconds", gradient_sync_s, "optimizerSeconds",
@@ -198,7 +198,7 @@ static json_t *unrestricted_json(const struct het_prediction *predicted)
                          "needs", needs);
 }
 
-json_t *het_codec_migration_json(const struct het_migration *migration)
+json_t *het_prediction_json_migration(const struct het_migration *migration)
 {
     return het_json_pack("{s:f, s:f, s:{s:s}, s:{s:f, s:f, s:f, s:f}, s:o, s:o}",
                          "seconds", migration->seconds, "writeSeconds",
@@ -210,7 +210,7 @@ json_t *het_codec_migration_json(const struct het_migration *migration)
                          het_json_u64(migration->rank_count));
 }
 
-json_t *het_codec_assumed_links_json(const struct het_assumed_link *links, size_t count)
+json_t *het_prediction_json_links(const struct het_assumed_link *links, size_t count)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
@@ -228,22 +228,23 @@ json_t *het_prediction_json(const struct het_prediction *predicted)
     json_t *json = het_json_pack(
         "{s:f, s:f, s:o, s:o}", "iterationSeconds", predicted->iteration_s,
         "samplesPerSecond", predicted->samples_per_s, "parts",
-        het_codec_parts_json(predicted->pipeline_s, predicted->gradient_sync_s,
-                             predicted->optimizer_s),
+        het_prediction_json_parts(predicted->pipeline_s, predicted->gradient_sync_s,
+                                  predicted->optimizer_s),
         "peakMemoryBytes",
-        het_codec_peak_memory_json(predicted->peak_memory, predicted->peak_memory_count,
-                                   false));
+        het_prediction_json_peak_memory(predicted->peak_memory,
+                                        predicted->peak_memory_count, false));
     if (predicted->lower_bound_s > 0) {
         double gap = predicted->iteration_s / predicted->lower_bound_s - 1;
         json_object_set_new(json, "lowerBoundSeconds",
                             json_real(predicted->lower_bound_s));
         json_object_set_new(json, "gap", json_real(gap));
     }
-    het_codec_add_origin(json, predicted->profile_origin, predicted->extrapolated);
+    het_prediction_json_add_origin(json, predicted->profile_origin,
+                                   predicted->extrapolated);
     if (predicted->assumed_link_count)
         json_object_set_new(json, "assumedLinks",
-                            het_codec_assumed_links_json(predicted->assumed_links,
-                                                         predicted->assumed_link_count));
+                            het_prediction_json_links(predicted->assumed_links,
+                                                      predicted->assumed_link_count));
     if (predicted->closed_form_s > 0)
         json_object_set_new(json, "closedFormSeconds",
                             json_real(predicted->closed_form_s));
@@ -252,7 +253,7 @@ json_t *het_prediction_json(const struct het_prediction *predicted)
                             json_real(predicted->from_iteration_s));
     if (predicted->migration)
         json_object_set_new(json, "migration",
-                            het_codec_migration_json(predicted->migration));
+                            het_prediction_json_migration(predicted->migration));
     if (predicted->unrestricted_s > 0)
         json_object_set_new(json, "unrestricted", unrestricted_json(predicted));
     return json;

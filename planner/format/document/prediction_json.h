@@ -14,16 +14,16 @@ int het_prediction_json_read(struct het_arena *arena, const struct het_view *pla
 json_t *het_prediction_json(const struct het_prediction *predicted);
 
 /* What the plan's bandwidths are that nobody measured or stated. */
-json_t *het_codec_assumed_links_json(const struct het_assumed_link *links, size_t count);
-json_t *het_codec_parts_json(double pipeline_s, double gradient_sync_s,
-                             double optimizer_s);
+json_t *het_prediction_json_links(const struct het_assumed_link *links, size_t count);
+json_t *het_prediction_json_parts(double pipeline_s, double gradient_sync_s,
+                                  double optimizer_s);
 /* Where not everything was measured, says so. */
-void het_codec_add_origin(json_t *object, enum het_profile_origin origin,
-                          bool extrapolated);
-json_t *het_codec_peak_memory_json(const struct het_peak_memory *peaks, size_t count,
-                                   bool with_parts);
+void het_prediction_json_add_origin(json_t *object, enum het_profile_origin origin,
+                                    bool extrapolated);
+json_t *het_prediction_json_peak_memory(const struct het_peak_memory *peaks, size_t count,
+                                        bool with_parts);
 /* { "seconds", "writeSeconds", "bottleneck": { "resource" }, "bytes": { "local", "peer",
  * "cloud", "state" }, "ranksKept", "rankCount" }. */
-json_t *het_codec_migration_json(const struct het_migration *migration);
+json_t *het_prediction_json_migration(const struct het_migration *migration);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-int het_codec_profile(struct het_arena *arena, const json_t *json,
-                      const struct het_profile **ret, struct het_error *err)
+int het_profile_json_read(struct het_arena *arena, const json_t *json,
+                          const struct het_profile **ret, struct het_error *err)
 {
     if (json_object_get(json, "files"))
         return het_profile_metis_read(arena, json, ret, err);

@@ -9,7 +9,7 @@
 /* A ModelProfile or ClusterModelProfile object (profile/model.h), { "files": { NAME:
  * CONTENT } } of a Metis-format directory (profile/metis.h), or { "layerTimes", "llmInfo"
  * } of one in Sailor's form (profile/sailor.h). */
-int het_codec_profile(struct het_arena *arena, const json_t *json,
-                      const struct het_profile **ret, struct het_error *err);
+int het_profile_json_read(struct het_arena *arena, const json_t *json,
+                          const struct het_profile **ret, struct het_error *err);
 
 #endif

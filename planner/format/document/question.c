@@ -60,7 +60,7 @@ int het_question_hardware(struct het_arena *arena, const json_t *document,
     const json_t *json = json_object_get(document, "hardware");
     const struct het_hardware *hardware = het_hardware_builtin();
     if (json && !json_is_null(json) &&
-        het_codec_hardware(arena, json, hardware, &hardware, err) < 0)
+        het_hardware_json_read(arena, json, hardware, &hardware, err) < 0)
         return fail_in_part(document, "hardware", err);
     hardware =
         het_profile_model_hardware(arena, json_object_get(document, "profile"), hardware);
@@ -99,7 +99,7 @@ static int read_cluster(struct het_arena *arena, const json_t *document,
         json_object_del(without_network, "network");
         cluster = without_network;
     }
-    if (het_codec_cluster(arena, cluster, hardware, ret, err) < 0)
+    if (het_cluster_json_read(arena, cluster, hardware, ret, err) < 0)
         return fail_in_part(document, "cluster", err);
     return 0;
 }
@@ -130,7 +130,7 @@ static int decode_plan(struct het_arena *arena, const struct het_workload *workl
                        struct het_error *err)
 {
     const struct het_plan *read;
-    if (het_codec_plan(arena, json, &read, err) < 0)
+    if (het_plan_json_read(arena, json, &read, err) < 0)
         return -1;
     struct het_plan *plan = het_plan_copy(arena, read);
     if (!plan->sequence_length)
@@ -179,7 +179,8 @@ static int read_job(struct het_arena *arena, const json_t *document,
     const json_t *job;
     if (get_part(document, "job", &job, err) < 0)
         return -1;
-    if (het_codec_workload(arena, job, profile, workload, &question->options, err) < 0)
+    if (het_workload_json_read(arena, job, profile, workload, &question->options, err) <
+        0)
         return fail_in_part(document, "job", err);
     if (read_migration(job, question, err) < 0)
         return fail_in_part(document, "job", err);
@@ -257,7 +258,7 @@ static int read_profile(struct het_arena *arena, const json_t *document,
     int result =
         json_object_get(json, "config")
             ? estimate_profile(arena, document, json, cluster, hardware, ret, err)
-            : het_codec_profile(arena, json, ret, err);
+            : het_profile_json_read(arena, json, ret, err);
     return result < 0 ? fail_in_part(document, "profile", err)
                       : allow_extrapolation(arena, document, ret, err);
 }
@@ -279,7 +280,7 @@ static int read_unused(struct het_arena *arena, const struct het_view *root,
                        struct het_unused_list *left_out, struct het_error *err)
 {
     struct het_view list = het_view_get(root, "unused");
-    return het_codec_unused(arena, &list, left_out, err);
+    return het_unused_json_read(arena, &list, left_out, err);
 }
 
 int het_question_read(struct het_arena *arena, const json_t *document,
@@ -349,7 +350,7 @@ static void tell_unused(struct het_arena *arena, const struct het_question *ques
 {
     struct het_unused_list list = { 0 };
     het_unused_merge(arena, &list, question->left_out.groups, question->left_out.count);
-    het_idle_explain(arena, &question->problem, plan, &list);
+    het_idle_gpus_explain(arena, &question->problem, plan, &list);
     het_unused_sort(&list);
     plan->unused = list.groups;
     plan->unused_count = list.count;
@@ -374,7 +375,7 @@ static double from_iteration_s(struct het_arena *arena,
     if (het_plan_check(arena, problem, &plan, &violations) ||
         !het_runtime_express(arena, problem->workload->runtime, &plan, NULL) ||
         het_memory_plan(arena, problem, &plan, &peaks, &count, NULL) ||
-        het_simulate_plan(NULL, problem, &plan, &cost, NULL, NULL) < 0)
+        het_schedule_simulate(NULL, problem, &plan, &cost, NULL, NULL) < 0)
         return 0;
     return cost.iteration_s;
 }
@@ -504,7 +505,7 @@ static void price(struct het_arena *arena, const struct het_problem *problem,
 {
     struct het_error err;
     struct het_cost cost, closed_form;
-    if (het_simulate_plan(NULL, problem, plan, &cost, NULL, &err) < 0 ||
+    if (het_schedule_simulate(NULL, problem, plan, &cost, NULL, &err) < 0 ||
         het_cost_plan(problem, plan, &closed_form, &err) < 0) {
         het_violations_add(arena, violations, "%s", err.message);
         return;
@@ -512,19 +513,20 @@ static void price(struct het_arena *arena, const struct het_problem *problem,
     struct het_peak_memory *peaks;
     size_t count;
     het_memory_plan(arena, problem, plan, &peaks, &count, violations);
-    het_codec_add_origin(verdict, problem->profile->origin,
-                         het_plan_extrapolates(problem, plan));
+    het_prediction_json_add_origin(verdict, problem->profile->origin,
+                                   het_plan_extrapolates(problem, plan));
     const struct het_assumed_link *links;
     size_t link_count = het_cluster_assumed_links(arena, problem->cluster, &links);
     if (link_count)
         json_object_set_new(verdict, "assumedLinks",
-                            het_codec_assumed_links_json(links, link_count));
+                            het_prediction_json_links(links, link_count));
     json_object_set_new(verdict, "iterationSeconds", json_real(cost.iteration_s));
     json_object_set_new(verdict, "closedFormSeconds", json_real(closed_form.iteration_s));
-    json_object_set_new(verdict, "parts",
-                        het_codec_parts_json(cost.pipeline_s, cost.sync_s, cost.step_s));
+    json_object_set_new(
+        verdict, "parts",
+        het_prediction_json_parts(cost.pipeline_s, cost.sync_s, cost.step_s));
     json_object_set_new(verdict, "peakMemoryBytes",
-                        het_codec_peak_memory_json(peaks, count, true));
+                        het_prediction_json_peak_memory(peaks, count, true));
 }
 
 /* ---- migration ---- */
@@ -542,7 +544,7 @@ static json_t *rank_json(const struct het_problem *problem,
 static json_t *migration_json(const struct het_problem *problem,
                               const struct het_migration *migration)
 {
-    json_t *json = het_codec_migration_json(migration), *ranks = json_array();
+    json_t *json = het_prediction_json_migration(migration), *ranks = json_array();
     for (size_t i = 0; i < migration->rank_count; i++)
         json_array_append_new(ranks, rank_json(problem, migration, i));
     json_object_set_new(json, "ranks", ranks);
@@ -577,7 +579,7 @@ int het_question_simulate(struct het_arena *arena, const struct het_question *qu
     const struct het_plan *plan = NULL;
     struct het_cost cost;
     if (read_valid(arena, question, plan_json, &plan, err) < 0 ||
-        het_simulate_plan(arena, &question->problem, plan, &cost, ret, err) < 0)
+        het_schedule_simulate(arena, &question->problem, plan, &cost, ret, err) < 0)
         return -1;
     *ret_plan = plan;
     return 0;
@@ -628,7 +630,7 @@ int het_question_diff(struct het_arena *arena, const struct het_question *questi
                         "must be of one model",
                         question->from->layer_count, problem->profile->layer_count);
     if (read_valid(arena, question, plan_json, &plan, err) < 0 ||
-        het_simulate_plan(arena, problem, plan, &cost, NULL, err) < 0)
+        het_schedule_simulate(arena, problem, plan, &cost, NULL, err) < 0)
         return -1;
     struct het_migration migration =
         het_migrate(arena, problem, question->from, plan, &question->rates);
@@ -703,7 +705,7 @@ json_t *het_question_explanation_json(const struct het_question *question,
     const char *uplink = uplink_name(cluster, explanation->busiest_uplink);
     json_t *json = json_pack(
         "{s:f, s:o, s:i, s:i, s:f, s:o}", "iterationSeconds", cost->iteration_s, "parts",
-        het_codec_parts_json(cost->pipeline_s, cost->sync_s, cost->step_s),
+        het_prediction_json_parts(cost->pipeline_s, cost->sync_s, cost->step_s),
         "slowestPipeline", (int)cost->slowest_pipeline, "bottleneckStage",
         (int)cost->bottleneck_stage, "lowerBoundSeconds", explanation->lower_bound_s,
         "stages", stages_json(explanation));

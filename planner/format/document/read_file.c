@@ -17,8 +17,8 @@
 
 /* ---- one file ---- */
 
-int het_input_read_stream(FILE *stream, const char *name, char **ret_text,
-                          size_t *ret_length, struct het_error *err)
+int het_read_file_stream(FILE *stream, const char *name, char **ret_text,
+                         size_t *ret_length, struct het_error *err)
 {
     auto_free char *text = NULL;
     size_t length = 0, capacity = 0;
@@ -37,15 +37,15 @@ int het_input_read_stream(FILE *stream, const char *name, char **ret_text,
     return 0;
 }
 
-int het_input_read_text(const char *path, char **ret_text, size_t *ret_length,
-                        struct het_error *err)
+int het_read_file_text(const char *path, char **ret_text, size_t *ret_length,
+                       struct het_error *err)
 {
     if (!strcmp(path, "-"))
-        return het_input_read_stream(stdin, "standard input", ret_text, ret_length, err);
+        return het_read_file_stream(stdin, "standard input", ret_text, ret_length, err);
     FILE *stream = fopen(path, "re");
     if (!stream)
         return het_fail(err, HET_BAD_INPUT, "%.300s: %s", path, strerror(errno));
-    int result = het_input_read_stream(stream, path, ret_text, ret_length, err);
+    int result = het_read_file_stream(stream, path, ret_text, ret_length, err);
     fclose(stream);
     return result;
 }
@@ -62,12 +62,12 @@ static bool is_yaml(const char *path, const char *text)
            (het_yaml_is_likely(text) && !has_ending(path, ".json"));
 }
 
-int het_input_read(const char *path, json_t **ret, struct het_error *err)
+int het_read_file(const char *path, json_t **ret, struct het_error *err)
 {
     const char *name = strcmp(path, "-") ? path : "standard input";
     auto_free char *text = NULL;
     size_t length;
-    if (het_input_read_text(path, &text, &length, err) < 0)
+    if (het_read_file_text(path, &text, &length, err) < 0)
         return -1;
     if (is_yaml(path, text))
         return het_yaml_parse_one(text, length, ret, err) < 0
@@ -130,7 +130,7 @@ static int read_folder(const char *path, const struct names *names, size_t cut,
         auto_free char *text = NULL, *what = xasprintf("%.300s", file);
         size_t length;
         json_t *json;
-        if (het_input_read_text(file, &text, &length, err) < 0 ||
+        if (het_read_file_text(file, &text, &length, err) < 0 ||
             het_json_decode(text, length, what, &json, err) < 0)
             return -1;
         auto_free char *member =
@@ -185,10 +185,10 @@ static int read_sailor_folder(const char *path, json_t **ret, struct het_error *
     return result;
 }
 
-int het_input_read_profile(const char *path, json_t **ret, struct het_error *err)
+int het_read_file_profile(const char *path, json_t **ret, struct het_error *err)
 {
     if (!is_folder(path))
-        return het_input_read(path, ret, err);
+        return het_read_file(path, ret, err);
     struct names names = { 0 };
     int result = list_folder(path, het_profile_metis_is_name, &names, err);
     if (!result)
@@ -198,7 +198,7 @@ int het_input_read_profile(const char *path, json_t **ret, struct het_error *err
     return result;
 }
 
-char *het_input_find_llm_info(const char *folder)
+char *het_read_file_find_llm_info(const char *folder)
 {
     static const char *const above[] = { "", "../", "../../" };
     for (size_t i = 0; i < sizeof above / sizeof *above; i++) {
@@ -209,7 +209,7 @@ char *het_input_find_llm_info(const char *folder)
     return NULL;
 }
 
-char *het_input_folder_name(const char *folder)
+char *het_read_file_folder_name(const char *folder)
 {
     char *path = realpath(folder, NULL), *name = NULL;
     const char *slash = path ? strrchr(path, '/') : NULL;
@@ -219,7 +219,7 @@ char *het_input_folder_name(const char *folder)
     return name;
 }
 
-int het_input_read_layer_times(const char *path, json_t **ret, struct het_error *err)
+int het_read_file_layer_times(const char *path, json_t **ret, struct het_error *err)
 {
     struct names names = { 0 };
     int result = list_folder(path, is_json_name, &names, err);
@@ -234,10 +234,10 @@ int het_input_read_layer_times(const char *path, json_t **ret, struct het_error 
 
 /* ---- curves ---- */
 
-int het_input_read_network(const char *path, json_t **ret, struct het_error *err)
+int het_read_file_network(const char *path, json_t **ret, struct het_error *err)
 {
     if (!is_folder(path))
-        return het_input_read(path, ret, err);
+        return het_read_file(path, ret, err);
     struct names names = { 0 };
     json_t *files = NULL;
     int result = list_folder(path, is_json_name, &names, err);
@@ -265,16 +265,16 @@ static char *path_beside(const char *path, const char *name)
     return xasprintf("%.*s/%s", (int)(slash - path), path, name);
 }
 
-int het_input_read_settings(const char *path, json_t **ret, struct het_error *err)
+int het_read_file_settings(const char *path, json_t **ret, struct het_error *err)
 {
     json_auto_t *settings = NULL;
-    if (het_input_read(path, &settings, err) < 0)
+    if (het_read_file(path, &settings, err) < 0)
         return -1;
     const char *name = json_string_value(json_object_get(settings, "network"));
     json_t *network;
     if (name) {
         auto_free char *file = path_beside(path, name);
-        if (het_input_read_network(file, &network, err) < 0)
+        if (het_read_file_network(file, &network, err) < 0)
             return het_wrap(err, "%.300s: network", path);
         json_object_set_new(settings, "network", network);
     }

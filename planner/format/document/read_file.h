@@ -11,39 +11,39 @@
 
 /* All of `stream`, with a NUL behind it, in memory that the caller frees; at most
  * HET_MAX_JSON_BYTES. */
-int het_input_read_stream(FILE *stream, const char *name, char **ret_text,
-                          size_t *ret_length, struct het_error *err);
+int het_read_file_stream(FILE *stream, const char *name, char **ret_text,
+                         size_t *ret_length, struct het_error *err);
 
 /* The same of a file; "-" is standard input. */
-int het_input_read_text(const char *path, char **ret_text, size_t *ret_length,
-                        struct het_error *err);
+int het_read_file_text(const char *path, char **ret_text, size_t *ret_length,
+                       struct het_error *err);
 
 /* A JSON or YAML file: YAML if it is called *.yaml or *.yml or does not begin like a JSON
  * object or list. "-" is standard input. A new reference. */
-int het_input_read(const char *path, json_t **ret, struct het_error *err);
+int het_read_file(const char *path, json_t **ret, struct het_error *err);
 
 /* A profile: such a file; a folder of Metis-format files as { "files": ... }
  * (profile/metis.h); or else a folder of Sailor's <TYPE>.json files as { "layerTimes":
  * ... } (profile/sailor.h), its llm_info.json left out. In the order of their names. A
  * new reference. */
-int het_input_read_profile(const char *path, json_t **ret, struct het_error *err);
+int het_read_file_profile(const char *path, json_t **ret, struct het_error *err);
 
 /* llm_info.json of a Sailor folder: in it, or in one of the two folders above. To be
  * freed by the caller; NULL if there is none. */
-char *het_input_find_llm_info(const char *folder);
+char *het_read_file_find_llm_info(const char *folder);
 /* The last part of the folder's real path, to be freed; NULL if it cannot be had. */
-char *het_input_folder_name(const char *folder);
+char *het_read_file_folder_name(const char *folder);
 
 /* A folder of <TYPE>.json files as { TYPE: CONTENT } ("layerTimes" of profile/metis.h).
  * A new reference. */
-int het_input_read_layer_times(const char *path, json_t **ret, struct het_error *err);
+int het_read_file_layer_times(const char *path, json_t **ret, struct het_error *err);
 
 /* Measured curves (network_json.h): a file, or those of a folder as a list, in the order
  * of their names. A new reference. */
-int het_input_read_network(const char *path, json_t **ret, struct het_error *err);
+int het_read_file_network(const char *path, json_t **ret, struct het_error *err);
 
 /* A cluster or hardware file; where its "network" is the name of a file (or folder), from
  * the folder of `path` on, that file's content is put in its place. A new reference. */
-int het_input_read_settings(const char *path, json_t **ret, struct het_error *err);
+int het_read_file_settings(const char *path, json_t **ret, struct het_error *err);
 
 #endif

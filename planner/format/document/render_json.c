@@ -10,7 +10,7 @@ static int read_plan(struct het_arena *arena, const json_t *json,
                      const struct het_plan **ret, struct het_error *err)
 {
     const struct het_plan *plan;
-    if (het_codec_plan(arena, json, &plan, err) < 0)
+    if (het_plan_json_read(arena, json, &plan, err) < 0)
         return -1;
     struct het_violations violations = { 0 };
     const struct het_profile profile = { .layer_count = plan->layer_count };
@@ -95,14 +95,14 @@ int het_render_json(struct het_arena *arena, const struct het_runtime *runtime,
     if (!plan)
         return het_fail(err, HET_NO_PLAN, "%s; plan again with --runtime %s",
                         het_runtime_lack(arena, runtime, missing), runtime->name);
-    job.plan_hash = het_codec_plan_hash(arena, plan);
+    job.plan_hash = het_plan_json_hash(arena, plan);
     struct het_rendering rendering = het_render(arena, runtime, plan, &job);
     json_t *files = json_object();
     for (size_t i = 0; i < rendering.file_count; i++)
         json_object_set_new(files, rendering.files[i].name,
                             het_json_text(rendering.files[i].text));
     *ret = json_pack("{s:s, s:s*, s:o, s:o, s:o}", "runtime", runtime->name,
-                     "renderedFor", runtime->version, "plan", het_codec_plan_json(plan),
+                     "renderedFor", runtime->version, "plan", het_plan_json(plan),
                      "files", files, "pods", pods_json(arena, plan, &job, &rendering));
     return 0;
 }

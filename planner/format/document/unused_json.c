@@ -38,8 +38,8 @@ static int read_group(struct het_arena *arena, const struct het_view *item,
     return 0;
 }
 
-int het_codec_unused(struct het_arena *arena, const struct het_view *list,
-                     struct het_unused_list *ret, struct het_error *err)
+int het_unused_json_read(struct het_arena *arena, const struct het_view *list,
+                         struct het_unused_list *ret, struct het_error *err)
 {
     size_t count = 0;
     if (het_view_array(list, HET_UNUSED_GROUPS, &count, err) < 0)
@@ -64,7 +64,7 @@ static void set_name(json_t *object, const char *key, const char *text)
         json_object_set_new(object, key, het_json_text(text));
 }
 
-json_t *het_codec_unused_json(const struct het_unused *groups, size_t count)
+json_t *het_unused_json(const struct het_unused *groups, size_t count)
 {
     struct het_arena *arena = het_arena_new();
     json_t *list = json_array();

@@ -7,9 +7,9 @@
 #include "planner/model/unused_gpus.h"
 
 /* Adds the list to `ret`, with strings in `arena`. */
-int het_codec_unused(struct het_arena *arena, const struct het_view *list,
-                     struct het_unused_list *ret, struct het_error *err);
+int het_unused_json_read(struct het_arena *arena, const struct het_view *list,
+                         struct het_unused_list *ret, struct het_error *err);
 /* A new reference. */
-json_t *het_codec_unused_json(const struct het_unused *groups, size_t count);
+json_t *het_unused_json(const struct het_unused *groups, size_t count);
 
 #endif

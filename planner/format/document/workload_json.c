@@ -270,9 +270,9 @@ static int read_variants(const struct het_view *job, struct het_search_options *
     return 0;
 }
 
-int het_codec_workload(struct het_arena *arena, const json_t *json,
-                       const struct het_profile *profile, struct het_workload *ret,
-                       struct het_search_options *ret_options, struct het_error *err)
+int het_workload_json_read(struct het_arena *arena, const json_t *json,
+                           const struct het_profile *profile, struct het_workload *ret,
+                           struct het_search_options *ret_options, struct het_error *err)
 {
     struct het_view job = het_view_root(json);
     struct het_view batch = het_view_get(&job, "globalBatchSize");

@@ -30,8 +30,8 @@
  * "recompute" Auto or None; "constraints" may
  * hold "memoryHeadroomPercent", as in the custom resource, which is passed over. Any
  * other unknown member is refused. */
-int het_codec_workload(struct het_arena *arena, const json_t *json,
-                       const struct het_profile *profile, struct het_workload *ret,
-                       struct het_search_options *ret_options, struct het_error *err);
+int het_workload_json_read(struct het_arena *arena, const json_t *json,
+                           const struct het_profile *profile, struct het_workload *ret,
+                           struct het_search_options *ret_options, struct het_error *err);
 
 #endif

@@ -757,7 +757,7 @@ static void work_out(struct page *page, const struct het_problem *problem)
         predicted->peak_memory = peaks;
     }
     if (!(predicted->iteration_s > 0) &&
-        het_simulate_plan(NULL, problem, page->plan, &cost, NULL, NULL) == 0) {
+        het_schedule_simulate(NULL, problem, page->plan, &cost, NULL, NULL) == 0) {
         predicted->iteration_s = cost.iteration_s;
         predicted->pipeline_s = cost.pipeline_s;
         predicted->gradient_sync_s = cost.sync_s;

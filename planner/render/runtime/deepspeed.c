@@ -24,7 +24,7 @@ void het_render_deepspeed(struct het_arena *arena, const struct het_plan *plan,
                           const struct het_render_job *job,
                           struct het_rendering *rendering)
 {
-    struct het_lanes lanes = het_lanes_of(arena, plan);
+    struct het_rank_grid lanes = het_rank_grid_of(arena, plan);
     het_rendering_add_file(rendering, "ds_config.json", write_settings(arena, plan));
     het_rendering_add_file(rendering, "hostfile", het_render_hostfile(arena, plan, job));
     het_rendering_add_argument(arena, rendering, "--deepspeed");
@@ -32,7 +32,7 @@ void het_render_deepspeed(struct het_arena *arena, const struct het_plan *plan,
     het_rendering_add_argument(arena, rendering,
                                het_rendering_path(arena, job, "ds_config.json"));
     het_rendering_add_number(arena, rendering, "--tensor-model-parallel-size",
-                             het_lanes_at(&lanes, 0, 0)->replica->tp);
+                             het_rank_grid_at(&lanes, 0, 0)->replica->tp);
     het_rendering_add_number(arena, rendering, "--pipeline-model-parallel-size",
                              lanes.stage_count);
     het_rendering_add_training(arena, rendering, plan);

@@ -119,7 +119,7 @@ static const char *write_settings(struct het_arena *arena, const struct het_plan
     het_writer_put(&writer, "]\n    hetero_pipeline_layer_split: [");
     for (size_t s = 0; s < pipeline->stage_count; s++)
         het_writer_put(&writer, "%s%u", s ? ", " : "",
-                       het_lanes_blocks(plan, &pipeline->stages[s]));
+                       het_rank_grid_blocks(plan, &pipeline->stages[s]));
     het_writer_put(&writer, "]\n    standalone_embedding_stage: false\n");
     return het_writer_take(&writer, arena);
 }
@@ -164,7 +164,7 @@ static const char *write_list(struct het_arena *arena, const struct het_plan *pl
     const struct het_pipeline *pipeline = &plan->pipelines[0];
     for (size_t s = 0; of_layers && s < pipeline->stage_count; s++)
         het_writer_put(&writer, "%s%u", s ? " " : "",
-                       het_lanes_blocks(plan, &pipeline->stages[s]));
+                       het_rank_grid_blocks(plan, &pipeline->stages[s]));
     for (size_t m = 0; !of_layers && m < count; m++)
         het_writer_put(&writer, "%s%u 1 1 %zu %zu", m ? " " : "", meshes[m].tp,
                        meshes[m].dp, meshes[m].stage_count);

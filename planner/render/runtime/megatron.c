@@ -10,7 +10,7 @@ static const char *write_layout(struct het_arena *arena, const struct het_plan *
     const struct het_pipeline *pipeline = &plan->pipelines[0];
     for (size_t s = 0; s < pipeline->stage_count; s++) {
         const struct het_stage *stage = &pipeline->stages[s];
-        uint32_t blocks = het_lanes_blocks(plan, stage);
+        uint32_t blocks = het_rank_grid_blocks(plan, stage);
         het_writer_put(&writer, "%s%s", s ? "|" : "", stage->first_layer ? "" : "E");
         if (blocks)
             het_writer_put(&writer, blocks > 1 ? "t*%u" : "t", blocks);
@@ -21,12 +21,13 @@ static const char *write_layout(struct het_arena *arena, const struct het_plan *
 }
 
 /* Whether ranks go through the stages of a lane before the next lane. */
-static bool is_lane_major(const struct het_lanes *lanes)
+static bool is_lane_major(const struct het_rank_grid *lanes)
 {
     if (lanes->stage_count < 2 || lanes->lane_count < 2)
         return false;
-    const struct het_lane_replica *first = het_lanes_at(lanes, 0, 0);
-    return het_lanes_at(lanes, 1, 0)->ranks[0] != first->ranks[0] + first->replica->tp;
+    const struct het_rank_grid_replica *first = het_rank_grid_at(lanes, 0, 0);
+    return het_rank_grid_at(lanes, 1, 0)->ranks[0] !=
+           first->ranks[0] + first->replica->tp;
 }
 
 void het_render_megatron(struct het_arena *arena, const struct het_plan *plan,
@@ -34,9 +35,9 @@ void het_render_megatron(struct het_arena *arena, const struct het_plan *plan,
                          struct het_rendering *rendering)
 {
     (void)job;
-    struct het_lanes lanes = het_lanes_of(arena, plan);
+    struct het_rank_grid lanes = het_rank_grid_of(arena, plan);
     het_rendering_add_number(arena, rendering, "--tensor-model-parallel-size",
-                             het_lanes_at(&lanes, 0, 0)->replica->tp);
+                             het_rank_grid_at(&lanes, 0, 0)->replica->tp);
     het_rendering_add_number(arena, rendering, "--pipeline-model-parallel-size",
                              lanes.stage_count);
     if (lanes.stage_count > 1) {

@@ -43,18 +43,19 @@ static const uint32_t *ranks_of(struct het_arena *arena, const struct ranks *ran
     return list;
 }
 
-struct het_lanes het_lanes_of(struct het_arena *arena, const struct het_plan *plan)
+struct het_rank_grid het_rank_grid_of(struct het_arena *arena,
+                                      const struct het_plan *plan)
 {
     struct ranks ranks = find_ranks(arena, plan);
-    struct het_lanes lanes = { 0 };
+    struct het_rank_grid lanes = { 0 };
     for (size_t p = 0; p < plan->pipeline_count; p++) {
         const struct het_pipeline *pipeline = &plan->pipelines[p];
         lanes.lane_count += pipeline->stages[0].replica_count;
         if (pipeline->stage_count > lanes.stage_count)
             lanes.stage_count = pipeline->stage_count;
     }
-    struct het_lane_replica *replicas = HET_ARENA_ARRAY(
-        arena, struct het_lane_replica, lanes.lane_count * lanes.stage_count);
+    struct het_rank_grid_replica *replicas = HET_ARENA_ARRAY(
+        arena, struct het_rank_grid_replica, lanes.lane_count * lanes.stage_count);
     lanes.pipelines =
         HET_ARENA_ARRAY(arena, const struct het_pipeline *, lanes.lane_count);
     size_t lane = 0;
@@ -65,8 +66,8 @@ struct het_lanes het_lanes_of(struct het_arena *arena, const struct het_plan *pl
             for (size_t s = 0; s < pipeline->stage_count; s++) {
                 const struct het_replica *replica = &pipeline->stages[s].replicas[r];
                 replicas[lane * lanes.stage_count + s] =
-                    (struct het_lane_replica){ replica,
-                                               ranks_of(arena, &ranks, replica) };
+                    (struct het_rank_grid_replica){ replica,
+                                                    ranks_of(arena, &ranks, replica) };
             }
         }
     }
@@ -74,13 +75,13 @@ struct het_lanes het_lanes_of(struct het_arena *arena, const struct het_plan *pl
     return lanes;
 }
 
-const struct het_lane_replica *het_lanes_at(const struct het_lanes *lanes, size_t lane,
-                                            size_t stage)
+const struct het_rank_grid_replica *het_rank_grid_at(const struct het_rank_grid *lanes,
+                                                     size_t lane, size_t stage)
 {
     return &lanes->replicas[lane * lanes->stage_count + stage];
 }
 
-uint32_t het_lanes_blocks(const struct het_plan *plan, const struct het_stage *stage)
+uint32_t het_rank_grid_blocks(const struct het_plan *plan, const struct het_stage *stage)
 {
     uint32_t end = stage->first_layer + stage->layer_count;
     return stage->layer_count - (stage->first_layer == 0) - (end == plan->layer_count);

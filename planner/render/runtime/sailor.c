@@ -3,12 +3,13 @@
 #include "planner/render/runtime/runtime_files.h"
 
 /* [stage][replica] -> ranks of its tensor-parallel group. */
-static const char *write_groups(struct het_arena *arena, const struct het_lanes *lanes)
+static const char *write_groups(struct het_arena *arena,
+                                const struct het_rank_grid *lanes)
 {
     struct het_writer writer = { 0 };
     for (size_t s = 0; s < lanes->stage_count; s++) {
         for (size_t lane = 0; lane < lanes->lane_count; lane++) {
-            const struct het_lane_replica *at = het_lanes_at(lanes, lane, s);
+            const struct het_rank_grid_replica *at = het_rank_grid_at(lanes, lane, s);
             het_writer_put(&writer, "%s", lane ? "," : s ? ",\n [" : "[[");
             for (uint32_t i = 0; i < at->replica->tp; i++)
                 het_writer_put(&writer, "%s%u", i ? "," : "[", at->ranks[i]);
@@ -39,7 +40,7 @@ static const char *write_training(struct het_arena *arena, const struct het_plan
 void het_render_sailor(struct het_arena *arena, const struct het_plan *plan,
                        const struct het_render_job *job, struct het_rendering *rendering)
 {
-    struct het_lanes lanes = het_lanes_of(arena, plan);
+    struct het_rank_grid lanes = het_rank_grid_of(arena, plan);
     het_rendering_add_file(rendering, "dist_config.json", write_groups(arena, &lanes));
     het_rendering_add_file(rendering, "training.json", write_training(arena, plan));
     het_rendering_add_argument(arena, rendering, "--distributed-config-file");

@@ -20,14 +20,14 @@ static void put_modules(struct het_writer *writer, const struct het_plan *plan,
 }
 
 static const char *write_settings(struct het_arena *arena, const struct het_plan *plan,
-                                  const struct het_lanes *lanes)
+                                  const struct het_rank_grid *lanes)
 {
     static const char *const modes[] = { [HET_RECOMPUTE_NONE] = "none",
                                          [HET_RECOMPUTE_SELECTIVE] = "selective",
                                          [HET_RECOMPUTE_FULL] = "full" };
     struct het_writer writer = { 0 };
     const struct het_pipeline *pipeline = &plan->pipelines[0];
-    const struct het_replica *first = het_lanes_at(lanes, 0, 0)->replica;
+    const struct het_replica *first = het_rank_grid_at(lanes, 0, 0)->replica;
     bool sharded = plan->optimizer == HET_ADAM_DISTRIBUTED;
     het_writer_put(&writer, "[activation_checkpoint]\nmode = \"%s\"\n\n",
                    modes[pipeline->stages[0].recompute]);
@@ -65,7 +65,7 @@ void het_render_torchtitan(struct het_arena *arena, const struct het_plan *plan,
                            const struct het_render_job *job,
                            struct het_rendering *rendering)
 {
-    struct het_lanes lanes = het_lanes_of(arena, plan);
+    struct het_rank_grid lanes = het_rank_grid_of(arena, plan);
     het_rendering_add_file(rendering, "torchtitan.toml",
                            write_settings(arena, plan, &lanes));
     het_rendering_add_argument(arena, rendering, "--job.config_file");

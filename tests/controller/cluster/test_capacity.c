@@ -110,14 +110,15 @@ static json_t *plan_map_of(const char *uid, const char *job_uid, int generation,
     json_auto_t *json = json_loads(plan, 0, NULL);
     const struct het_plan *read;
     struct het_error err = { 0 };
-    ck_assert_msg(!het_codec_plan(world->arena, json, &read, &err), "%s", err.message);
+    ck_assert_msg(!het_plan_json_read(world->arena, json, &read, &err), "%s",
+                  err.message);
     json_t *map = quoted(
         "{'metadata': {'name': 'j-plan-%d', 'namespace': 'ns', 'uid': '%s', 'labels': "
         "{'heterotrain.io/job-name': 'j', 'heterotrain.io/plan-revision': '%d'}, "
         "'annotations': {'heterotrain.io/plan-hash': '%s'}, 'ownerReferences': "
         "[{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', 'name': "
         "'j', 'controller': true, 'uid': '%s'}]}, 'immutable': true, 'data': {}}",
-        generation, uid, generation, het_codec_plan_hash(world->arena, read), job_uid);
+        generation, uid, generation, het_plan_json_hash(world->arena, read), job_uid);
     json_object_set_new(json_object_get(map, "data"), "plan.json", json_string(plan));
     return map;
 }
@@ -827,9 +828,9 @@ START_TEST(jobs_call_types_by_the_names_of_the_table_that_holds)
                                "'memoryGiB': 16}]}");
     const struct het_hardware *hardware;
     struct het_error err = { 0 };
-    ck_assert_msg(
-        !het_codec_hardware(world->arena, json, het_hardware_builtin(), &hardware, &err),
-        "%s", err.message);
+    ck_assert_msg(!het_hardware_json_read(world->arena, json, het_hardware_builtin(),
+                                          &hardware, &err),
+                  "%s", err.message);
     world_node(world, "a", "Card", 4);
     change_node("a", ALLOCATABLE("'nvidia.com/gpu': '4', 'x.io/gpu': '4'"));
     static const char mine[] =

@@ -73,7 +73,7 @@ START_TEST(result_becomes_an_entry_of_the_profile)
     json_auto_t *profile = measurement_profile(&spec, &result);
     struct het_arena *arena = het_arena_new();
     const struct het_profile *read;
-    ck_assert_msg(!het_codec_profile(arena, profile, &read, &err), "%s", err.message);
+    ck_assert_msg(!het_profile_json_read(arena, profile, &read, &err), "%s", err.message);
     ck_assert_uint_eq(read->layer_count, 4 + 2);
     het_arena_free(arena);
     measurement_result_fini(&result);
@@ -108,7 +108,7 @@ START_TEST(what_a_result_says_of_the_model_goes_into_a_new_profile)
     ck_assert_int_eq(object_integer(json_array_get(ranks, 0), "bytes", 0), 600000);
     struct het_arena *arena = het_arena_new();
     const struct het_profile *read;
-    ck_assert_msg(!het_codec_profile(arena, profile, &read, &err), "%s", err.message);
+    ck_assert_msg(!het_profile_json_read(arena, profile, &read, &err), "%s", err.message);
     het_arena_free(arena);
 }
 END_TEST

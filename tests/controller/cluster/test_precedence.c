@@ -4,8 +4,8 @@
 #include "controller/cluster/precedence.h"
 
 #include "controller/base/object.h"
+#include "controller/decision/snapshot.h"
 #include "controller/operator/loop.h"
-#include "controller/reconcile/snapshot.h"
 #include "controller/simulate/api_server/api_server.h"
 #include "controller/simulate/api_server/condition.h"
 #include "tests/controller/api.h"
@@ -90,7 +90,7 @@ END_TEST
 
 enum { TIME_LIMIT_MS = 2000, KILL_MS = 2000 }; /* planner.timeoutSeconds, and its slack */
 
-static struct embedded *server;
+static struct api_server *server;
 static struct controller *controller;
 static struct settings settings;
 static char script[] = "/tmp/heterotrain-fake-XXXXXX";
@@ -98,13 +98,13 @@ static char script[] = "/tmp/heterotrain-fake-XXXXXX";
 static void put(json_t *object)
 {
     struct het_error err = { 0 };
-    ck_assert_msg(embedded_put(server, object, &err) == 0, "%s", err.message);
+    ck_assert_msg(api_server_put(server, object, &err) == 0, "%s", err.message);
 }
 
 /* A server with nodes of two GPUs, and a profile. */
 static void put_cluster(int nodes)
 {
-    server = embedded_new(1);
+    server = api_server_new(1);
     for (int i = 0; i < nodes; i++)
         put(quoted("{'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': 'n-%d', "
                    "'labels': {'nvidia.com/gpu.product': 'NVIDIA-A100-SXM4-40GB'}}, "
@@ -150,14 +150,14 @@ static void setup_planners(void)
                                         .settings = &settings,
                                         .seed = 1 };
     struct het_error err = { 0 };
-    controller = controller_new(embedded_transport(server), &config, &err);
+    controller = controller_new(api_server_transport(server), &config, &err);
     ck_assert_msg(controller != NULL, "%s", err.message);
 }
 
 static void teardown_planners(void)
 {
     controller_free(controller);
-    embedded_free(server);
+    api_server_free(server);
     unlink(script);
 }
 
@@ -179,7 +179,7 @@ static void put_job(const char *ns, const char *name, int planner_seed)
 static void settle(void)
 {
     for (int quiet = 0; quiet < 20;) {
-        int64_t now_ms = embedded_now_ms(server);
+        int64_t now_ms = api_server_now_ms(server);
         size_t planners = controller_planners(controller);
         controller_step(controller, now_ms, now_ms);
         controller_poll(controller, 0);
@@ -193,16 +193,16 @@ static void settle(void)
 
 static void advance(int64_t by_ms)
 {
-    int64_t until_ms = embedded_now_ms(server) + by_ms;
-    while (embedded_now_ms(server) < until_ms) {
-        embedded_advance(server, embedded_now_ms(server) + 500);
+    int64_t until_ms = api_server_now_ms(server) + by_ms;
+    while (api_server_now_ms(server) < until_ms) {
+        api_server_advance(server, api_server_now_ms(server) + 500);
         settle();
     }
 }
 
 static const char *reason(const char *ns, const char *name, const char *type)
 {
-    const json_t *job = embedded_find(server, "heterotrainingjobs", ns, name);
+    const json_t *job = api_server_find(server, "heterotrainingjobs", ns, name);
     return object_text(object_find(object_at(job, "status.conditions"), "type", type),
                        "reason");
 }
@@ -211,7 +211,7 @@ static const char *reason(const char *ns, const char *name, const char *type)
 static bool has_plan(const char *ns, const char *name)
 {
     auto_free char *plan = xasprintf("%s-plan-1", name);
-    return embedded_find(server, "configmaps", ns, plan) != NULL;
+    return api_server_find(server, "configmaps", ns, plan) != NULL;
 }
 
 START_TEST(planner_that_hangs_delays_others_by_its_time_limit_at_most)
@@ -232,8 +232,8 @@ START_TEST(planner_that_hangs_delays_others_by_its_time_limit_at_most)
     ck_assert_str_eq(reason("a", "hangs", "PlanFeasible"), "Planning");
     /* With nobody waiting it has all of its wall time, for this question and the one
      * about the GPUs that are left. */
-    for (int64_t gone_ms = 0; gone_ms <= 2 * PLANNER_WALL_MS; gone_ms += 10000) {
-        embedded_advance(server, embedded_now_ms(server) + 10000);
+    for (int64_t gone_ms = 0; gone_ms <= 2 * PLANNER_CHILD_WALL_MS; gone_ms += 10000) {
+        api_server_advance(server, api_server_now_ms(server) + 10000);
         settle();
     }
     ck_assert_str_eq(reason("a", "hangs", "PlanFeasible"), "PlannerFailed");
@@ -280,7 +280,7 @@ static int64_t longest_ms; /* that a search was given */
 static int64_t largest_effort;
 
 static void plan_slowly(void *context, const json_t *question, int64_t timeout_ms,
-                        struct planner_reply *ret)
+                        struct planner_child_reply *ret)
 {
     int64_t effort = json_integer_value(object_at(question, "job.effort"));
     inside_planner_answer(context, question, timeout_ms, ret);
@@ -300,7 +300,7 @@ static void start_with_planners(size_t planners)
                                         .seed = 1 };
     struct het_error err = { 0 };
     controller_free(controller);
-    controller = controller_new(embedded_transport(server), &config, &err);
+    controller = controller_new(api_server_transport(server), &config, &err);
     ck_assert_msg(controller != NULL, "%s", err.message);
 }
 
@@ -317,23 +317,23 @@ static void setup_turns(void)
 static void teardown_turns(void)
 {
     controller_free(controller);
-    embedded_free(server);
+    api_server_free(server);
     inside_planner_fini(&inside);
 }
 
 /* Does all that is due, and goes on by 50 ms until the time is over. */
 static void advance_turns(int64_t by_ms)
 {
-    int64_t until_ms = embedded_now_ms(server) + by_ms;
+    int64_t until_ms = api_server_now_ms(server) + by_ms;
     for (;;) {
-        int64_t now_ms = embedded_now_ms(server);
+        int64_t now_ms = api_server_now_ms(server);
         controller_step(controller, now_ms, now_ms);
         controller_poll(controller, 0);
         if (controller_next_ms(controller) <= now_ms)
             continue;
         if (now_ms >= until_ms)
             return;
-        embedded_advance(server, now_ms + 50 < until_ms ? now_ms + 50 : until_ms);
+        api_server_advance(server, now_ms + 50 < until_ms ? now_ms + 50 : until_ms);
     }
 }
 
@@ -426,7 +426,7 @@ START_TEST(jobs_that_have_waited_long_are_not_looked_at_each_time_one_starts)
 {
     enum { JOBS = 40, SEARCH_S = 3, LATENCY_MS = 200, DECISIONS = 28 };
     advance_turns(1000);
-    embedded_set_random_faults(server, 1, 0, LATENCY_MS);
+    api_server_set_random_faults(server, 1, 0, LATENCY_MS);
     struct controller_statistics before = controller_statistics(controller);
     for (int i = 0; i < JOBS; i++) {
         auto_free char *name = xasprintf("slow-%02d", i);

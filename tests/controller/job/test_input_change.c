@@ -10,13 +10,13 @@ struct node {
     int64_t allocatable, free;
 };
 
-static struct change_input input_of(const struct node *nodes, uint64_t spec,
-                                    uint64_t profile)
+static struct input_state input_of(const struct node *nodes, uint64_t spec,
+                                   uint64_t profile)
 {
-    struct change_input input = { .spec = spec, .profile = profile };
+    struct input_state input = { .spec = spec, .profile = profile };
     for (; nodes->name; nodes++)
-        change_add_node(&input, nodes->name, nodes->unusable, nodes->allocatable,
-                        nodes->free);
+        input_change_add_node(&input, nodes->name, nodes->unusable, nodes->allocatable,
+                              nodes->free);
     return input;
 }
 
@@ -26,70 +26,74 @@ static const struct {
     unsigned set;
 } cases[] = {
     { { { "a", NULL, 4, 4 } }, { { "a", NULL, 4, 4 } }, 1, 1, 0 },
-    { { { "a", NULL, 4, 4 } }, { { "a", NULL, 4, 4 } }, 2, 1, BIT(CHANGE_SPEC) },
-    { { { "a", NULL, 4, 4 } }, { { "a", NULL, 4, 4 } }, 1, 2, BIT(CHANGE_PROFILE) },
+    { { { "a", NULL, 4, 4 } }, { { "a", NULL, 4, 4 } }, 2, 1, BIT(INPUT_CHANGE_SPEC) },
+    { { { "a", NULL, 4, 4 } }, { { "a", NULL, 4, 4 } }, 1, 2, BIT(INPUT_CHANGE_PROFILE) },
     { { { "a", NULL, 4, 4 } },
       { { "a", NULL, 4, 4 }, { "b", NULL, 4, 0 } },
       1,
       1,
-      BIT(CHANGE_NODE_ADDED) },
+      BIT(INPUT_CHANGE_NODE_ADDED) },
     { { { "a", NULL, 4, 4 }, { "b", NULL, 4, 4 } },
       { { "b", NULL, 4, 4 } },
       1,
       1,
-      BIT(CHANGE_NODE_REMOVED) },
+      BIT(INPUT_CHANGE_NODE_REMOVED) },
     { { { "a", NULL, 4, 4 }, { "b", NULL, 4, 4 } },
       { { "a", "Unschedulable", 4, 0 }, { "b", NULL, 4, 4 } },
       1,
       1,
-      BIT(CHANGE_NODE_CORDONED) },
+      BIT(INPUT_CHANGE_NODE_CORDONED) },
     { { { "a", NULL, 4, 4 } },
       { { "a", "Tainted (x)", 4, 0 } },
       1,
       1,
-      BIT(CHANGE_NODE_TAINTED) },
+      BIT(INPUT_CHANGE_NODE_TAINTED) },
     { { { "a", NULL, 4, 4 } },
       { { "a", "NotReady", 4, 0 } },
       1,
       1,
-      BIT(CHANGE_NODE_NOT_READY) },
+      BIT(INPUT_CHANGE_NODE_NOT_READY) },
     { { { "a", "NotReady", 4, 0 } },
       { { "a", NULL, 4, 4 } },
       1,
       1,
-      BIT(CHANGE_NODE_ADDED) },
+      BIT(INPUT_CHANGE_NODE_ADDED) },
     { { { "a", NULL, 4, 4 } },
       { { "b", NULL, 4, 4 } },
       1,
       1,
-      BIT(CHANGE_NODE_ADDED) | BIT(CHANGE_NODE_REMOVED) },
+      BIT(INPUT_CHANGE_NODE_ADDED) | BIT(INPUT_CHANGE_NODE_REMOVED) },
     { { { "a", NULL, 4, 1 } },
       { { "a", NULL, 4, 3 } },
       1,
       1,
-      BIT(CHANGE_CAPACITY_FREED) },
-    { { { "a", NULL, 4, 4 } }, { { "a", NULL, 3, 3 } }, 1, 1, BIT(CHANGE_GPU_UNHEALTHY) },
+      BIT(INPUT_CHANGE_CAPACITY_FREED) },
+    { { { "a", NULL, 4, 4 } },
+      { { "a", NULL, 3, 3 } },
+      1,
+      1,
+      BIT(INPUT_CHANGE_GPU_UNHEALTHY) },
     { { { "a", NULL, 3, 3 } },
       { { "a", NULL, 4, 4 } },
       1,
       1,
-      BIT(CHANGE_CAPACITY_FREED) },
+      BIT(INPUT_CHANGE_CAPACITY_FREED) },
     /* Others took GPUs: nothing that could make a better plan possible. */
     { { { "a", NULL, 4, 4 } }, { { "a", NULL, 4, 2 } }, 1, 1, 0 },
     { { { "a", NULL, 4, 2 } },
       { { "a", NULL, 4, 4 }, { "b", NULL, 8, 8 } },
       1,
       1,
-      BIT(CHANGE_NODE_ADDED) | BIT(CHANGE_CAPACITY_FREED) },
+      BIT(INPUT_CHANGE_NODE_ADDED) | BIT(INPUT_CHANGE_CAPACITY_FREED) },
 };
 
 START_TEST(changes_are_told_by_their_causes)
 {
-    struct change_input before = input_of(cases[_i].before, 1, 1);
-    struct change_input after =
+    struct input_state before = input_of(cases[_i].before, 1, 1);
+    struct input_state after =
         input_of(cases[_i].after, cases[_i].spec, cases[_i].profile);
-    ck_assert_uint_eq(change_between(&before, &after), cases[_i].set);
-    ck_assert_uint_eq(change_between(&after, &after), 0);
+    ck_assert_uint_eq(input_change_between(&before, &after), cases[_i].set);
+    ck_assert_uint_eq(input_change_between(&after, &after), 0);
 }
 END_TEST
 
@@ -97,40 +101,41 @@ START_TEST(order_of_nodes_does_not_matter)
 {
     const struct node one[] = { { "a", NULL, 4, 4 }, { "b", NULL, 8, 2 }, { 0 } };
     const struct node two[] = { { "b", NULL, 8, 2 }, { "a", NULL, 4, 4 }, { 0 } };
-    struct change_input left = input_of(one, 1, 1), right = input_of(two, 1, 1);
+    struct input_state left = input_of(one, 1, 1), right = input_of(two, 1, 1);
     ck_assert_mem_eq(&left, &right, sizeof left);
 }
 END_TEST
 
 START_TEST(text_is_read_as_it_was_written_and_nothing_else_is)
 {
-    struct change_input input = { .spec = UINT64_MAX,
-                                  .profile = UINT64_MAX,
-                                  .nodes = UINT64_MAX,
-                                  .node_count = 100000,
-                                  .allocatable = 1600000,
-                                  .taken = 1600000,
-                                  .cordoned = 100000,
-                                  .tainted = 100000,
-                                  .not_ready = 7 };
-    struct change_input read = { 0 };
-    char text[CHANGE_TEXT_SIZE];
-    change_format(&input, text);
-    ck_assert(change_read(text, &read));
+    struct input_state input = { .spec = UINT64_MAX,
+                                 .profile = UINT64_MAX,
+                                 .nodes = UINT64_MAX,
+                                 .node_count = 100000,
+                                 .allocatable = 1600000,
+                                 .taken = 1600000,
+                                 .cordoned = 100000,
+                                 .tainted = 100000,
+                                 .not_ready = 7 };
+    struct input_state read = { 0 };
+    char text[INPUT_CHANGE_TEXT_SIZE];
+    input_change_format(&input, text);
+    ck_assert(input_change_read(text, &read));
     ck_assert_mem_eq(&input, &read, sizeof input);
     static const char *const bad[] = { "", "spec=1", "spec=x profile=1",
                                        "profile=1 spec=1" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        ck_assert(!change_read(bad[i], &read));
+        ck_assert(!input_change_read(bad[i], &read));
     ck_assert_mem_eq(&input, &read, sizeof input);
 }
 END_TEST
 
 START_TEST(names_are_those_of_the_schema)
 {
-    for (unsigned i = 0; i < CHANGE_COUNT; i++)
-        ck_assert_uint_eq(change_parse(change_name((enum change)i)), 1u << i);
-    ck_assert_uint_eq(change_parse("NodeGone"), 0);
+    for (unsigned i = 0; i < INPUT_CHANGE_COUNT; i++)
+        ck_assert_uint_eq(input_change_parse(input_change_name((enum input_change)i)),
+                          1u << i);
+    ck_assert_uint_eq(input_change_parse("NodeGone"), 0);
 }
 END_TEST
 

@@ -10,7 +10,7 @@
 
 #define PATH       "/apis/coordination.k8s.io/v1/namespaces/sys/leases"
 #define LEASE_PATH PATH "/op"
-#define WALL_MS    (EMBEDDED_START_MS + 1234)
+#define WALL_MS    (API_SERVER_START_MS + 1234)
 
 static struct script *script;
 static struct kube *kube;
@@ -503,12 +503,13 @@ struct replica {
     int64_t opened_ms; /* when the fence was last seen open */
 };
 
-static void replica_start(struct replica *replica, struct embedded *server, uint64_t seed)
+static void replica_start(struct replica *replica, struct api_server *server,
+                          uint64_t seed)
 {
     static uint64_t count;
     snprintf(replica->identity, sizeof replica->identity, "r%llu",
              (unsigned long long)++count);
-    replica->kube = kube_new(embedded_transport(server), "tester/1");
+    replica->kube = kube_new(api_server_transport(server), "tester/1");
     struct lease_config config = config_of(replica->identity, seed);
     replica->lease = lease_new(replica->kube, &config);
 }
@@ -524,21 +525,21 @@ static void replica_stop(struct replica *replica)
 START_TEST(no_two_fences_are_open_whatever_happens)
 {
     uint64_t seed = (uint64_t)_i + 1;
-    struct embedded *server = embedded_new(seed);
-    ck_assert_int_eq(embedded_put(server,
-                                  quoted("{'apiVersion': 'v1', 'kind': 'Namespace', "
-                                         "'metadata': {'name': 'sys'}}"),
-                                  NULL),
+    struct api_server *server = api_server_new(seed);
+    ck_assert_int_eq(api_server_put(server,
+                                    quoted("{'apiVersion': 'v1', 'kind': 'Namespace', "
+                                           "'metadata': {'name': 'sys'}}"),
+                                    NULL),
                      0);
-    embedded_set_random_faults(server, seed, 150, 1500);
+    api_server_set_random_faults(server, seed, 150, 1500);
     struct replica replicas[3] = { 0 };
     for (int i = 0; i < 3; i++)
         replica_start(&replicas[i], server, seed * 3 + (uint64_t)i);
     unsigned random = (unsigned)seed;
     int64_t open_ms = 0;
     for (int turn = 0; turn < 6000; turn++) {
-        now_ms = EMBEDDED_START_MS + turn * 100;
-        embedded_advance(server, now_ms);
+        now_ms = API_SERVER_START_MS + turn * 100;
+        api_server_advance(server, now_ms);
         struct replica *open = NULL;
         for (int i = 0; i < 3; i++) {
             struct replica *replica = &replicas[i];
@@ -565,14 +566,14 @@ START_TEST(no_two_fences_are_open_whatever_happens)
                 replica_start(replica, server, seed + (uint64_t)turn);
             }
         }
-        transport_poll(embedded_transport(server), NULL, 0, 0);
+        transport_poll(api_server_transport(server), NULL, 0, 0);
     }
     /* 10 minutes; most of the time somebody could write. */
     ck_assert_msg(open_ms > 300000, "SEED=%d: a fence was open for %lld ms only",
                   (int)seed, (long long)open_ms);
     for (int i = 0; i < 3; i++)
         replica_stop(&replicas[i]);
-    embedded_free(server);
+    api_server_free(server);
 }
 END_TEST
 

@@ -14,7 +14,7 @@
 #define EXAMPLES "docs/examples/"
 #define HASH     "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static struct embedded *server;
+static struct api_server *server;
 static char *out, *err;
 
 /* ---- the way to the server, on which some collections are denied ---- */
@@ -38,7 +38,7 @@ static uint64_t guard_start(struct transport *transport,
     (void)transport;
     guard.fresh++;
     if (!guard.denied || !strstr(request->path, guard.denied))
-        return transport_start(embedded_transport(server), request, handler);
+        return transport_start(api_server_transport(server), request, handler);
     ck_assert_uint_lt(guard.count, MAX_DENIED);
     guard.handlers[guard.count++] = *handler;
     return UINT64_C(1) << 60;
@@ -47,7 +47,7 @@ static uint64_t guard_start(struct transport *transport,
 static void guard_cancel(struct transport *transport, uint64_t id)
 {
     (void)transport;
-    transport_cancel(embedded_transport(server), id);
+    transport_cancel(api_server_transport(server), id);
 }
 
 static int guard_poll(struct transport *transport, struct pollfd *extra, size_t count,
@@ -65,7 +65,7 @@ static int guard_poll(struct transport *transport, struct pollfd *extra, size_t 
                                     .body_length = strlen(guard.answer) };
         handler.on_done(handler.context, &reply);
     }
-    return transport_poll(embedded_transport(server), extra, count, timeout_ms);
+    return transport_poll(api_server_transport(server), extra, count, timeout_ms);
 }
 
 static void guard_free(struct transport *transport)
@@ -107,14 +107,14 @@ static int connect_to(void *context, const struct htj_options *options,
 static int64_t now_ms(void *context)
 {
     (void)context;
-    embedded_advance(server, embedded_now_ms(server) + 10);
-    return embedded_now_ms(server);
+    api_server_advance(server, api_server_now_ms(server) + 10);
+    return api_server_now_ms(server);
 }
 
 static int64_t wall_ms(void *context)
 {
     (void)context;
-    return embedded_now_ms(server);
+    return api_server_now_ms(server);
 }
 
 /* Runs with these words after the program's name; what it printed is in `out`, `err`. */
@@ -165,20 +165,20 @@ static void check_width(const char *text, size_t width)
 static void put(json_t *object)
 {
     struct het_error error = { 0 };
-    ck_assert_msg(embedded_put(server, object, &error) == 0, "%s", error.message);
+    ck_assert_msg(api_server_put(server, object, &error) == 0, "%s", error.message);
 }
 
 static json_t *read_example(const char *path)
 {
     json_t *json;
     struct het_error error;
-    ck_assert_msg(het_input_read(path, &json, &error) == 0, "%s", error.message);
+    ck_assert_msg(het_read_file(path, &json, &error) == 0, "%s", error.message);
     return json;
 }
 
 static json_t *find_job(const char *name)
 {
-    json_t *job = embedded_find(server, "heterotrainingjobs", "default", name);
+    json_t *job = api_server_find(server, "heterotrainingjobs", "default", name);
     ck_assert_ptr_nonnull(job);
     return job;
 }
@@ -204,8 +204,9 @@ static void give_plan(const char *name, int generation)
     struct het_error error;
     ck_assert_msg(run("plan", name, "-o", "json") == 0, "%s", err);
     json_auto_t *json = json_loads(out, 0, NULL);
-    ck_assert_msg(het_codec_plan(arena, json, &plan, &error) == 0, "%s", error.message);
-    const char *hash = het_codec_plan_hash(arena, plan);
+    ck_assert_msg(het_plan_json_read(arena, json, &plan, &error) == 0, "%s",
+                  error.message);
+    const char *hash = het_plan_json_hash(arena, plan);
     json_t *map = quoted(
         "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': '%s-plan-%d', "
         "'namespace': 'default', 'labels': {'heterotrain.io/job-name': '%s', "
@@ -230,7 +231,7 @@ static void give_plan(const char *name, int generation)
 
 static void setup(void)
 {
-    server = embedded_new(1);
+    server = api_server_new(1);
     guard.transport.ops = &guard_ops;
     guard.denied = NULL;
     guard.fresh = guard.burst_count = 0;
@@ -248,7 +249,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    embedded_free(server);
+    api_server_free(server);
     free(out);
     free(err);
     out = err = NULL;
@@ -256,7 +257,7 @@ static void teardown(void)
 
 static uint64_t writes(void)
 {
-    return embedded_statistics(server).writes;
+    return api_server_statistics(server).writes;
 }
 
 /* ---- plan ---- */
@@ -372,8 +373,8 @@ START_TEST(settings_are_those_of_the_installation)
         "{'config.json': '{\\\"leavingAnnotations\\\":[\\\"example.org/going\\\"]}'"
         "}}"));
     ck_assert_msg(run("plan", "train") == 0, "%s", err);
-    for (size_t i = 0; i < embedded_count(server, "nodes"); i++) {
-        json_t *node = json_deep_copy(embedded_at(server, "nodes", i));
+    for (size_t i = 0; i < api_server_count(server, "nodes"); i++) {
+        json_t *node = json_deep_copy(api_server_at(server, "nodes", i));
         json_object_set_new(json_object_get(node, "metadata"), "annotations",
                             quoted("{'example.org/going': 'soon'}"));
         put(node);
@@ -412,8 +413,9 @@ START_TEST(explain_needs_no_more_than_the_plan)
     check_text(err, "note: only the GPUs of the plan are looked at: no right to list "
                     "nodes");
     guard.denied = NULL;
-    for (size_t i = embedded_count(server, "nodes"); i-- > 0;)
-        embedded_drop(server, "nodes", "", kube_name(embedded_at(server, "nodes", i)));
+    for (size_t i = api_server_count(server, "nodes"); i-- > 0;)
+        api_server_drop(server, "nodes", "",
+                        kube_name(api_server_at(server, "nodes", i)));
     ck_assert_msg(run("explain", "train", "--no-search") == 0, "%s", err);
 }
 END_TEST
@@ -457,9 +459,9 @@ START_TEST(forged_plan_is_no_plan)
 {
     give_plan("train", 1);
     json_t *map =
-        json_deep_copy(embedded_find(server, "configmaps", "default", "train-plan-1"));
+        json_deep_copy(api_server_find(server, "configmaps", "default", "train-plan-1"));
     json_object_set_new(json_object_get(map, "data"), "plan.json", json_string("{}"));
-    embedded_drop(server, "configmaps", "default", "train-plan-1");
+    api_server_drop(server, "configmaps", "default", "train-plan-1");
     put(map);
     ck_assert_int_eq(run("explain", "train"), 2);
     check_text(err, "ConfigMap default/train-plan-1 is no plan as the controller");
@@ -589,11 +591,11 @@ END_TEST
 
 /* Somebody changes the job between the reading and the writing. */
 static int meddlings;
-static enum embedded_fault meddle(void *context, const struct embedded_call *call)
+static enum api_server_fault meddle(void *context, const struct api_server_call *call)
 {
     (void)context;
     if (strcmp(call->method, "PATCH") != 0 || meddlings == 0)
-        return EMBEDDED_NO_FAULT;
+        return API_SERVER_NO_FAULT;
     meddlings--;
     json_t *job = json_deep_copy(find_job("manual"));
     json_object_set_new(
@@ -601,14 +603,14 @@ static enum embedded_fault meddle(void *context, const struct embedded_call *cal
         json_string("sha256:abababababababababababababababababababababababababababababab"
                     "abab"));
     put(job);
-    return EMBEDDED_NO_FAULT;
+    return API_SERVER_NO_FAULT;
 }
 
 START_TEST(plan_that_changes_meanwhile_is_not_approved)
 {
     put_job("manual", MANUAL, WAITING);
     meddlings = 1;
-    embedded_set_faults(server, meddle, NULL);
+    api_server_set_faults(server, meddle, NULL);
     ck_assert_int_eq(run("approve", "manual", "01234567"), 1);
     check_text(err, "another one by now: sha256:abab");
     ck_assert_str_eq(approval("manual"), "");
@@ -779,10 +781,10 @@ static char *print_table(int width, const char *last)
     char *text;
     size_t length;
     FILE *file = open_memstream(&text, &length);
-    struct table *table = table_new(arena, headings);
-    table_add(table, (const char *const[]){ "w\xc3\xa4re", last });
-    table_add(table, (const char *const[]){ NULL, "" });
-    table_print(table, file, width);
+    struct text_table *table = text_table_new(arena, headings);
+    text_table_add(table, (const char *const[]){ "w\xc3\xa4re", last });
+    text_table_add(table, (const char *const[]){ NULL, "" });
+    text_table_print(table, file, width);
     fclose(file);
     het_arena_free(arena);
     return text;

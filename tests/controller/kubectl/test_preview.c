@@ -76,7 +76,7 @@ static void teardown(void)
 static int ask(const char *name, const struct het_plan *plan)
 {
     struct preview_request request = {
-        .ns = "ns", .name = name, .plan = plan, .wall_ms = EMBEDDED_START_MS
+        .ns = "ns", .name = name, .plan = plan, .wall_ms = API_SERVER_START_MS
     };
     return preview_question(preview, &request, &question, &err);
 }

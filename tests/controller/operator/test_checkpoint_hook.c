@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static struct script *script;
-static struct hooks *hooks;
+static struct checkpoint_hooks *hooks;
 static json_t *body;
 static int dones;
 static char done_key[64], done_message[256];
@@ -32,14 +32,14 @@ static void on_done(void *context, const char *key, enum hook_outcome outcome,
 static void setup(void)
 {
     script = script_new();
-    hooks = hooks_new(script_transport(script), false, on_done, NULL);
+    hooks = checkpoint_hooks_new(script_transport(script), false, on_done, NULL);
     body = json_pack("{s:i}", "revision", 3);
     dones = 0;
 }
 
 static void teardown(void)
 {
-    hooks_free(hooks);
+    checkpoint_hooks_free(hooks);
     script_free(script);
     json_decref(body);
 }
@@ -47,13 +47,13 @@ static void teardown(void)
 static void start_at(const char *key, const char *address, int64_t timeout_ms,
                      int64_t now_ms)
 {
-    struct hook_request request = { .address = address,
-                                    .port = 8476,
-                                    .path = "/checkpoint",
-                                    .body = body,
-                                    .timeout_ms = timeout_ms };
-    hooks_start(hooks, key, &request, now_ms);
-    hooks_step(hooks, now_ms);
+    struct checkpoint_hook_request request = { .address = address,
+                                               .port = 8476,
+                                               .path = "/checkpoint",
+                                               .body = body,
+                                               .timeout_ms = timeout_ms };
+    checkpoint_hooks_start(hooks, key, &request, now_ms);
+    checkpoint_hooks_step(hooks, now_ms);
 }
 
 static struct script_request *start(void)
@@ -73,7 +73,7 @@ START_TEST(program_that_answers_200_has_acknowledged)
     ck_assert_int_eq(dones, 1);
     ck_assert_str_eq(done_key, "ns/job");
     ck_assert_int_eq(done_outcome, HOOK_ACKNOWLEDGED);
-    ck_assert_uint_eq(hooks_count(hooks), 0);
+    ck_assert_uint_eq(checkpoint_hooks_count(hooks), 0);
 }
 END_TEST
 
@@ -81,18 +81,19 @@ START_TEST(program_that_answers_202_is_asked_until_it_is_done)
 {
     script_reply(start(), 202, 3, "");
     ck_assert_int_eq(dones, 0);
-    ck_assert_int_le(hooks_next_ms(hooks), 1000); /* the pause begins with a step */
-    hooks_step(hooks, 2000);
-    ck_assert_int_eq(hooks_next_ms(hooks), 5000); /* 2 s + Retry-After: 3 */
-    hooks_step(hooks, 4999);
+    ck_assert_int_le(checkpoint_hooks_next_ms(hooks),
+                     1000); /* the pause begins with a step */
+    checkpoint_hooks_step(hooks, 2000);
+    ck_assert_int_eq(checkpoint_hooks_next_ms(hooks), 5000); /* 2 s + Retry-After: 3 */
+    checkpoint_hooks_step(hooks, 4999);
     script_expect_nothing(script);
-    hooks_step(hooks, 5000);
+    checkpoint_hooks_step(hooks, 5000);
     struct script_request *get =
         script_expect(script, "GET", "http://10.1.0.7:8476/checkpoint");
     ck_assert_ptr_null(get->body);
     script_reply(get, 202, -1, "");
-    hooks_step(hooks, 6000);
-    hooks_step(hooks, 7000); /* a second later */
+    checkpoint_hooks_step(hooks, 6000);
+    checkpoint_hooks_step(hooks, 7000); /* a second later */
     script_reply(script_expect(script, "GET", "http://10.1.0.7:8476/checkpoint"), 204, -1,
                  "");
     ck_assert_int_eq(done_outcome, HOOK_ACKNOWLEDGED);
@@ -120,9 +121,9 @@ START_TEST(answers_that_may_change_are_asked_for_again)
         ck_assert_ptr_nonnull(strstr(done_message, "answered"));
         return;
     }
-    hooks_step(hooks, 1000);
-    ck_assert_int_eq(hooks_next_ms(hooks), 2000);
-    hooks_step(hooks, 2000);
+    checkpoint_hooks_step(hooks, 1000);
+    ck_assert_int_eq(checkpoint_hooks_next_ms(hooks), 2000);
+    checkpoint_hooks_step(hooks, 2000);
     script_expect(script, "POST", "http://10.1.0.7:8476/checkpoint");
 }
 END_TEST
@@ -134,10 +135,10 @@ START_TEST(pauses_between_tries_double_up_to_five_seconds)
     int64_t now_ms = 1000;
     for (size_t i = 0; i < sizeof pauses_ms / sizeof *pauses_ms; i++) {
         script_fail(request, false);
-        hooks_step(hooks, now_ms);
+        checkpoint_hooks_step(hooks, now_ms);
         now_ms += pauses_ms[i];
-        ck_assert_int_eq(hooks_next_ms(hooks), now_ms);
-        hooks_step(hooks, now_ms);
+        ck_assert_int_eq(checkpoint_hooks_next_ms(hooks), now_ms);
+        checkpoint_hooks_step(hooks, now_ms);
         request = script_expect(script, "POST", "http://10.1.0.7:8476/checkpoint");
         ck_assert_int_eq(request->timeout_ms, 61000 - now_ms);
     }
@@ -147,12 +148,12 @@ END_TEST
 START_TEST(program_that_nobody_hears_refuses)
 {
     script_refuse(start());
-    hooks_step(hooks, 1000);
-    hooks_step(hooks, 2000);
+    checkpoint_hooks_step(hooks, 1000);
+    checkpoint_hooks_step(hooks, 2000);
     script_refuse(script_expect(script, "POST", "http://10.1.0.7:8476/checkpoint"));
     ck_assert_int_eq(dones, 0);
-    hooks_step(hooks, 2000);
-    hooks_step(hooks, 4000);
+    checkpoint_hooks_step(hooks, 2000);
+    checkpoint_hooks_step(hooks, 4000);
     script_refuse(script_expect(script, "POST", "http://10.1.0.7:8476/checkpoint"));
     ck_assert_int_eq(done_outcome, HOOK_REFUSED);
     ck_assert_str_eq(done_message, "nobody listens at its port");
@@ -168,9 +169,9 @@ START_TEST(refusals_between_answers_do_not_add_up)
             script_reply(request, 503, -1, "");
         else
             script_refuse(request);
-        hooks_step(hooks, now_ms);
-        now_ms += HOOK_MAX_RETRY_MS;
-        hooks_step(hooks, now_ms);
+        checkpoint_hooks_step(hooks, now_ms);
+        now_ms += CHECKPOINT_HOOK_MAX_RETRY_MS;
+        checkpoint_hooks_step(hooks, now_ms);
         request = script_expect(script, "POST", "http://10.1.0.7:8476/checkpoint");
     }
     ck_assert_int_eq(dones, 0);
@@ -187,25 +188,25 @@ END_TEST
 START_TEST(hook_is_given_up_at_its_deadline)
 {
     struct script_request *request = start();
-    ck_assert_int_eq(hooks_next_ms(hooks), 61000);
-    hooks_step(hooks, 60999);
+    ck_assert_int_eq(checkpoint_hooks_next_ms(hooks), 61000);
+    checkpoint_hooks_step(hooks, 60999);
     ck_assert(request->is_open);
-    hooks_step(hooks, 61000);
+    checkpoint_hooks_step(hooks, 61000);
     ck_assert(!request->is_open);
     ck_assert_int_eq(dones, 0);
-    ck_assert_uint_eq(hooks_count(hooks), 0);
-    ck_assert_int_eq(hooks_next_ms(hooks), INT64_MAX);
+    ck_assert_uint_eq(checkpoint_hooks_count(hooks), 0);
+    ck_assert_int_eq(checkpoint_hooks_next_ms(hooks), INT64_MAX);
 }
 END_TEST
 
 START_TEST(hook_that_is_not_wanted_any_more_ends)
 {
     struct script_request *request = start();
-    hooks_cancel(hooks, "ns/other");
+    checkpoint_hooks_cancel(hooks, "ns/other");
     ck_assert(request->is_open);
-    hooks_cancel(hooks, "ns/job");
+    checkpoint_hooks_cancel(hooks, "ns/job");
     ck_assert(!request->is_open);
-    ck_assert_uint_eq(hooks_count(hooks), 0);
+    ck_assert_uint_eq(checkpoint_hooks_count(hooks), 0);
 }
 END_TEST
 
@@ -215,25 +216,25 @@ START_TEST(new_hook_of_a_job_ends_the_old_one)
     start_at("ns/job", "10.1.0.8", 60000, 2000);
     ck_assert(!request->is_open);
     script_expect(script, "POST", "http://10.1.0.8:8476/checkpoint");
-    ck_assert_uint_eq(hooks_count(hooks), 1);
+    ck_assert_uint_eq(checkpoint_hooks_count(hooks), 1);
 }
 END_TEST
 
 START_TEST(one_namespace_cannot_take_all_hooks)
 {
-    for (int i = 0; i < HOOK_MAX_OF_NAMESPACE + 1; i++) {
+    for (int i = 0; i < CHECKPOINT_HOOK_MAX_OF_NAMESPACE + 1; i++) {
         auto_free char *key = xasprintf("greedy/job-%d", i);
         start_at(key, "10.1.0.7", 60000, 1000);
     }
-    ck_assert_uint_eq(script_open_count(script), HOOK_MAX_OF_NAMESPACE);
+    ck_assert_uint_eq(script_open_count(script), CHECKPOINT_HOOK_MAX_OF_NAMESPACE);
     start_at("greed/job", "10.1.0.8", 60000, 1000); /* another, of a similar name */
-    ck_assert_uint_eq(script_open_count(script), HOOK_MAX_OF_NAMESPACE + 1);
+    ck_assert_uint_eq(script_open_count(script), CHECKPOINT_HOOK_MAX_OF_NAMESPACE + 1);
     /* One ends, and the one that waited has its turn. */
     script_reply(script_expect(script, "POST", "http://10.1.0.7:8476/checkpoint"), 200,
                  -1, "");
-    ck_assert_int_le(hooks_next_ms(hooks), 1000);
-    hooks_step(hooks, 1000);
-    ck_assert_uint_eq(script_open_count(script), HOOK_MAX_OF_NAMESPACE + 1);
+    ck_assert_int_le(checkpoint_hooks_next_ms(hooks), 1000);
+    checkpoint_hooks_step(hooks, 1000);
+    ck_assert_uint_eq(script_open_count(script), CHECKPOINT_HOOK_MAX_OF_NAMESPACE + 1);
 }
 END_TEST
 
@@ -281,8 +282,9 @@ static const struct {
 START_TEST(only_addresses_of_pods_may_be_called)
 {
     const char *address = addresses[_i].address;
-    ck_assert_int_eq(hook_address_is_allowed(address, false), addresses[_i].is_allowed);
-    ck_assert_int_eq(hook_address_is_allowed(address, true),
+    ck_assert_int_eq(checkpoint_hook_address_is_allowed(address, false),
+                     addresses[_i].is_allowed);
+    ck_assert_int_eq(checkpoint_hook_address_is_allowed(address, true),
                      addresses[_i].is_allowed_with_loopback);
     start_at("ns/job", address, 60000, 1000);
     ck_assert_uint_eq(script_open_count(script), addresses[_i].is_allowed);
@@ -348,18 +350,18 @@ START_TEST(example_server_speaks_the_protocol)
 
     struct het_error err;
     struct transport *transport = http_transport_new(no_endpoint, NULL, &err);
-    struct hooks *real = hooks_new(transport, true, on_done, NULL);
+    struct checkpoint_hooks *real = checkpoint_hooks_new(transport, true, on_done, NULL);
     json_auto_t *asked = json_pack("{s:s}", "requestedAt", "2026-01-01T00:00:00.000000Z");
-    struct hook_request request = { .address = "127.0.0.1",
-                                    .port = port,
-                                    .path = "/checkpoint",
-                                    .body = asked,
-                                    .timeout_ms = 30000 };
+    struct checkpoint_hook_request request = { .address = "127.0.0.1",
+                                               .port = port,
+                                               .path = "/checkpoint",
+                                               .body = asked,
+                                               .timeout_ms = 30000 };
     /* Twice: the second time by somebody who does not know that it was done. */
     for (int time = 1; time <= 2; time++) {
-        hooks_start(real, "ns/job", &request, clock_ms());
-        while (dones < time && hooks_count(real)) {
-            hooks_step(real, clock_ms());
+        checkpoint_hooks_start(real, "ns/job", &request, clock_ms());
+        while (dones < time && checkpoint_hooks_count(real)) {
+            checkpoint_hooks_step(real, clock_ms());
             transport_poll(transport, NULL, 0, 100);
         }
         ck_assert_int_eq(dones, time);
@@ -367,7 +369,7 @@ START_TEST(example_server_speaks_the_protocol)
     }
     ck_assert_ptr_nonnull(fgets(line, sizeof line, program));
     ck_assert_str_eq(line, "checkpoint written\n");
-    hooks_free(real);
+    checkpoint_hooks_free(real);
     transport_free(transport);
     fclose(program);
     kill(child, SIGKILL);

@@ -1,7 +1,7 @@
 /* What the metrics say of the real controller's work, on the embedded server. */
 #include "controller/operator/gauges.h"
 
-#include "controller/reconcile/status.h"
+#include "controller/decision/status.h"
 
 #include "controller/simulate/simulation.h"
 #include "tests/controller/exposition.h"
@@ -16,13 +16,13 @@
 
 static struct metrics *metrics;
 static struct simulation *simulation;
-static struct embedded *server;
+static struct api_server *server;
 static struct inside_planner planner;
 
 static void put(json_t *object)
 {
     struct het_error err = { 0 };
-    ck_assert_msg(embedded_put(server, object, &err) == 0, "%s", err.message);
+    ck_assert_msg(api_server_put(server, object, &err) == 0, "%s", err.message);
 }
 
 static void put_node(const char *name, const char *type, int gpus)
@@ -50,7 +50,7 @@ static void put_job(const char *name)
 /* `more` is taken over the object that is there. */
 static void change(const char *plural, const char *ns, const char *name, json_t *more)
 {
-    json_t *object = json_deep_copy(embedded_find(server, plural, ns, name));
+    json_t *object = json_deep_copy(api_server_find(server, plural, ns, name));
     ck_assert_ptr_nonnull(object);
     json_object_update_recursive(object, more);
     json_decref(more);
@@ -60,7 +60,7 @@ static void change(const char *plural, const char *ns, const char *name, json_t 
 static double clock_s(void *context)
 {
     (void)context;
-    return server ? (double)embedded_now_ms(server) / 1000 : 0;
+    return server ? (double)api_server_now_ms(server) / 1000 : 0;
 }
 
 static void set_up(void)
@@ -73,7 +73,7 @@ static void set_up(void)
                                         .inside_context = &planner,
                                         .seed = 1,
                                         .metrics = metrics,
-                                        .cluster = embedded_cluster_defaults };
+                                        .cluster = simulated_cluster_defaults };
     simulation = simulation_new(&config, &err);
     ck_assert_msg(simulation != NULL, "%s", err.message);
     server = simulation_server(simulation);
@@ -125,7 +125,7 @@ START_TEST(gpus_are_free_used_or_unusable)
     double a100 = value("heterotrain_gpus{type=\"A100-SXM4-40GB\",state=\"used\"}");
     double v100 = value("heterotrain_gpus{type=\"V100-SXM2-16GB\",state=\"used\"}");
     const json_t *status = json_object_get(
-        embedded_find(server, "heterotrainingjobs", "default", "j"), "status");
+        api_server_find(server, "heterotrainingjobs", "default", "j"), "status");
     ck_assert_double_gt(a100 + v100, 0);
     ck_assert_double_eq(a100 + v100, (double)json_integer_value(
                                          json_object_get(status, "allocatedGPUs")));
@@ -143,7 +143,7 @@ START_TEST(job_that_runs_is_counted_and_predicted)
     check("heterotrain_jobs{state=\"Running\"}", 1);
     check("heterotrain_jobs{state=\"Pending\"}", 0);
     const json_t *plan = json_object_get(
-        json_object_get(embedded_find(server, "heterotrainingjobs", "default", "j"),
+        json_object_get(api_server_find(server, "heterotrainingjobs", "default", "j"),
                         "status"),
         "plan");
     double milliseconds = (double)json_integer_value(
@@ -161,9 +161,9 @@ START_TEST(slowest_pod_says_what_an_iteration_takes)
     static const char *const reports[] = { "0.25", "rubbish", "-1", "inf", "0.1" };
     put_job("j");
     run_s(60);
-    size_t pods = embedded_count(server, "pods");
+    size_t pods = api_server_count(server, "pods");
     for (size_t i = 0; i < 5; i++) {
-        const char *name = kube_name(embedded_at(server, "pods", i % pods));
+        const char *name = kube_name(api_server_at(server, "pods", i % pods));
         change("pods", "default", name,
                quoted("{'metadata': {'annotations': {'%s': '%s'}}}",
                       ANNOTATION_STEP_SECONDS, reports[i]));
@@ -187,11 +187,11 @@ START_TEST(replaced_plan_is_counted_with_its_trigger)
     ck_assert(isnan(
         value("heterotrain_replans_total{trigger=\"NodeLost\",result=\"Replaced\"}")));
     const char *node = NULL;
-    json_unpack(embedded_find(server, "pods", "default", "j-1-0"), "{s:{s:s}}", "spec",
+    json_unpack(api_server_find(server, "pods", "default", "j-1-0"), "{s:{s:s}}", "spec",
                 "nodeName", &node);
     ck_assert_ptr_nonnull(node);
     auto_free char *lost = xstrdup(node);
-    ck_assert_int_eq(embedded_delete(server, "nodes", "", lost, 0, &err), 0);
+    ck_assert_int_eq(api_server_delete(server, "nodes", "", lost, 0, &err), 0);
     run_s(120);
     check("heterotrain_replans_total{trigger=\"NodeLost\",result=\"Replaced\"}", 1);
     check("heterotrain_plan_duration_seconds_count{outcome=\"plan\"}", 2);

@@ -14,14 +14,14 @@
  * programs.
  */
 static char script[] = "/tmp/heterotrain-planner-XXXXXX";
-static struct planner *planner;
+static struct planner_child *planner;
 static int answers;
 static bool was_cut;
-static enum planner_outcome outcome;
+static enum planner_child_outcome outcome;
 static char text[8192], answered_key[64];
 
 static void on_answer(void *context, const char *key, uint64_t digest,
-                      const struct planner_reply *reply)
+                      const struct planner_child_reply *reply)
 {
     ck_assert_ptr_eq(context, &answers);
     ck_assert_uint_eq(digest, 42);
@@ -41,13 +41,13 @@ static void setup(void)
     close(fd);
     answers = 0;
     text[0] = '\0';
-    planner = planner_new(script, on_answer, &answers);
-    planner_set_confinement(planner, PLANNER_UNCONFINED);
+    planner = planner_child_new(script, on_answer, &answers);
+    planner_child_set_confinement(planner, PLANNER_UNCONFINED);
 }
 
 static void teardown(void)
 {
-    planner_free(planner);
+    planner_child_free(planner);
     unlink(script);
 }
 
@@ -63,7 +63,7 @@ static void write_script(const char *body)
 static void start(const char *key, json_t *question)
 {
     struct het_error err;
-    ck_assert_int_eq(planner_start(planner, key, 42, question, 1000, 0, &err), 0);
+    ck_assert_int_eq(planner_child_start(planner, key, 42, question, 1000, 0, &err), 0);
     json_decref(question);
 }
 
@@ -71,13 +71,14 @@ static void start(const char *key, json_t *question)
 static void wait_for(int count, int64_t now_ms)
 {
     for (int i = 0; i < 2000 && answers < count; i++) {
-        struct pollfd fds[3 * PLANNER_MAX_CHILDREN];
-        size_t polled = planner_poll_list(planner, fds, 3 * PLANNER_MAX_CHILDREN);
+        struct pollfd fds[3 * PLANNER_CHILD_MAX_CHILDREN];
+        size_t polled =
+            planner_child_poll_list(planner, fds, 3 * PLANNER_CHILD_MAX_CHILDREN);
         poll(fds, polled, 10);
-        planner_step(planner, now_ms);
+        planner_child_step(planner, now_ms);
     }
     ck_assert_int_eq(answers, count);
-    ck_assert_uint_eq(planner_running(planner), 0);
+    ck_assert_uint_eq(planner_child_running(planner), 0);
 }
 
 static void ask(const char *body)
@@ -90,7 +91,7 @@ static void ask(const char *body)
 START_TEST(question_goes_in_and_the_plan_comes_out)
 {
     ask("[ \"$1 $2\" = 'plan -' ] || exit 9; cat; echo");
-    ck_assert_int_eq(outcome, PLANNER_PLAN);
+    ck_assert_int_eq(outcome, PLANNER_CHILD_PLAN);
     ck_assert_str_eq(text, "{\"a\":1}");
     ck_assert_str_eq(answered_key, "ns/job");
 }
@@ -100,21 +101,22 @@ START_TEST(exit_codes_say_what_the_answer_is)
 {
     static const struct {
         const char *body;
-        enum planner_outcome outcome;
+        enum planner_child_outcome outcome;
         const char *text;
     } cases[] = {
         { "echo '{\"error\":{\"code\":\"NoPlan\",\"message\":\"needs 9 GPUs\"}}'; exit 1",
-          PLANNER_NO_PLAN, "needs 9 GPUs" },
-        { "echo '{\"error\":{\"message\":\"job.x: y\"}}'; exit 2", PLANNER_REFUSED,
+          PLANNER_CHILD_NO_PLAN, "needs 9 GPUs" },
+        { "echo '{\"error\":{\"message\":\"job.x: y\"}}'; exit 2", PLANNER_CHILD_REFUSED,
           "job.x: y" },
-        { "echo oops >&2; exit 2", PLANNER_REFUSED, "oops " },
-        { "echo oops >&2; exit 70", PLANNER_BROKE, "the planner exited with 70: oops " },
-        { "kill -SEGV $$", PLANNER_BROKE,
+        { "echo oops >&2; exit 2", PLANNER_CHILD_REFUSED, "oops " },
+        { "echo oops >&2; exit 70", PLANNER_CHILD_BROKE,
+          "the planner exited with 70: oops " },
+        { "kill -SEGV $$", PLANNER_CHILD_BROKE,
           "the planner was ended by signal 11 (Segmentation fault)" },
-        { "echo why >&2; kill -SEGV $$", PLANNER_BROKE,
+        { "echo why >&2; kill -SEGV $$", PLANNER_CHILD_BROKE,
           "the planner was ended by signal 11 (Segmentation fault): why " },
-        { "exit 0", PLANNER_BROKE, "the planner printed nothing" },
-        { "head -c 5000000 /dev/zero", PLANNER_BROKE,
+        { "exit 0", PLANNER_CHILD_BROKE, "the planner printed nothing" },
+        { "head -c 5000000 /dev/zero", PLANNER_CHILD_BROKE,
           "the planner's answer passes 4194304 bytes" },
     };
     ask(cases[_i].body);
@@ -128,7 +130,7 @@ START_TEST(missing_program_is_a_broken_planner)
     unlink(script);
     start("ns/job", json_object());
     wait_for(1, 5);
-    ck_assert_int_eq(outcome, PLANNER_BROKE);
+    ck_assert_int_eq(outcome, PLANNER_CHILD_BROKE);
 }
 END_TEST
 
@@ -136,11 +138,11 @@ START_TEST(hanging_planner_is_killed_when_its_wall_time_is_over)
 {
     write_script("sleep 100 >/dev/null 2>&1 <&1; sleep 100");
     start("ns/job", json_object());
-    ck_assert_int_eq(planner_next_ms(planner), planner_wall_ms(1000));
-    planner_step(planner, planner_wall_ms(1000) - 1);
+    ck_assert_int_eq(planner_child_next_ms(planner), planner_child_wall_ms(1000));
+    planner_child_step(planner, planner_child_wall_ms(1000) - 1);
     ck_assert_int_eq(answers, 0);
-    wait_for(1, planner_wall_ms(1000));
-    ck_assert_int_eq(outcome, PLANNER_BROKE);
+    wait_for(1, planner_child_wall_ms(1000));
+    ck_assert_int_eq(outcome, PLANNER_CHILD_BROKE);
     ck_assert_ptr_nonnull(strstr(text, "ended after 60 s of wall time"));
     ck_assert_ptr_nonnull(strstr(text, "the controller has too little CPU"));
 }
@@ -148,13 +150,13 @@ END_TEST
 
 START_TEST(wall_time_leaves_room_for_a_throttled_planner)
 {
-    ck_assert_int_eq(planner_wall_ms(1000), PLANNER_WALL_MS);
-    ck_assert_int_eq(planner_wall_ms(30000), 300000);
+    ck_assert_int_eq(planner_child_wall_ms(1000), PLANNER_CHILD_WALL_MS);
+    ck_assert_int_eq(planner_child_wall_ms(30000), 300000);
     /* A second of CPU time takes a minute here, and the answer counts. */
     write_script("cat >/dev/null; sleep 0.2; echo plan");
     start("ns/job", json_object());
     wait_for(1, 59000);
-    ck_assert_int_eq(outcome, PLANNER_PLAN);
+    ck_assert_int_eq(outcome, PLANNER_CHILD_PLAN);
     ck_assert_str_eq(text, "plan");
 }
 END_TEST
@@ -162,7 +164,7 @@ END_TEST
 START_TEST(busy_planner_runs_out_of_cpu_time)
 {
     ask("while :; do :; done");
-    ck_assert_int_eq(outcome, PLANNER_BROKE);
+    ck_assert_int_eq(outcome, PLANNER_CHILD_BROKE);
     ck_assert_str_eq(text,
                      "the planner used up its 1 s of CPU time (planner.timeoutSeconds) "
                      "before it had found a plan");
@@ -177,7 +179,7 @@ START_TEST(large_question_to_a_deaf_child_ends_well)
     start("ns/job", json_pack("{s:s}", "big", big));
     free(big);
     wait_for(1, 5);
-    ck_assert_int_eq(outcome, PLANNER_PLAN);
+    ck_assert_int_eq(outcome, PLANNER_CHILD_PLAN);
 }
 END_TEST
 
@@ -195,14 +197,14 @@ START_TEST(several_children_answer_for_their_own_job)
 {
     write_script("cat");
     char key[16];
-    for (int i = 0; i < PLANNER_MAX_CHILDREN; i++) {
-        ck_assert(planner_has_room(planner));
+    for (int i = 0; i < PLANNER_CHILD_MAX_CHILDREN; i++) {
+        ck_assert(planner_child_has_room(planner));
         snprintf(key, sizeof key, "ns/%d", i);
         start(key, json_object());
     }
-    ck_assert(!planner_has_room(planner));
-    planner_cancel(planner, "ns/0");
-    wait_for(PLANNER_MAX_CHILDREN - 1, 5);
+    ck_assert(!planner_child_has_room(planner));
+    planner_child_cancel(planner, "ns/0");
+    wait_for(PLANNER_CHILD_MAX_CHILDREN - 1, 5);
     ck_assert_str_ne(answered_key, "ns/0");
 }
 END_TEST
@@ -217,13 +219,13 @@ static void ask_hostile(const char *folder, enum planner_confinement confinement
     int fd = open(secret, O_WRONLY | O_CREAT, 0600);
     ck_assert_int_ge(fd, 0);
     close(fd);
-    planner_free(planner);
-    planner =
-        planner_new(program ? program : "build/hostile-planner", on_answer, &answers);
-    planner_set_confinement(planner, confinement);
+    planner_child_free(planner);
+    planner = planner_child_new(program ? program : "build/hostile-planner", on_answer,
+                                &answers);
+    planner_child_set_confinement(planner, confinement);
     start("ns/job", json_pack("{s:s}", "folder", folder));
     wait_for(1, 5);
-    ck_assert_msg(outcome == PLANNER_PLAN, "%s", text);
+    ck_assert_msg(outcome == PLANNER_CHILD_PLAN, "%s", text);
 }
 
 START_TEST(planner_that_was_taken_over_finds_nothing_to_take)
@@ -269,10 +271,10 @@ END_TEST
 START_TEST(confined_planner_gets_no_library_and_says_so)
 {
     write_script("echo never");
-    planner_set_confinement(planner, PLANNER_CONFINED);
+    planner_child_set_confinement(planner, PLANNER_CONFINED);
     start("ns/job", json_object());
     wait_for(1, 5);
-    ck_assert_int_eq(outcome, PLANNER_BROKE);
+    ck_assert_int_eq(outcome, PLANNER_CHILD_BROKE);
     ck_assert_msg(strstr(text, "exited with") != NULL, "%s", text);
 }
 END_TEST
@@ -280,8 +282,9 @@ END_TEST
 /* In the test's own process, as the program of `hetplan plan -` does it. */
 START_TEST(program_confines_itself_to_reading_writing_and_memory)
 {
-    struct sock_filter filter[HET_CONFINE_MAX];
-    ck_assert(het_confine_enter(filter, het_confine_filter(false, filter)));
+    struct sock_filter filter[HET_SYSTEM_CALL_FILTER_MAX];
+    ck_assert(het_system_call_filter_enter(filter,
+                                           het_system_call_filter_build(false, filter)));
     errno = 0;
     ck_assert_int_eq(execl("/bin/true", "true", NULL), -1);
     ck_assert_int_eq(errno, EPERM);
@@ -301,12 +304,12 @@ START_TEST(search_that_is_cut_short_says_what_it_has)
     for (int i = 0; i < 2000 && access(ready, F_OK) < 0; i++)
         poll(NULL, 0, 10);
     unlink(ready);
-    planner_cut(planner, "ns/other", 5);
-    planner_step(planner, 5);
+    planner_child_cut(planner, "ns/other", 5);
+    planner_child_step(planner, 5);
     ck_assert_int_eq(answers, 0);
-    planner_cut(planner, "ns/job", 5);
+    planner_child_cut(planner, "ns/job", 5);
     wait_for(1, 5);
-    ck_assert_msg(outcome == PLANNER_PLAN, "%s", text);
+    ck_assert_msg(outcome == PLANNER_CHILD_PLAN, "%s", text);
     ck_assert(was_cut);
 }
 END_TEST
@@ -315,10 +318,10 @@ START_TEST(search_without_a_plan_is_cut_short_for_good)
 {
     write_script("trap '' TERM; sleep 100");
     start("ns/job", json_object());
-    planner_cut(planner, "ns/job", 5);
-    ck_assert_int_eq(planner_next_ms(planner), 5 + PLANNER_LAST_MS);
-    wait_for(1, 5 + PLANNER_LAST_MS);
-    ck_assert_int_eq(outcome, PLANNER_CUT);
+    planner_child_cut(planner, "ns/job", 5);
+    ck_assert_int_eq(planner_child_next_ms(planner), 5 + PLANNER_CHILD_LAST_MS);
+    wait_for(1, 5 + PLANNER_CHILD_LAST_MS);
+    ck_assert_int_eq(outcome, PLANNER_CHILD_CUT);
 }
 END_TEST
 
@@ -326,8 +329,8 @@ END_TEST
 START_TEST(hetplan_answers_with_a_valid_plan_when_it_is_cut_short)
 {
     const char *program = getenv("HETPLAN");
-    planner_free(planner);
-    planner = planner_new(program ? program : "build/hetplan", on_answer, &answers);
+    planner_child_free(planner);
+    planner = planner_child_new(program ? program : "build/hetplan", on_answer, &answers);
     json_t *question =
         json_pack("{s:o, s:o, s:{s:i, s:I, s:s}}", "cluster",
                   json_load_file("tests/data/gpt2-xl/ex3.json", 0, NULL), "profile",
@@ -336,49 +339,51 @@ START_TEST(hetplan_answers_with_a_valid_plan_when_it_is_cut_short)
                   "algorithm", "metis");
     ck_assert_ptr_nonnull(question);
     struct het_error err;
-    ck_assert_int_eq(planner_start(planner, "ns/job", 42, question, 60000, 0, &err), 0);
+    ck_assert_int_eq(planner_child_start(planner, "ns/job", 42, question, 60000, 0, &err),
+                     0);
     json_decref(question);
     for (int i = 0; i < 20; i++) {
-        struct pollfd fds[3 * PLANNER_MAX_CHILDREN];
-        poll(fds, planner_poll_list(planner, fds, 3 * PLANNER_MAX_CHILDREN), 100);
-        planner_step(planner, 5);
+        struct pollfd fds[3 * PLANNER_CHILD_MAX_CHILDREN];
+        poll(fds, planner_child_poll_list(planner, fds, 3 * PLANNER_CHILD_MAX_CHILDREN),
+             100);
+        planner_child_step(planner, 5);
     }
-    planner_cut(planner, "ns/job", 5);
+    planner_child_cut(planner, "ns/job", 5);
     wait_for(1, 5);
-    ck_assert_msg(outcome == PLANNER_PLAN, "%s", text);
+    ck_assert_msg(outcome == PLANNER_CHILD_PLAN, "%s", text);
 }
 END_TEST
 
 static void plan_inside(void *context, const json_t *question, int64_t timeout_ms,
-                        struct planner_reply *ret)
+                        struct planner_child_reply *ret)
 {
     ck_assert_ptr_eq(context, &answers);
     ck_assert_int_eq(timeout_ms, 1000);
-    ret->outcome = PLANNER_PLAN;
+    ret->outcome = PLANNER_CHILD_PLAN;
     ret->output = json_string_value(json_object_get(question, "say"));
     ret->took_ms = 70;
 }
 
 START_TEST(answer_from_inside_arrives_in_its_time_unless_it_is_cancelled)
 {
-    planner_answer_inside(planner, plan_inside, &answers);
+    planner_child_answer_inside(planner, plan_inside, &answers);
     json_auto_t *question = json_pack("{s:s}", "say", "inside");
-    for (int i = 0; i < PLANNER_MAX_CHILDREN; i++) {
-        ck_assert(planner_has_room(planner));
+    for (int i = 0; i < PLANNER_CHILD_MAX_CHILDREN; i++) {
+        ck_assert(planner_child_has_room(planner));
         start(i ? "ns/other" : "ns/job", json_incref(question));
     }
-    ck_assert(!planner_has_room(planner));
-    planner_cancel(planner, "ns/other");
-    ck_assert_uint_eq(planner_running(planner), 1);
-    ck_assert_int_eq(planner_next_ms(planner), 70);
-    planner_step(planner, 69);
+    ck_assert(!planner_child_has_room(planner));
+    planner_child_cancel(planner, "ns/other");
+    ck_assert_uint_eq(planner_child_running(planner), 1);
+    ck_assert_int_eq(planner_child_next_ms(planner), 70);
+    planner_child_step(planner, 69);
     ck_assert_int_eq(answers, 0);
-    planner_step(planner, 70);
+    planner_child_step(planner, 70);
     ck_assert_int_eq(answers, 1);
-    ck_assert_int_eq(outcome, PLANNER_PLAN);
+    ck_assert_int_eq(outcome, PLANNER_CHILD_PLAN);
     ck_assert_str_eq(text, "inside");
     ck_assert_str_eq(answered_key, "ns/job");
-    ck_assert_int_eq(planner_next_ms(planner), INT64_MAX);
+    ck_assert_int_eq(planner_child_next_ms(planner), INT64_MAX);
 }
 END_TEST
 

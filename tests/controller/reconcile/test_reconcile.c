@@ -1,7 +1,7 @@
 #include "controller/base/object.h"
 #include "controller/cluster/plan_object.h"
-#include "controller/reconcile/children.h"
-#include "controller/reconcile/status.h"
+#include "controller/decision/children.h"
+#include "controller/decision/status.h"
 #include "tests/controller/world.h"
 
 #include <check.h>
@@ -138,7 +138,7 @@ static json_t *take_question(const json_t *hardware, const struct settings *sett
                                         .now_ms = world->now_ms };
     struct snapshot snapshot;
     ck_assert(snapshot_take(world->arena, &sources, "ns", "job", NULL, &snapshot));
-    return desired_question(&snapshot);
+    return children_question(&snapshot);
 }
 
 /* How long the status that would be written now may wait; -1: there is none. */
@@ -260,10 +260,10 @@ START_TEST(planner_is_told_of_levels_in_the_order_of_the_topology_keys)
     const struct het_cluster *read;
     const struct het_hardware *merged;
     struct het_error err;
-    ck_assert(!het_codec_hardware(world->arena, hardware, het_hardware_builtin(), &merged,
-                                  &err));
-    ck_assert_msg(!het_codec_cluster(world->arena, json_object_get(of_job, "cluster"),
-                                     merged, &read, &err),
+    ck_assert(!het_hardware_json_read(world->arena, hardware, het_hardware_builtin(),
+                                      &merged, &err));
+    ck_assert_msg(!het_cluster_json_read(world->arena, json_object_get(of_job, "cluster"),
+                                         merged, &read, &err),
                   "%s", err.message);
     ck_assert_uint_eq(read->level_count, 2);
 }
@@ -280,8 +280,9 @@ START_TEST(spot_nodes_are_asked_about_last_where_the_job_prefers_others)
     ck_assert_ptr_null(json_object_get(json_array_get(nodes, 1), "preference"));
     const struct het_cluster *read;
     struct het_error err;
-    ck_assert_msg(!het_codec_cluster(world->arena, json_object_get(question, "cluster"),
-                                     het_hardware_builtin(), &read, &err),
+    ck_assert_msg(!het_cluster_json_read(world->arena,
+                                         json_object_get(question, "cluster"),
+                                         het_hardware_builtin(), &read, &err),
                   "%s", err.message);
     ck_assert_int_eq(read->nodes[0].preference, -1);
 }

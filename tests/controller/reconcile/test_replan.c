@@ -1,7 +1,7 @@
 /* Whether a job moves to a better plan, by every field of spec.replanPolicy. */
 #include "controller/base/object.h"
 #include "controller/cluster/plan_object.h"
-#include "controller/reconcile/children.h"
+#include "controller/decision/children.h"
 #include "tests/controller/world.h"
 
 #include <check.h>
@@ -460,7 +460,7 @@ START_TEST(question_says_how_much_slower_a_plan_may_be_that_moves_less)
     struct snapshot snapshot;
     ck_assert(
         snapshot_take(world->arena, &sources, "ns", "job", &world->memory, &snapshot));
-    json_auto_t *question = desired_question(&snapshot);
+    json_auto_t *question = children_question(&snapshot);
     const json_t *job = json_object_get(question, "job");
     ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(job, "migration"),
                                                         "maxSlowdownPercent")),
@@ -546,7 +546,7 @@ static void check_candidate(void)
 {
     const struct het_plan *plan = plan_object_read(world->arena, candidate_map());
     ck_assert_ptr_nonnull(plan);
-    ck_assert_str_eq(het_codec_plan_hash(world->arena, plan),
+    ck_assert_str_eq(het_plan_json_hash(world->arena, plan),
                      text_at("candidate", "hash"));
     ck_assert_str_eq(
         object_text(world_get_job(world), "status.candidate.configMapRef.name"),

@@ -70,9 +70,9 @@ static size_t count_lines(const char *text)
 static void live(int64_t max_bytes, bool with_env)
 {
     struct het_error error = { 0 };
-    struct recorder *recorder = recorder_new(path, max_bytes, with_env, &error);
+    struct record_file *recorder = record_file_new(path, max_bytes, with_env, &error);
     ck_assert_msg(recorder != NULL, "%s", error.message);
-    world->on_decision = recorder_add;
+    world->on_decision = record_file_add;
     world->decision_context = recorder;
     world_job(world,
               "{'podTemplate': {'spec': {'containers': [{'name': 'trainer', 'image': "
@@ -89,7 +89,7 @@ static void live(int64_t max_bytes, bool with_env)
     world_run_pods(world);
     world_settle(world);
     world->on_decision = NULL;
-    recorder_free(recorder);
+    record_file_free(recorder);
 }
 
 static int replay(const char *first, ...)
@@ -108,7 +108,7 @@ static int replay(const char *first, ...)
     FILE *out_file = open_memstream(&out, &out_length);
     FILE *err_file = open_memstream(&err, &err_length);
     optind = 0;
-    int status = replay_main(count, arguments, out_file, err_file);
+    int status = replay_command_main(count, arguments, out_file, err_file);
     fclose(out_file);
     fclose(err_file);
     while (count)
@@ -119,11 +119,11 @@ static int replay(const char *first, ...)
 /* ---- whole ---- */
 
 static const char *const headers[] = {
-    "controller/reconcile/snapshot.h",   "controller/reconcile/decision.h",
-    "controller/job/settings.h",         "controller/cluster/capacity_view.h",
-    "controller/job/input_change.h",     "controller/cluster/kueue.h",
-    "controller/reconcile/other_jobs.h", "controller/cluster/precedence.h",
-    "planner/format/kubernetes_node.h",  "controller/cluster/measurement.h",
+    "controller/decision/snapshot.h",   "controller/decision/decision.h",
+    "controller/job/settings.h",        "controller/cluster/capacity_view.h",
+    "controller/job/input_change.h",    "controller/cluster/kueue_quota.h",
+    "controller/decision/other_jobs.h", "controller/cluster/precedence.h",
+    "planner/format/kubernetes_node.h", "controller/cluster/measurement.h",
 };
 
 /* What stands between the braces of a struct, without comments and inner braces; NULL: no
@@ -263,7 +263,7 @@ END_TEST
 START_TEST(file_that_cannot_be_opened_is_refused)
 {
     struct het_error error = { 0 };
-    ck_assert_ptr_null(recorder_new("/nowhere/record", 0, false, &error));
+    ck_assert_ptr_null(record_file_new("/nowhere/record", 0, false, &error));
     ck_assert_msg(strstr(error.message, "--record /nowhere/record: No such") != NULL,
                   "%s", error.message);
 }

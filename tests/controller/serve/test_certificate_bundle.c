@@ -18,7 +18,7 @@
 
 static struct script *script;
 static struct kube *kube;
-static struct trust *trust;
+static struct certificate_bundle *trust;
 static int64_t now_ms, wall_ms;
 static char *shown; /* certificate that was put to use last; NULL: none */
 static bool use_fails;
@@ -39,14 +39,14 @@ static int use(void *context, const char *certificate_pem, const char *key_pem,
 
 static const char *const names[] = { "hook.sys.svc" };
 
-static struct trust_config config_of(const char *owner)
+static struct certificate_bundle_config config_of(const char *owner)
 {
-    return (struct trust_config){ .owner = owner,
-                                  .names = names,
-                                  .name_count = 1,
-                                  .configuration = "heterotrain",
-                                  .kube = kube,
-                                  .use = use };
+    return (struct certificate_bundle_config){ .owner = owner,
+                                               .names = names,
+                                               .name_count = 1,
+                                               .configuration = "heterotrain",
+                                               .kube = kube,
+                                               .use = use };
 }
 
 static void set_up(void)
@@ -60,15 +60,15 @@ static void set_up(void)
     use_fails = false;
     bundle = xstrdup("");
     version = 1;
-    struct trust_config config = config_of("a");
+    struct certificate_bundle_config config = config_of("a");
     struct het_error err = { 0 };
-    trust = trust_new(&config, now_ms, wall_ms, &err);
+    trust = certificate_bundle_new(&config, now_ms, wall_ms, &err);
     ck_assert_msg(trust != NULL, "%s", err.message);
 }
 
 static void tear_down(void)
 {
-    trust_free(trust);
+    certificate_bundle_free(trust);
     kube_free(kube);
     script_free(script);
     free(shown);
@@ -81,7 +81,7 @@ static void step_after(int64_t wait_ms)
     now_ms += wait_ms;
     wall_ms += wait_ms;
     kube_step(kube, now_ms);
-    trust_step(trust, now_ms, wall_ms);
+    certificate_bundle_step(trust, now_ms, wall_ms);
     kube_step(kube, now_ms);
 }
 
@@ -162,7 +162,7 @@ static void establish(void)
     give_configuration();
     kube_step(kube, now_ms);
     take_patch();
-    step_after(TRUST_READY_MS);
+    step_after(CERTIFICATE_BUNDLE_READY_MS);
 }
 
 START_TEST(the_authority_is_told_and_then_it_is_ready)
@@ -170,15 +170,16 @@ START_TEST(the_authority_is_told_and_then_it_is_ready)
     step_after(0);
     give_configuration();
     kube_step(kube, now_ms);
-    ck_assert(!trust_is_ready(trust));
+    ck_assert(!certificate_bundle_is_ready(trust));
     take_patch();
     ck_assert_uint_eq(count_of(bundle), 1);
-    step_after(TRUST_READY_MS - 1);
-    ck_assert(!trust_is_ready(trust));
+    step_after(CERTIFICATE_BUNDLE_READY_MS - 1);
+    ck_assert(!certificate_bundle_is_ready(trust));
     step_after(1);
-    ck_assert(trust_is_ready(trust));
+    ck_assert(certificate_bundle_is_ready(trust));
     script_expect_nothing(script);
-    ck_assert_int_eq(trust_next_ms(trust), now_ms - TRUST_READY_MS + TRUST_READ_MS);
+    ck_assert_int_eq(certificate_bundle_next_ms(trust),
+                     now_ms - CERTIFICATE_BUNDLE_READY_MS + CERTIFICATE_BUNDLE_READ_MS);
 }
 END_TEST
 
@@ -186,12 +187,12 @@ START_TEST(nothing_is_written_while_nothing_changes)
 {
     establish();
     for (int i = 0; i < 5; i++) {
-        step_after(TRUST_READ_MS);
+        step_after(CERTIFICATE_BUNDLE_READ_MS);
         give_configuration();
         kube_step(kube, now_ms);
         script_expect_nothing(script);
     }
-    ck_assert(trust_is_ready(trust));
+    ck_assert(certificate_bundle_is_ready(trust));
     ck_assert_ptr_null(shown);
 }
 END_TEST
@@ -207,7 +208,7 @@ START_TEST(of_two_replicas_at_a_time_one_reads_again)
     ck_assert_int_eq(certificate_make("b", names, 1, wall_ms, &other, NULL), 0);
     bundle = xstrdup(other.authority_pem);
     version++;
-    step_after(TRUST_RETRY_MS);
+    step_after(CERTIFICATE_BUNDLE_RETRY_MS);
     give_configuration();
     kube_step(kube, now_ms);
     take_patch();
@@ -220,25 +221,25 @@ END_TEST
 START_TEST(the_next_certificate_is_shown_when_the_api_server_knows_it)
 {
     establish();
-    auto_free char *first = xstrdup(trust_certificate(trust));
+    auto_free char *first = xstrdup(certificate_bundle_certificate(trust));
     auto_free char *first_bundle = xstrdup(bundle);
-    step_after(TRUST_RENEW_MS);
+    step_after(CERTIFICATE_BUNDLE_RENEW_MS);
     give_configuration();
     kube_step(kube, now_ms);
     take_patch();
     ck_assert_uint_eq(count_of(bundle), 2);
     ck_assert(certificate_is_in(bundle, first_bundle));
-    step_after(TRUST_SETTLE_MS - 1);
+    step_after(CERTIFICATE_BUNDLE_SETTLE_MS - 1);
     ck_assert_ptr_null(shown);
-    ck_assert_str_eq(trust_certificate(trust), first);
-    ck_assert_int_eq(trust_next_ms(trust), now_ms + 1);
+    ck_assert_str_eq(certificate_bundle_certificate(trust), first);
+    ck_assert_int_eq(certificate_bundle_next_ms(trust), now_ms + 1);
     step_after(1);
     ck_assert_ptr_nonnull(shown);
     ck_assert_str_ne(shown, first);
-    ck_assert_str_eq(trust_certificate(trust), shown);
-    ck_assert(trust_is_ready(trust));
+    ck_assert_str_eq(certificate_bundle_certificate(trust), shown);
+    ck_assert(certificate_bundle_is_ready(trust));
     /* The old authority goes. */
-    step_after(TRUST_READ_MS);
+    step_after(CERTIFICATE_BUNDLE_READ_MS);
     give_configuration();
     kube_step(kube, now_ms);
     take_patch();
@@ -255,7 +256,7 @@ START_TEST(a_certificate_from_a_clock_that_was_wrong_is_replaced)
     give_configuration();
     kube_step(kube, now_ms);
     take_patch();
-    step_after(TRUST_SETTLE_MS);
+    step_after(CERTIFICATE_BUNDLE_SETTLE_MS);
     int64_t end_ms;
     ck_assert_int_eq(certificate_end(shown, &end_ms, NULL), 0);
     ck_assert_int_le(end_ms, wall_ms + CERTIFICATE_LIFE_MS);
@@ -268,17 +269,17 @@ START_TEST(an_authority_that_somebody_took_away_is_told_again)
     auto_free char *first = xstrdup(bundle);
     free(bundle);
     bundle = xstrdup("");
-    step_after(TRUST_READ_MS);
+    step_after(CERTIFICATE_BUNDLE_READ_MS);
     give_configuration();
     kube_step(kube, now_ms);
-    ck_assert(!trust_is_ready(trust));
+    ck_assert(!certificate_bundle_is_ready(trust));
     take_patch();
     /* What is shown now, and a new one: the last to make room, should it be that. */
     ck_assert_uint_eq(count_of(bundle), 2);
     ck_assert(certificate_is_in(bundle, first));
-    step_after(TRUST_READY_MS);
-    ck_assert(trust_is_ready(trust));
-    step_after(TRUST_SETTLE_MS);
+    step_after(CERTIFICATE_BUNDLE_READY_MS);
+    ck_assert(certificate_bundle_is_ready(trust));
+    step_after(CERTIFICATE_BUNDLE_SETTLE_MS);
     ck_assert_ptr_nonnull(shown);
 }
 END_TEST
@@ -289,15 +290,15 @@ START_TEST(failures_are_tried_again_with_growing_pauses)
     int64_t pauses[] = { 500, 1000, 2000, 4000, 8000, 15000, 15000 };
     for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++) {
         give_status("GET", 403, "Forbidden");
-        ck_assert_int_eq(trust_next_ms(trust), now_ms + pauses[i]);
-        ck_assert(!trust_is_ready(trust));
+        ck_assert_int_eq(certificate_bundle_next_ms(trust), now_ms + pauses[i]);
+        ck_assert(!certificate_bundle_is_ready(trust));
         step_after(pauses[i]);
     }
     give_configuration();
     kube_step(kube, now_ms);
     take_patch();
-    step_after(TRUST_READY_MS);
-    ck_assert(trust_is_ready(trust));
+    step_after(CERTIFICATE_BUNDLE_READY_MS);
+    ck_assert(certificate_bundle_is_ready(trust));
 }
 END_TEST
 
@@ -305,12 +306,12 @@ START_TEST(without_a_configuration_nobody_asks_and_it_is_ready)
 {
     step_after(0);
     give_status("GET", 404, "NotFound");
-    ck_assert(trust_is_ready(trust));
-    step_after(TRUST_RETRY_MS);
+    ck_assert(certificate_bundle_is_ready(trust));
+    step_after(CERTIFICATE_BUNDLE_RETRY_MS);
     give_configuration(); /* now there is one */
     kube_step(kube, now_ms);
     take_patch();
-    ck_assert(!trust_is_ready(trust));
+    ck_assert(!certificate_bundle_is_ready(trust));
 }
 END_TEST
 
@@ -336,16 +337,16 @@ static struct certificate put_pair(void)
     return made;
 }
 
-static struct trust *trust_of_files(struct het_error *err)
+static struct certificate_bundle *trust_of_files(struct het_error *err)
 {
-    struct trust_config config = { .folder = folder, .use = use };
-    return trust_new(&config, now_ms, wall_ms, err);
+    struct certificate_bundle_config config = { .folder = folder, .use = use };
+    return certificate_bundle_new(&config, now_ms, wall_ms, err);
 }
 
 static void set_up_files(void)
 {
     set_up();
-    trust_free(trust);
+    certificate_bundle_free(trust);
     trust = NULL;
     strcpy(folder, "/tmp/heterotrain-trust-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
@@ -368,16 +369,16 @@ START_TEST(files_are_read_again_when_they_change)
     struct het_error err = { 0 };
     trust = trust_of_files(&err);
     ck_assert_msg(trust != NULL, "%s", err.message);
-    ck_assert(trust_is_ready(trust));
-    ck_assert_str_eq(trust_certificate(trust), first.certificate_pem);
-    step_after(TRUST_FILES_MS);
+    ck_assert(certificate_bundle_is_ready(trust));
+    ck_assert_str_eq(certificate_bundle_certificate(trust), first.certificate_pem);
+    step_after(CERTIFICATE_BUNDLE_FILES_MS);
     ck_assert_ptr_null(shown);
     struct certificate second = put_pair();
-    step_after(TRUST_FILES_MS - 1);
+    step_after(CERTIFICATE_BUNDLE_FILES_MS - 1);
     ck_assert_ptr_null(shown);
     step_after(1);
     ck_assert_str_eq(shown, second.certificate_pem);
-    ck_assert_str_eq(trust_key(trust), second.key_pem);
+    ck_assert_str_eq(certificate_bundle_key(trust), second.key_pem);
     script_expect_nothing(script); /* the bundle is somebody else's to write */
     certificate_fini(&first);
     certificate_fini(&second);
@@ -397,12 +398,12 @@ START_TEST(files_that_cannot_be_used_change_nothing)
             use_fails = true;
             certificate_fini(&second);
         }
-        step_after(TRUST_FILES_MS);
+        step_after(CERTIFICATE_BUNDLE_FILES_MS);
         ck_assert_ptr_null(shown);
-        ck_assert_str_eq(trust_certificate(trust), first.certificate_pem);
+        ck_assert_str_eq(certificate_bundle_certificate(trust), first.certificate_pem);
     }
     use_fails = false;
-    step_after(TRUST_FILES_MS);
+    step_after(CERTIFICATE_BUNDLE_FILES_MS);
     ck_assert_ptr_nonnull(shown);
     certificate_fini(&first);
 }
@@ -421,22 +422,25 @@ END_TEST
 
 START_TEST(without_a_configuration_nobody_is_told_and_the_next_is_shown_at_once)
 {
-    struct trust_config config = config_of("b");
+    struct certificate_bundle_config config = config_of("b");
     config.configuration = NULL;
     struct het_error err = { 0 };
-    struct trust *untold = trust_new(&config, now_ms, wall_ms, &err);
+    struct certificate_bundle *untold =
+        certificate_bundle_new(&config, now_ms, wall_ms, &err);
     ck_assert_ptr_nonnull(untold);
-    ck_assert(trust_is_ready(untold));
-    trust_step(untold, now_ms, wall_ms);
+    ck_assert(certificate_bundle_is_ready(untold));
+    certificate_bundle_step(untold, now_ms, wall_ms);
     ck_assert_ptr_null(shown);
-    ck_assert_int_eq(trust_next_ms(untold), now_ms + TRUST_READ_MS);
-    auto_free char *first = xstrdup(trust_certificate(untold));
-    trust_step(untold, now_ms + TRUST_READ_MS, wall_ms + TRUST_RENEW_MS);
-    ck_assert_str_ne(trust_certificate(untold), first);
-    ck_assert_str_eq(trust_certificate(untold), shown);
-    kube_step(kube, now_ms + TRUST_READ_MS);
+    ck_assert_int_eq(certificate_bundle_next_ms(untold),
+                     now_ms + CERTIFICATE_BUNDLE_READ_MS);
+    auto_free char *first = xstrdup(certificate_bundle_certificate(untold));
+    certificate_bundle_step(untold, now_ms + CERTIFICATE_BUNDLE_READ_MS,
+                            wall_ms + CERTIFICATE_BUNDLE_RENEW_MS);
+    ck_assert_str_ne(certificate_bundle_certificate(untold), first);
+    ck_assert_str_eq(certificate_bundle_certificate(untold), shown);
+    kube_step(kube, now_ms + CERTIFICATE_BUNDLE_READ_MS);
     ck_assert_uint_eq(script_open_count(script), 0);
-    trust_free(untold);
+    certificate_bundle_free(untold);
 }
 END_TEST
 

@@ -73,7 +73,7 @@ static struct said check_with(int count, char **arguments)
     struct said said = { 0 };
     FILE *out = fmemopen(said.out, sizeof said.out, "w");
     FILE *err = fmemopen(said.err, sizeof said.err, "w");
-    said.status = health_check_main(count, arguments, out, err);
+    said.status = check_command_main(count, arguments, out, err);
     fclose(out);
     fclose(err);
     return said;

@@ -19,7 +19,7 @@
 
 static struct simulation *simulation;
 static struct inside_planner planner;
-static struct feed *feed;
+static struct published *feed;
 static struct dashboard *dashboard;
 static struct server_listener listener;
 static struct server *server;
@@ -35,7 +35,7 @@ static void wake(void *context)
 static void put(json_t *object)
 {
     struct het_error err = { 0 };
-    ck_assert_msg(embedded_put(simulation_server(simulation), object, &err) == 0, "%s",
+    ck_assert_msg(api_server_put(simulation_server(simulation), object, &err) == 0, "%s",
                   err.message);
 }
 
@@ -74,14 +74,14 @@ static void set_up(void)
     struct simulation_config config = { .inside = inside_planner_answer,
                                         .inside_context = &planner,
                                         .seed = 1,
-                                        .cluster = embedded_cluster_defaults };
+                                        .cluster = simulated_cluster_defaults };
     planner = (struct inside_planner){ .latency_ms = 100 };
     simulation = simulation_new(&config, &err);
     put_node("a");
     put_node("b");
     now_ms = 1000000;
     woken = 0;
-    feed = feed_new();
+    feed = published_new();
     dashboard = dashboard_new(feed, wake, NULL);
     listener = (struct server_listener){ .address = "127.0.0.1:0",
                                          .routes = dashboard_routes(dashboard),
@@ -97,7 +97,7 @@ static void tear_down(void)
 {
     server_free(server);
     dashboard_free(dashboard);
-    feed_free(feed);
+    published_free(feed);
     simulation_free(simulation);
     inside_planner_fini(&planner);
 }
@@ -247,7 +247,7 @@ START_TEST(nothing_is_built_while_nobody_looks)
     run_s(1);
     for (int i = 0; i < 10; i++, now_ms += 1000)
         step();
-    ck_assert_uint_eq(feed_version(feed, "overview"), 0);
+    ck_assert_uint_eq(published_version(feed, "overview"), 0);
     ck_assert_int_eq(dashboard_next_ms(dashboard, simulation_controller(simulation)),
                      INT64_MAX);
 }
@@ -256,19 +256,19 @@ END_TEST
 START_TEST(documents_are_half_a_second_apart_and_none_is_left_out)
 {
     run_s(1);
-    feed_add_listeners(feed, "overview", 1);
+    published_add_listeners(feed, "overview", 1);
     step();
-    ck_assert_uint_eq(feed_version(feed, "overview"), 1);
+    ck_assert_uint_eq(published_version(feed, "overview"), 1);
     put_node("c");
     run_s(1);
     now_ms += DASHBOARD_BUILD_MS - 1;
     step();
-    ck_assert_uint_eq(feed_version(feed, "overview"), 1);
+    ck_assert_uint_eq(published_version(feed, "overview"), 1);
     ck_assert_int_eq(dashboard_next_ms(dashboard, simulation_controller(simulation)),
                      now_ms + 1);
     now_ms += 1;
     step();
-    ck_assert_uint_eq(feed_version(feed, "overview"), 2);
+    ck_assert_uint_eq(published_version(feed, "overview"), 2);
     ck_assert_int_eq(dashboard_next_ms(dashboard, simulation_controller(simulation)),
                      INT64_MAX);
 }
@@ -277,16 +277,16 @@ END_TEST
 START_TEST(what_changes_nothing_that_is_shown_is_not_sent)
 {
     run_s(1);
-    feed_add_listeners(feed, "overview", 1);
+    published_add_listeners(feed, "overview", 1);
     step();
     json_t *node =
-        json_deep_copy(embedded_find(simulation_server(simulation), "nodes", "", "a"));
+        json_deep_copy(api_server_find(simulation_server(simulation), "nodes", "", "a"));
     object_set(node, "metadata.labels.unimportant", json_string("1"));
     put(node);
     run_s(1);
     now_ms += DASHBOARD_BUILD_MS;
     step();
-    ck_assert_uint_eq(feed_version(feed, "overview"), 1);
+    ck_assert_uint_eq(published_version(feed, "overview"), 1);
 }
 END_TEST
 

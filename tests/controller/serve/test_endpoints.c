@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct feed *feed;
+static struct published *feed;
 static struct metrics *metrics;
 static struct endpoints *endpoints;
 static int64_t now_ms;
@@ -21,7 +21,7 @@ static int64_t clock_ms(void *context)
 static void set_up(void)
 {
     now_ms = 1000000;
-    feed = feed_new();
+    feed = published_new();
     metrics = metrics_new(NULL, NULL);
     endpoints = endpoints_new(feed, metrics, clock_ms, NULL);
     log_set_levels("info", NULL);
@@ -30,7 +30,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     endpoints_free(endpoints);
-    feed_free(feed);
+    published_free(feed);
     metrics_free(metrics);
 }
 
@@ -62,13 +62,13 @@ static int get(const char *path)
 START_TEST(healthy_is_a_loop_that_turned_in_the_last_30_s)
 {
     ck_assert_int_eq(get("/healthz"), 503); /* never */
-    feed_beat(feed, now_ms);
+    published_beat(feed, now_ms);
     ck_assert_int_eq(get("/healthz"), 200);
     now_ms += 30000;
     ck_assert_int_eq(get("/healthz"), 200);
     now_ms += 1;
     ck_assert_int_eq(get("/healthz"), 503);
-    feed_beat(feed, now_ms);
+    published_beat(feed, now_ms);
     ck_assert_int_eq(get("/healthz"), 200);
 }
 END_TEST
@@ -76,9 +76,9 @@ END_TEST
 START_TEST(ready_is_what_has_listed_all)
 {
     ck_assert_int_eq(get("/readyz"), 503);
-    feed_set_ready(feed, true);
+    published_set_ready(feed, true);
     ck_assert_int_eq(get("/readyz"), 200);
-    feed_set_ready(feed, false); /* it is ending */
+    published_set_ready(feed, false); /* it is ending */
     ck_assert_int_eq(get("/readyz"), 503);
 }
 END_TEST

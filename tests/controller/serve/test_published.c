@@ -6,46 +6,46 @@
 #include <pthread.h>
 #include <string.h>
 
-static struct feed *feed;
+static struct published *feed;
 
 static void set_up(void)
 {
-    feed = feed_new();
+    feed = published_new();
 }
 
 static void tear_down(void)
 {
-    feed_free(feed);
+    published_free(feed);
 }
 
 static void publish(const char *name, const char *text)
 {
-    feed_publish(feed, name, xstrdup(text), strlen(text));
+    published_publish(feed, name, xstrdup(text), strlen(text));
 }
 
 START_TEST(text_is_there_once_it_is_published)
 {
-    ck_assert_ptr_null(feed_take(feed, "overview"));
-    ck_assert_uint_eq(feed_version(feed, "overview"), 0);
+    ck_assert_ptr_null(published_take(feed, "overview"));
+    ck_assert_uint_eq(published_version(feed, "overview"), 0);
     publish("overview", "one");
-    const struct feed_text *text = feed_take(feed, "overview");
+    const struct published_text *text = published_take(feed, "overview");
     ck_assert_mem_eq(text->bytes, "one", text->length);
     ck_assert_uint_eq(text->version, 1);
-    feed_give_back(feed, text);
+    published_give_back(feed, text);
 }
 END_TEST
 
 START_TEST(held_version_outlives_the_next)
 {
     publish("overview", "one");
-    const struct feed_text *held = feed_take(feed, "overview");
+    const struct published_text *held = published_take(feed, "overview");
     publish("overview", "another");
-    const struct feed_text *newest = feed_take(feed, "overview");
+    const struct published_text *newest = published_take(feed, "overview");
     ck_assert_mem_eq(held->bytes, "one", 3);
     ck_assert_mem_eq(newest->bytes, "another", 7);
     ck_assert_uint_eq(newest->version, 2);
-    feed_give_back(feed, held);
-    feed_give_back(feed, newest);
+    published_give_back(feed, held);
+    published_give_back(feed, newest);
 }
 END_TEST
 
@@ -54,8 +54,8 @@ START_TEST(names_are_apart)
     publish("a", "1");
     publish("b", "2");
     publish("b", "3");
-    ck_assert_uint_eq(feed_version(feed, "a"), 1);
-    ck_assert_uint_eq(feed_version(feed, "b"), 2);
+    ck_assert_uint_eq(published_version(feed, "a"), 1);
+    ck_assert_uint_eq(published_version(feed, "b"), 2);
 }
 END_TEST
 
@@ -67,11 +67,11 @@ static void on_publish(void *context)
 START_TEST(who_waits_is_told_of_each_version)
 {
     int told = 0;
-    feed_on_publish(feed, on_publish, &told);
+    published_on_publish(feed, on_publish, &told);
     publish("a", "1");
     publish("b", "2");
     ck_assert_int_eq(told, 2);
-    feed_on_publish(feed, NULL, NULL);
+    published_on_publish(feed, NULL, NULL);
     publish("b", "3");
     ck_assert_int_eq(told, 2);
 }
@@ -79,21 +79,21 @@ END_TEST
 
 START_TEST(listeners_are_counted_by_name)
 {
-    feed_add_listeners(feed, "a", 2);
-    feed_add_listeners(feed, "a", -1);
-    ck_assert_int_eq(feed_listeners(feed, "a"), 1);
-    ck_assert_int_eq(feed_listeners(feed, "b"), 0);
+    published_add_listeners(feed, "a", 2);
+    published_add_listeners(feed, "a", -1);
+    ck_assert_int_eq(published_listeners(feed, "a"), 1);
+    ck_assert_int_eq(published_listeners(feed, "b"), 0);
 }
 END_TEST
 
 START_TEST(loop_that_never_turned_has_no_beat)
 {
-    ck_assert_int_eq(feed_last_beat_ms(feed), INT64_MIN);
-    ck_assert(!feed_is_ready(feed));
-    feed_beat(feed, 17);
-    feed_set_ready(feed, true);
-    ck_assert_int_eq(feed_last_beat_ms(feed), 17);
-    ck_assert(feed_is_ready(feed));
+    ck_assert_int_eq(published_last_beat_ms(feed), INT64_MIN);
+    ck_assert(!published_is_ready(feed));
+    published_beat(feed, 17);
+    published_set_ready(feed, true);
+    ck_assert_int_eq(published_last_beat_ms(feed), 17);
+    ck_assert(published_is_ready(feed));
 }
 END_TEST
 
@@ -102,11 +102,11 @@ static void *read_versions(void *context)
 {
     (void)context;
     for (int i = 0; i < 20000; i++) {
-        const struct feed_text *text = feed_take(feed, "overview");
+        const struct published_text *text = published_take(feed, "overview");
         for (size_t k = 0; text && k < text->length; k++)
             if (text->bytes[k] != text->bytes[0])
                 return "torn";
-        feed_give_back(feed, text);
+        published_give_back(feed, text);
     }
     return NULL;
 }
@@ -120,13 +120,13 @@ START_TEST(reader_sees_whole_versions_while_others_come)
     for (int i = 0; i < 20000; i++) {
         char *bytes = xmalloc(100);
         memset(bytes, 'a' + i % 26, 100);
-        feed_publish(feed, "overview", bytes, 100);
+        published_publish(feed, "overview", bytes, 100);
     }
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], &torn);
         ck_assert_ptr_null(torn);
     }
-    ck_assert_uint_eq(feed_version(feed, "overview"), 20000);
+    ck_assert_uint_eq(published_version(feed, "overview"), 20000);
 }
 END_TEST
 

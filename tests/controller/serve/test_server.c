@@ -23,7 +23,7 @@
 enum { BIG = 8 << 20, MOST_BODY = 4 << 20 };
 
 static struct server *server;
-static struct feed *feed;
+static struct published *feed;
 static struct metrics *metrics;
 static atomic_ullong later_id;
 
@@ -119,7 +119,7 @@ static void start(const struct server_config *times)
 static void set_up(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    feed = feed_new();
+    feed = published_new();
     metrics = metrics_new(NULL, NULL);
     listener.certificate_pem = listener.key_pem = NULL;
     later_id = 0;
@@ -141,7 +141,7 @@ static void set_up_hasty(void)
 static void tear_down(void)
 {
     server_free(server);
-    feed_free(feed);
+    published_free(feed);
     metrics_free(metrics);
 }
 
@@ -768,7 +768,7 @@ END_TEST
 
 static void publish(const char *text)
 {
-    feed_publish(feed, "overview", xstrdup(text), strlen(text));
+    published_publish(feed, "overview", xstrdup(text), strlen(text));
 }
 
 /* Opens one; the answer to the key is that of RFC 6455, section 1.3. */
@@ -834,9 +834,9 @@ static void expect_message(int fd, const char *expected)
 
 static void wait_for_listeners(int count)
 {
-    for (int i = 0; i < 500 && feed_listeners(feed, "overview") != count; i++)
+    for (int i = 0; i < 500 && published_listeners(feed, "overview") != count; i++)
         usleep(10000);
-    ck_assert_int_eq(feed_listeners(feed, "overview"), count);
+    ck_assert_int_eq(published_listeners(feed, "overview"), count);
 }
 
 START_TEST(follower_gets_the_newest_text_and_every_later_one)

@@ -40,7 +40,7 @@ static int run(const char *first, ...)
                                           .hetplan = hetplan ? hetplan
                                                              : "build/hetplan" };
     signal(SIGPIPE, SIG_IGN);
-    int status = simulate_main(count, arguments, &terminal);
+    int status = simulate_command_main(count, arguments, &terminal);
     fclose(terminal.out);
     fclose(terminal.err);
     while (count)

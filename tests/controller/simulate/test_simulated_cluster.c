@@ -9,25 +9,25 @@
 #include <check.h>
 #include <string.h>
 
-static struct embedded *server;
-static struct embedded_cluster *cluster;
+static struct api_server *server;
+static struct simulated_cluster *cluster;
 
 static void setup(void)
 {
-    server = embedded_new(1);
-    cluster = embedded_cluster_new(server, &embedded_cluster_defaults);
+    server = api_server_new(1);
+    cluster = simulated_cluster_new(server, &simulated_cluster_defaults);
 }
 
 static void teardown(void)
 {
-    embedded_cluster_free(cluster);
-    embedded_free(server);
+    simulated_cluster_free(cluster);
+    api_server_free(server);
 }
 
 static void put(json_t *object)
 {
     struct het_error err = { 0 };
-    ck_assert_msg(embedded_put(server, object, &err) == 0, "%s", err.message);
+    ck_assert_msg(api_server_put(server, object, &err) == 0, "%s", err.message);
 }
 
 static void put_node(const char *name, int gpus)
@@ -59,13 +59,13 @@ static const char *put_job(void)
 {
     put(quoted("{'apiVersion': 'heterotrain.io/v1alpha1', 'kind': 'HeteroTrainingJob', "
                "'metadata': {'name': 'j'}, 'spec': {}}"));
-    return object_text(embedded_find(server, "heterotrainingjobs", "default", "j"),
+    return object_text(api_server_find(server, "heterotrainingjobs", "default", "j"),
                        "metadata.uid");
 }
 
 static json_t *pod(const char *name)
 {
-    return embedded_find(server, "pods", "default", name);
+    return api_server_find(server, "pods", "default", name);
 }
 
 static const char *phase(const char *name)
@@ -75,7 +75,7 @@ static const char *phase(const char *name)
 
 static void advance_ms(int64_t ms)
 {
-    embedded_cluster_advance(cluster, embedded_now_ms(server) + ms);
+    simulated_cluster_advance(cluster, api_server_now_ms(server) + ms);
 }
 
 /* "delete node/a", now */
@@ -102,7 +102,7 @@ START_TEST(a_pod_is_bound_and_runs_after_the_delays)
     ck_assert_str_eq(phase("p"), "Running");
     ck_assert(object_condition_is_true(pod("p"), "Ready"));
     bool idle;
-    embedded_cluster_next_ms(cluster, &idle);
+    simulated_cluster_next_ms(cluster, &idle);
     ck_assert(idle);
 }
 END_TEST
@@ -152,7 +152,7 @@ START_TEST(a_deleted_pod_stops_in_its_own_time)
     put_node("a", 4);
     put_pod("p", 1, "");
     advance_ms(5000);
-    embedded_delete(server, "pods", "default", "p", -1, NULL);
+    api_server_delete(server, "pods", "default", "p", -1, NULL);
     advance_ms(1999);
     ck_assert_ptr_nonnull(pod("p"));
     advance_ms(1);
@@ -167,7 +167,7 @@ START_TEST(what_a_deleted_job_owned_is_collected)
     put_pod("p", 1, uid);
     put_pod("other", 1, "");
     advance_ms(5000);
-    embedded_delete(server, "heterotrainingjobs", "default", "j", -1, NULL);
+    api_server_delete(server, "heterotrainingjobs", "default", "j", -1, NULL);
     advance_ms(5000);
     ck_assert_ptr_null(pod("p"));
     ck_assert_ptr_nonnull(pod("other"));
@@ -181,15 +181,15 @@ START_TEST(a_deleted_namespace_takes_all_with_it)
 {
     put(quoted("{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'm', "
                "'namespace': 'team'}}"));
-    embedded_delete(server, "namespaces", "", "team", -1, NULL);
-    struct transport *client = embedded_transport(server);
+    api_server_delete(server, "namespaces", "", "team", -1, NULL);
+    struct transport *client = api_server_transport(server);
     auto_reply late = api_call(client, "POST", "application/json",
                                quoted("{'metadata': {'name': 'n'}}"),
                                "/api/v1/namespaces/team/configmaps");
     ck_assert_int_eq(late.status, 403);
     advance_ms(5000);
-    ck_assert_ptr_null(embedded_find(server, "configmaps", "team", "m"));
-    ck_assert_ptr_null(embedded_find(server, "namespaces", "", "team"));
+    ck_assert_ptr_null(api_server_find(server, "configmaps", "team", "m"));
+    ck_assert_ptr_null(api_server_find(server, "namespaces", "", "team"));
 }
 END_TEST
 
@@ -205,7 +205,7 @@ START_TEST(pods_of_a_deleted_node_end_after_a_while_unless_it_returns)
     advance_ms(5000);
     ck_assert_str_eq(phase("p"), "Running");
     do_event("delete node/a");
-    embedded_delete(server, "pods", "default", "p", -1, NULL);
+    api_server_delete(server, "pods", "default", "p", -1, NULL);
     advance_ms(39000);
     ck_assert_ptr_nonnull(pod("p")); /* no kubelet to end it */
     advance_ms(1000);
@@ -219,7 +219,7 @@ START_TEST(a_silent_node_keeps_its_pods_until_their_tolerations_end)
     put_pod("p", 1, "");
     advance_ms(5000);
     do_event("notready node/a");
-    const json_t *node = embedded_find(server, "nodes", "", "a");
+    const json_t *node = api_server_find(server, "nodes", "", "a");
     ck_assert(!object_condition_is_true(node, "Ready"));
     ck_assert_uint_eq(json_array_size(object_at(node, "spec.taints")), 2);
     ck_assert(!object_condition_is_true(pod("p"), "Ready"));
@@ -234,7 +234,7 @@ START_TEST(a_silent_node_keeps_its_pods_until_their_tolerations_end)
     do_event("ready node/a");
     advance_ms(5000);
     ck_assert_ptr_null(pod("p"));
-    node = embedded_find(server, "nodes", "", "a");
+    node = api_server_find(server, "nodes", "", "a");
     ck_assert(object_condition_is_true(node, "Ready"));
     ck_assert_ptr_null(object_at(node, "spec.taints"));
 }
@@ -290,8 +290,8 @@ START_TEST(another_tenant_takes_what_is_free_and_leaves)
     put_pod("p", 3, "");
     advance_ms(5000);
     do_event("occupy node/a 4");
-    ck_assert_uint_eq(embedded_count(server, "pods"), 2);
-    const json_t *tenant = embedded_at(server, "pods", 0);
+    ck_assert_uint_eq(api_server_count(server, "pods"), 2);
+    const json_t *tenant = api_server_at(server, "pods", 0);
     ck_assert_str_eq(object_text(tenant, "spec.nodeName"), "a");
     put_pod("q", 1, "");
     advance_ms(5000);
@@ -314,7 +314,8 @@ START_TEST(a_taint_that_evicts_ends_pods_unless_it_is_taken_back)
     advance_ms(5000);
     ck_assert_str_eq(phase("p"), "Running");
     do_event("untaint node/a spot/leaving");
-    ck_assert_ptr_null(object_at(embedded_find(server, "nodes", "", "a"), "spec.taints"));
+    ck_assert_ptr_null(
+        object_at(api_server_find(server, "nodes", "", "a"), "spec.taints"));
     do_event("taint node/a spot/leaving:NoExecute");
     advance_ms(0);
     ck_assert(object_at(pod("p"), "metadata.deletionTimestamp"));
@@ -331,8 +332,8 @@ START_TEST(nodes_and_jobs_are_marked)
     do_event("condition node/a GpuTrouble True");
     do_event("suspend job/j");
     do_event("patch job/j {\"spec\": {\"resources\": {\"maxGPUs\": 3}}}");
-    const json_t *node = embedded_find(server, "nodes", "", "a");
-    const json_t *job = embedded_find(server, "heterotrainingjobs", "default", "j");
+    const json_t *node = api_server_find(server, "nodes", "", "a");
+    const json_t *job = api_server_find(server, "heterotrainingjobs", "default", "j");
     ck_assert_str_eq(object_text(node, "metadata.labels.zone"), "z1");
     ck_assert_str_eq(object_text(node, "metadata.annotations.note"), "an=y");
     ck_assert(object_condition_is_true(node, "GpuTrouble"));
@@ -341,9 +342,9 @@ START_TEST(nodes_and_jobs_are_marked)
     ck_assert_int_eq(object_integer(job, "metadata.generation", 0), 3);
     do_event("label node/a zone-");
     do_event("resume job/j");
-    node = embedded_find(server, "nodes", "", "a");
+    node = api_server_find(server, "nodes", "", "a");
     ck_assert_ptr_null(object_at(node, "metadata.labels.zone"));
-    job = embedded_find(server, "heterotrainingjobs", "default", "j");
+    job = api_server_find(server, "heterotrainingjobs", "default", "j");
     ck_assert(!object_is_true(job, "spec.suspend"));
 }
 END_TEST
@@ -374,14 +375,14 @@ static void post(const char *url)
     struct http_request request = { .method = "POST", .path = url, .timeout_ms = 5000 };
     struct http_handler handler = { .on_done = on_hook };
     hook_status = -1;
-    transport_start(embedded_transport(server), &request, &handler);
-    transport_poll(embedded_transport(server), NULL, 0, 0);
+    transport_start(api_server_transport(server), &request, &handler);
+    transport_poll(api_server_transport(server), NULL, 0, 0);
 }
 
 static void wait_ms(int64_t ms)
 {
     advance_ms(ms);
-    transport_poll(embedded_transport(server), NULL, 0, 0);
+    transport_poll(api_server_transport(server), NULL, 0, 0);
 }
 
 START_TEST(running_pods_answer_at_their_address)
@@ -399,11 +400,11 @@ START_TEST(running_pods_answer_at_their_address)
     ck_assert_int_eq(hook_status, -1);
     wait_ms(1);
     ck_assert_int_eq(hook_status, 200);
-    embedded_cluster_set_hook(cluster, (struct embedded_hook){ .status = 500 });
+    simulated_cluster_set_hook(cluster, (struct simulated_hook){ .status = 500 });
     post(url);
     wait_ms(0);
     ck_assert_int_eq(hook_status, 500);
-    embedded_cluster_set_hook(cluster, (struct embedded_hook){ .delay_ms = INT64_MAX });
+    simulated_cluster_set_hook(cluster, (struct simulated_hook){ .delay_ms = INT64_MAX });
     post(url);
     wait_ms(4999);
     ck_assert_int_eq(hook_status, -1);
@@ -414,36 +415,37 @@ START_TEST(running_pods_answer_at_their_address)
     ck_assert_int_eq(hook_status, 0);
     json_auto_t *calls = json_pack("[s++, s++, s++]", "POST ", url, "", "POST ", url, "",
                                    "POST ", url, "");
-    ck_assert(json_equal(embedded_cluster_hook_calls(cluster), calls));
-    ck_assert_uint_eq(embedded_statistics(server).writes, 0);
+    ck_assert(json_equal(simulated_cluster_hook_calls(cluster), calls));
+    ck_assert_uint_eq(api_server_statistics(server).writes, 0);
 }
 END_TEST
 
 START_TEST(heartbeats_are_noise_in_the_background)
 {
-    struct embedded *other = embedded_new(1);
-    struct embedded_cluster_config config = embedded_cluster_defaults;
+    struct api_server *other = api_server_new(1);
+    struct simulated_cluster_config config = simulated_cluster_defaults;
     config.heartbeat_ms = 10000;
-    struct embedded_cluster *noisy = embedded_cluster_new(other, &config);
+    struct simulated_cluster *noisy = simulated_cluster_new(other, &config);
     struct het_error err;
     json_t *node =
         quoted("{'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': 'a'},"
                " 'status': {'conditions': [{'type': 'Ready', 'status': "
                "'True'}]}}");
-    ck_assert_int_eq(embedded_put(other, node, &err), 0);
-    embedded_cluster_advance(noisy, EMBEDDED_START_MS + 1000);
+    ck_assert_int_eq(api_server_put(other, node, &err), 0);
+    simulated_cluster_advance(noisy, API_SERVER_START_MS + 1000);
     bool idle = false;
-    ck_assert_int_eq(embedded_cluster_next_ms(noisy, &idle), EMBEDDED_START_MS + 10000);
+    ck_assert_int_eq(simulated_cluster_next_ms(noisy, &idle),
+                     API_SERVER_START_MS + 10000);
     ck_assert(idle);
     const char *before =
-        object_text(embedded_find(other, "nodes", "", "a"), "metadata.resourceVersion");
+        object_text(api_server_find(other, "nodes", "", "a"), "metadata.resourceVersion");
     auto_free char *version = xstrdup(before);
-    embedded_cluster_advance(noisy, EMBEDDED_START_MS + 10000);
+    simulated_cluster_advance(noisy, API_SERVER_START_MS + 10000);
     ck_assert_str_ne(
-        object_text(embedded_find(other, "nodes", "", "a"), "metadata.resourceVersion"),
+        object_text(api_server_find(other, "nodes", "", "a"), "metadata.resourceVersion"),
         version);
-    embedded_cluster_free(noisy);
-    embedded_free(other);
+    simulated_cluster_free(noisy);
+    api_server_free(other);
 }
 END_TEST
 
@@ -451,15 +453,15 @@ END_TEST
 
 START_TEST(durations_are_read)
 {
-    ck_assert_int_eq(embedded_duration_ms("60s"), 60000);
-    ck_assert_int_eq(embedded_duration_ms("1m30s"), 90000);
-    ck_assert_int_eq(embedded_duration_ms("1500ms"), 1500);
-    ck_assert_int_eq(embedded_duration_ms("2h"), 7200000);
-    ck_assert_int_eq(embedded_duration_ms("0s"), 0);
-    ck_assert_int_eq(embedded_duration_ms("60"), -1);
-    ck_assert_int_eq(embedded_duration_ms(""), -1);
-    ck_assert_int_eq(embedded_duration_ms("s"), -1);
-    ck_assert_int_eq(embedded_duration_ms("1s 2"), -1);
+    ck_assert_int_eq(scenario_duration_ms("60s"), 60000);
+    ck_assert_int_eq(scenario_duration_ms("1m30s"), 90000);
+    ck_assert_int_eq(scenario_duration_ms("1500ms"), 1500);
+    ck_assert_int_eq(scenario_duration_ms("2h"), 7200000);
+    ck_assert_int_eq(scenario_duration_ms("0s"), 0);
+    ck_assert_int_eq(scenario_duration_ms("60"), -1);
+    ck_assert_int_eq(scenario_duration_ms(""), -1);
+    ck_assert_int_eq(scenario_duration_ms("s"), -1);
+    ck_assert_int_eq(scenario_duration_ms("1s 2"), -1);
 }
 END_TEST
 
@@ -467,7 +469,7 @@ START_TEST(events_are_read)
 {
     static const struct {
         const char *text;
-        enum embedded_event_kind kind;
+        enum scenario_event_kind kind;
         const char *ns, *name;
         int64_t number;
     } cases[] = {
@@ -483,17 +485,17 @@ START_TEST(events_are_read)
         { "60s fail pod/p 137", EVENT_FAIL_POD, "", "p", 137 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct embedded_event event;
+        struct scenario_event event;
         struct het_error err = { 0 };
         ck_assert_msg(
-            embedded_event_parse(cases[i].text, happening_no_file, &event, &err) == 0,
+            scenario_event_parse(cases[i].text, happening_no_file, &event, &err) == 0,
             "%s", err.message);
         ck_assert_int_eq(event.after_ms, 60000);
         ck_assert_int_eq(event.kind, cases[i].kind);
         ck_assert_str_eq(event.ns, cases[i].ns);
         ck_assert_str_eq(event.name, cases[i].name);
         ck_assert_int_eq(event.number, cases[i].number);
-        embedded_event_fini(&event);
+        scenario_event_fini(&event);
     }
 }
 END_TEST
@@ -518,9 +520,9 @@ START_TEST(what_is_no_event_is_refused_with_what_to_write)
         { "60s delete", "expected TIME VERB SUBJECT" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct embedded_event event;
+        struct scenario_event event;
         struct het_error err = { 0 };
-        ck_assert_msg(embedded_event_parse(cases[i][0], happening_no_file, &event, &err) <
+        ck_assert_msg(scenario_event_parse(cases[i][0], happening_no_file, &event, &err) <
                           0,
                       "%s", cases[i][0]);
         ck_assert_msg(strstr(err.message, cases[i][1]) != NULL, "%s", err.message);
@@ -528,7 +530,7 @@ START_TEST(what_is_no_event_is_refused_with_what_to_write)
 }
 END_TEST
 
-static void on_event(void *context, const struct embedded_event *event,
+static void on_event(void *context, const struct scenario_event *event,
                      const struct het_error *err)
 {
     char **text = context;
@@ -541,21 +543,21 @@ START_TEST(planned_events_happen_in_their_time)
 {
     char *text = xstrdup("");
     put_node("a", 4);
-    embedded_cluster_on_event(cluster, on_event, &text);
+    simulated_cluster_on_event(cluster, on_event, &text);
     static const char *const events[] = { "20s restore node/a", "10s delete node/a",
                                           "30s delete node/b" };
     for (size_t i = 0; i < 3; i++) {
-        struct embedded_event event;
-        ck_assert_int_eq(embedded_event_parse(events[i], happening_no_file, &event, NULL),
+        struct scenario_event event;
+        ck_assert_int_eq(scenario_event_parse(events[i], happening_no_file, &event, NULL),
                          0);
-        embedded_cluster_plan(cluster, &event);
+        simulated_cluster_plan(cluster, &event);
     }
     advance_ms(9999);
     ck_assert_str_eq(text, "");
     advance_ms(90000);
     ck_assert_str_eq(text, "10000 delete node/a; 20000 restore node/a; 30000 delete "
                            "node/b: there is no node b; ");
-    ck_assert_ptr_nonnull(embedded_find(server, "nodes", "", "a"));
+    ck_assert_ptr_nonnull(api_server_find(server, "nodes", "", "a"));
     het_free_pointer(&text);
 }
 END_TEST

@@ -3,10 +3,10 @@
 #include "controller/simulate/simulation.h"
 
 #include "controller/base/timestamp.h"
+#include "controller/decision/decision.h"
+#include "controller/decision/snapshot.h"
 #include "controller/operator/unreadable_jobs.h"
-#include "controller/reconcile/decision.h"
-#include "controller/reconcile/generation.h"
-#include "controller/reconcile/snapshot.h"
+#include "controller/placement/generation.h"
 #include "controller/simulate/api_server/condition.h"
 #include "tests/controller/happening.h"
 #include "tests/controller/inside_planner.h"
@@ -24,7 +24,7 @@
 #include <string.h>
 
 static struct simulation *simulation;
-static struct embedded *server;
+static struct api_server *server;
 static struct invariants *invariants;
 
 /* What must hold; says when it did not. */
@@ -37,7 +37,7 @@ static struct invariants *invariants;
 static void put(json_t *object)
 {
     struct het_error err = { 0 };
-    ck_assert_msg(embedded_put(server, object, &err) == 0, "%s", err.message);
+    ck_assert_msg(api_server_put(server, object, &err) == 0, "%s", err.message);
 }
 
 static void put_node(const char *name, const char *type, int gpus)
@@ -114,9 +114,9 @@ static void check_rest(void)
 /* Nothing happens: nothing is written. */
 static void check_quiet(void)
 {
-    uint64_t writes = embedded_statistics(server).writes;
+    uint64_t writes = api_server_statistics(server).writes;
     run_s(700); /* more than a resync */
-    ck_assert_uint_eq(embedded_statistics(server).writes, writes);
+    ck_assert_uint_eq(api_server_statistics(server).writes, writes);
     check_rest();
 }
 
@@ -162,11 +162,12 @@ static void begin(uint64_t seed, bool heartbeats, size_t replicas)
                                         .seed = seed,
                                         .replicas = replicas,
                                         .on_decision = note_decision,
-                                        .cluster = embedded_cluster_defaults };
+                                        .cluster = simulated_cluster_defaults };
     config.cluster.heartbeat_ms = heartbeats ? 10000 : 0;
     begin_with(&config);
     profiler = (struct profiler){ .after_ms = 60000 };
-    embedded_cluster_set_program(simulation_cluster(simulation), profiler_run, &profiler);
+    simulated_cluster_set_program(simulation_cluster(simulation), profiler_run,
+                                  &profiler);
     put_node("a-0", "NVIDIA-A100-SXM4-40GB", 4);
     put_node("a-1", "NVIDIA-A100-SXM4-40GB", 4);
     put_node("v-0", "Tesla-V100-SXM2-16GB", 4);
@@ -187,7 +188,7 @@ static void teardown(void)
 
 static json_t *job(const char *name)
 {
-    return embedded_find(server, "heterotrainingjobs", "default", name);
+    return api_server_find(server, "heterotrainingjobs", "default", name);
 }
 
 #define check_condition(name, type, status, reason)                                      \
@@ -228,7 +229,7 @@ static int64_t restarts_of(const char *name)
 static json_t *find_plan(const char *name, int generation)
 {
     auto_free char *map = xasprintf("%s-plan-%d", name, generation);
-    return embedded_find(server, "configmaps", "default", map);
+    return api_server_find(server, "configmaps", "default", map);
 }
 
 /* The nodes of the running pods of a job, in the order of its ranks: "a-0 a-1 " */
@@ -236,8 +237,8 @@ static char *nodes_of(const char *name)
 {
     char *text = xstrdup("");
     const char *uid = object_text(job(name), "metadata.uid");
-    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
-        const json_t *pod = embedded_at(server, "pods", i);
+    for (size_t i = 0; i < api_server_count(server, "pods"); i++) {
+        const json_t *pod = api_server_at(server, "pods", i);
         auto_free char *before = text;
         bool shown = !strcmp(kube_label(pod, LABEL_JOB_UID), uid) &&
                      !strcmp(object_text(pod, "status.phase"), "Running");
@@ -265,8 +266,8 @@ static void check_runs_and_rests(void)
 
 static void check_pods_have_ended(void)
 {
-    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
-        const char *phase = object_text(embedded_at(server, "pods", i), "status.phase");
+    for (size_t i = 0; i < api_server_count(server, "pods"); i++) {
+        const char *phase = object_text(api_server_at(server, "pods", i), "status.phase");
         ck_assert(!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"));
     }
 }
@@ -280,7 +281,7 @@ START_TEST(job_is_planned_placed_and_runs)
     /* No node says its instance type, and there are no settings. */
     check_condition("j", "LinksAssumed", "True", "NobodyMeasured");
     ck_assert_int_eq(generation_now("j"), 1);
-    const json_t *service = embedded_find(server, "services", "default", "j");
+    const json_t *service = api_server_find(server, "services", "default", "j");
     ck_assert_str_eq(object_text(service, "spec.clusterIP"), "None");
     check_rest();
     check_quiet();
@@ -289,7 +290,7 @@ END_TEST
 
 static const json_t *find_unused(const char *reason)
 {
-    const json_t *job = embedded_find(server, "heterotrainingjobs", "default", "j");
+    const json_t *job = api_server_find(server, "heterotrainingjobs", "default", "j");
     const json_t *list = object_at(job, "status.unusedGPUs");
     for (size_t i = 0; i < json_array_size(list); i++)
         if (!strcmp(object_text(json_array_get(list, i), "reason"), reason))
@@ -309,8 +310,8 @@ START_TEST(gpus_that_a_job_does_not_use_have_their_reasons)
     ck_assert_int_eq(object_integer(bare, "gpus", 0), 2);
     check_condition("j", "GPUsUnknown", "True", "UnknownProduct");
     size_t events = 0;
-    for (size_t i = 0; i < embedded_count(server, "events"); i++)
-        events += !strcmp(object_text(embedded_at(server, "events", i), "reason"),
+    for (size_t i = 0; i < api_server_count(server, "events"); i++)
+        events += !strcmp(object_text(api_server_at(server, "events", i), "reason"),
                           "UnknownProduct");
     ck_assert_uint_eq(events, 1);
 
@@ -326,7 +327,7 @@ START_TEST(gpus_that_a_job_does_not_use_have_their_reasons)
     ck_assert_int_eq(generation_now("j"), 1);
     check_quiet();
     /* A new machine of that name is. */
-    ck_assert_int_eq(embedded_delete(server, "nodes", "", "foo", -1, NULL), 0);
+    ck_assert_int_eq(api_server_delete(server, "nodes", "", "foo", -1, NULL), 0);
     run_s(60);
     put_node("foo", "NVIDIA-A100-SXM4-40GB", 4);
     run_s(700);
@@ -450,7 +451,7 @@ START_TEST(job_waits_for_gpus_and_starts_by_itself)
     put_job("j", 8);
     run_s(60);
     check_condition("j", "PlanFeasible", "False", "NoUsableGPUs");
-    ck_assert_uint_eq(embedded_count(server, "pods"), 0);
+    ck_assert_uint_eq(api_server_count(server, "pods"), 0);
     check_quiet();
     do_event("uncordon node/v-0");
     run_s(60);
@@ -618,7 +619,7 @@ START_TEST(claims_in_vain_become_rare_and_leave_little)
     uint64_t claims = invariants_statistics(invariants).plans - 1;
     ck_assert_uint_ge(claims, 4);
     ck_assert_uint_le(claims, 6);
-    ck_assert_uint_le(embedded_count(server, "configmaps"), 1 + PLANS_KEPT + 1);
+    ck_assert_uint_le(api_server_count(server, "configmaps"), 1 + PLANS_KEPT + 1);
 }
 END_TEST
 
@@ -721,7 +722,7 @@ END_TEST
 /* The node's GPUs, called as before, are AMD's. */
 static void make_amd(const char *name, int gpus)
 {
-    json_t *node = json_deep_copy(embedded_find(server, "nodes", "", name));
+    json_t *node = json_deep_copy(api_server_find(server, "nodes", "", name));
     static const char *const lists[] = { "status.capacity", "status.allocatable" };
     for (size_t i = 0; i < 2; i++) {
         json_t *list = object_at(node, lists[i]);
@@ -735,9 +736,9 @@ static void make_amd(const char *name, int gpus)
 static const char *resource_of_pods(void)
 {
     const char *found = "";
-    for (size_t i = 0; i < embedded_count(server, "pods"); i++) {
+    for (size_t i = 0; i < api_server_count(server, "pods"); i++) {
         const json_t *containers =
-            object_at(embedded_at(server, "pods", i), "spec.containers");
+            object_at(api_server_at(server, "pods", i), "spec.containers");
         const json_t *limits =
             object_at(json_array_get(containers, 0), "resources.limits");
         const char *own = json_object_get(limits, "amd.com/gpu") ? "amd.com/gpu"
@@ -937,9 +938,9 @@ START_TEST(deleted_job_leaves_nothing)
     run_job(8);
     do_event("delete job/j");
     run_s(60);
-    ck_assert_uint_eq(embedded_count(server, "pods"), 0);
-    ck_assert_uint_eq(embedded_count(server, "configmaps"), 0);
-    ck_assert_uint_eq(embedded_count(server, "services"), 0);
+    ck_assert_uint_eq(api_server_count(server, "pods"), 0);
+    ck_assert_uint_eq(api_server_count(server, "configmaps"), 0);
+    ck_assert_uint_eq(api_server_count(server, "services"), 0);
     check_quiet();
 }
 END_TEST
@@ -1023,13 +1024,13 @@ END_TEST
 
 static size_t hook_calls(void)
 {
-    return json_array_size(embedded_cluster_hook_calls(simulation_cluster(simulation)));
+    return json_array_size(simulated_cluster_hook_calls(simulation_cluster(simulation)));
 }
 
 /* A job with a hook is about to move; its program has been called just now. */
-static void begin_to_move(struct embedded_hook hook)
+static void begin_to_move(struct simulated_hook hook)
 {
-    embedded_cluster_set_hook(simulation_cluster(simulation), hook);
+    simulated_cluster_set_hook(simulation_cluster(simulation), hook);
     put_job("j", 4);
     do_event(
         "patch job/j {\"spec\":{\"checkpoint\":{\"onDisruption\":{\"method\":\"HTTP\","
@@ -1045,15 +1046,15 @@ static void begin_to_move(struct embedded_hook hook)
 
 static bool old_pod_is_there(void)
 {
-    const json_t *pod = embedded_find(server, "pods", "default", "j-1-0");
+    const json_t *pod = api_server_find(server, "pods", "default", "j-1-0");
     return pod && !object_at(pod, "metadata.deletionTimestamp");
 }
 
 START_TEST(pods_wait_for_the_checkpoint_of_their_program)
 {
-    begin_to_move((struct embedded_hook){ .status = 200, .delay_ms = 60000 });
+    begin_to_move((struct simulated_hook){ .status = 200, .delay_ms = 60000 });
     const char *call = json_string_value(
-        json_array_get(embedded_cluster_hook_calls(simulation_cluster(simulation)), 0));
+        json_array_get(simulated_cluster_hook_calls(simulation_cluster(simulation)), 0));
     ck_assert(!strncmp(call, "POST http://10.1.0.", strlen("POST http://10.1.0.")));
     ck_assert_ptr_nonnull(strstr(call, ":8476/checkpoint"));
     run_s(57);
@@ -1070,7 +1071,7 @@ END_TEST
 
 START_TEST(program_that_hangs_has_its_time_and_no_more)
 {
-    begin_to_move((struct embedded_hook){ .status = 200, .delay_ms = INT64_MAX });
+    begin_to_move((struct simulated_hook){ .status = 200, .delay_ms = INT64_MAX });
     run_s(115);
     ck_assert(old_pod_is_there());
     run_s(10);
@@ -1081,7 +1082,7 @@ END_TEST
 
 START_TEST(controller_that_takes_over_asks_the_program_again)
 {
-    begin_to_move((struct embedded_hook){ .status = 200, .delay_ms = 60000 });
+    begin_to_move((struct simulated_hook){ .status = 200, .delay_ms = 60000 });
     run_s(20);
     simulation_restart_controller(simulation);
     run_s(5);
@@ -1095,7 +1096,7 @@ END_TEST
 
 START_TEST(program_that_refuses_is_stopped_at_once)
 {
-    begin_to_move((struct embedded_hook){ .status = 404, .delay_ms = 100 });
+    begin_to_move((struct simulated_hook){ .status = 404, .delay_ms = 100 });
     run_s(2);
     ck_assert(!old_pod_is_there());
     check_runs_and_rests();
@@ -1104,7 +1105,7 @@ END_TEST
 
 START_TEST(program_that_nobody_hears_is_stopped_soon)
 {
-    begin_to_move((struct embedded_hook){ .status = 0 });
+    begin_to_move((struct simulated_hook){ .status = 0 });
     run_s(6); /* the third connection, 3 s after the first */
     ck_assert(!old_pod_is_there());
     check_runs_and_rests();
@@ -1116,9 +1117,9 @@ START_TEST(urgent_job_waits_no_longer_than_the_limits_allow)
 {
     const struct settings_limits *limits = &settings_default()->limits;
     put_classes();
-    embedded_cluster_set_hook(
+    simulated_cluster_set_hook(
         simulation_cluster(simulation),
-        (struct embedded_hook){ .status = 200, .delay_ms = INT64_MAX });
+        (struct simulated_hook){ .status = 200, .delay_ms = INT64_MAX });
     put_ranked_job("low", 8, 14, "");
     set_spec("low", "spec", "checkpoint",
              quoted("{'onDisruption': {'method': 'HTTP', 'http': {'port': 8476}, "
@@ -1148,12 +1149,13 @@ START_TEST(lost_gpu_leads_to_a_new_plan)
 }
 END_TEST
 
-static enum embedded_fault count_status(void *context, const struct embedded_call *call)
+static enum api_server_fault count_status(void *context,
+                                          const struct api_server_call *call)
 {
     uint64_t *statuses = context;
     if (call->write_ordinal && strstr(call->path, "/status?"))
         ++*statuses;
-    return EMBEDDED_NO_FAULT;
+    return API_SERVER_NO_FAULT;
 }
 
 /* From the loss of one of two nodes until as many pods run again. */
@@ -1164,12 +1166,12 @@ START_TEST(replan_of_two_pods_takes_one_status_a_phase)
      * made; a pod is deleted, made and has its gate lifted; the Service; three events. */
     enum { STATUSES = 5, WRITES = STATUSES + 3 + 2 * 3 + 1 + 3 };
     run_job(8);
-    uint64_t statuses = 0, writes = embedded_statistics(server).writes;
-    embedded_set_faults(server, count_status, &statuses);
+    uint64_t statuses = 0, writes = api_server_statistics(server).writes;
+    api_server_set_faults(server, count_status, &statuses);
     do_event("delete node/a-0");
     run_s(60);
-    embedded_set_faults(server, NULL, NULL);
-    writes = embedded_statistics(server).writes - writes;
+    api_server_set_faults(server, NULL, NULL);
+    writes = api_server_statistics(server).writes - writes;
     ck_assert(runs("j"));
     ck_assert_int_eq(generation_now("j"), 2);
     hold(statuses <= STATUSES && writes <= WRITES,
@@ -1230,7 +1232,7 @@ END_TEST
 
 START_TEST(job_waits_for_its_profile)
 {
-    embedded_drop(server, "modelprofiles", "default", "small");
+    api_server_drop(server, "modelprofiles", "default", "small");
     put_job("j", 8);
     run_s(30);
     check_condition("j", "Accepted", "False", "ProfileNotFound");
@@ -1272,7 +1274,7 @@ static void put_growing_job(const char *name, int max_gpus)
 static size_t entries(void)
 {
     return json_array_size(object_at(
-        embedded_find(server, "modelprofiles", "default", "small"), "spec.gpuTypes"));
+        api_server_find(server, "modelprofiles", "default", "small"), "spec.gpuTypes"));
 }
 
 static const char *message_of(const char *name, const char *type)
@@ -1282,7 +1284,7 @@ static const char *message_of(const char *name, const char *type)
 
 START_TEST(new_gpu_type_is_measured_and_then_used)
 {
-    embedded_drop(server, "modelprofiles", "default", "small");
+    api_server_drop(server, "modelprofiles", "default", "small");
     put(make_profile("default", 2, 4)); /* slow: one of T4 is worth having */
     put_growing_job("j", 32);
     run_s(60);
@@ -1302,7 +1304,7 @@ START_TEST(new_gpu_type_is_measured_and_then_used)
     run_s(600); /* the cool-down, and then */
     ck_assert(runs("j"));
     ck_assert_int_gt(gpus_of("j"), 14);
-    ck_assert_uint_eq(embedded_count(server, "jobs"), 0);
+    ck_assert_uint_eq(api_server_count(server, "jobs"), 0);
     ck_assert_int_eq(profiler.runs, 1);
     check_quiet();
 }
@@ -1310,13 +1312,13 @@ END_TEST
 
 START_TEST(job_without_any_profile_waits_for_the_first_measurement)
 {
-    embedded_drop(server, "modelprofiles", "default", "small");
+    api_server_drop(server, "modelprofiles", "default", "small");
     put_growing_job("j", 8);
     run_s(30);
     check_condition("j", "Accepted", "True", "Valid");
     check_condition("j", "PlanFeasible", "Unknown", "Measuring");
     put_profile(); /* of somebody else, elsewhere: nobody waits for job j */
-    embedded_drop(server, "modelprofiles", "default", "small");
+    api_server_drop(server, "modelprofiles", "default", "small");
     run_s(90);
     ck_assert(runs("j"));
     ck_assert_uint_eq(entries(), 2);
@@ -1327,7 +1329,7 @@ END_TEST
 
 START_TEST(two_jobs_share_a_measurement)
 {
-    embedded_drop(server, "modelprofiles", "default", "small");
+    api_server_drop(server, "modelprofiles", "default", "small");
     put_growing_job("j", 4);
     put_growing_job("k", 4);
     run_s(240);                         /* with the cool-down of the second type */
@@ -1341,7 +1343,7 @@ END_TEST
 
 START_TEST(measurement_that_fails_is_not_tried_without_end)
 {
-    embedded_drop(server, "modelprofiles", "default", "small");
+    api_server_drop(server, "modelprofiles", "default", "small");
     put(make_profile("default", 1, 1));
     profiler.failures = 1000;
     put_growing_job("j", 8);
@@ -1356,8 +1358,8 @@ START_TEST(measurement_that_fails_is_not_tried_without_end)
     /* Whoever deletes the Job has it tried again. */
     profiler.failures = 0;
     auto_free char *name =
-        xstrdup(object_text(embedded_at(server, "jobs", 0), "metadata.name"));
-    embedded_delete(server, "jobs", "default", name, -1, NULL);
+        xstrdup(object_text(api_server_at(server, "jobs", 0), "metadata.name"));
+    api_server_delete(server, "jobs", "default", name, -1, NULL);
     run_s(120);
     check_condition("j", "ProfilesReady", "True", "AllMeasured");
     ck_assert_uint_eq(entries(), 2);
@@ -1366,7 +1368,7 @@ END_TEST
 
 START_TEST(forged_result_changes_nothing)
 {
-    embedded_drop(server, "modelprofiles", "default", "small");
+    api_server_drop(server, "modelprofiles", "default", "small");
     put(make_profile("default", 1, 1));
     profiler.is_forged = true;
     put_growing_job("j", 8);
@@ -1393,7 +1395,7 @@ START_TEST(names_that_somebody_took_are_skipped)
         take_plan_name(i);
     run_job(8);
     ck_assert_int_eq(generation_now("j"), 16); /* after 1, 2, 4 and 8 */
-    ck_assert_uint_eq(embedded_statistics(server).refused, 4);
+    ck_assert_uint_eq(api_server_statistics(server).refused, 4);
     /* So is that of a pod. */
     put(quoted("{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'j-17-0'}, "
                "'spec': {'containers': [{'name': 'c', 'image': 'i'}]}}"));
@@ -1412,10 +1414,10 @@ START_TEST(names_that_are_all_taken_are_told_and_may_come_free)
     put_job("j", 8);
     run_s(30);
     check_condition("j", "PlanFeasible", "False", "NamesTaken");
-    ck_assert_uint_eq(embedded_statistics(server).refused, 11);
+    ck_assert_uint_eq(api_server_statistics(server).refused, 11);
     for (int i = 1; i <= GENERATION_MOST_TAKEN; i *= 2) {
         auto_free char *name = xasprintf("j-plan-%d", i);
-        embedded_drop(server, "configmaps", "default", name);
+        api_server_drop(server, "configmaps", "default", name);
     }
     run_ms(GENERATION_TAKEN_MS);
     ck_assert(runs("j"));
@@ -1426,13 +1428,13 @@ END_TEST
 
 START_TEST(suspended_job_has_nothing_measured)
 {
-    embedded_drop(server, "modelprofiles", "default", "small");
+    api_server_drop(server, "modelprofiles", "default", "small");
     put_growing_job("j", 8);
     run_s(20);
-    ck_assert_uint_eq(embedded_count(server, "jobs"), 2);
+    ck_assert_uint_eq(api_server_count(server, "jobs"), 2);
     do_event("suspend job/j");
     run_s(30);
-    ck_assert_uint_eq(embedded_count(server, "jobs"), 0);
+    ck_assert_uint_eq(api_server_count(server, "jobs"), 0);
     check_quiet();
     do_event("resume job/j");
     run_s(120);
@@ -1443,7 +1445,7 @@ END_TEST
 
 START_TEST(controller_that_dies_leaves_a_measurement_to_the_next)
 {
-    embedded_drop(server, "modelprofiles", "default", "small");
+    api_server_drop(server, "modelprofiles", "default", "small");
     put_growing_job("j", 8);
     run_s(20);
     simulation_restart_controller(simulation);
@@ -1490,7 +1492,7 @@ START_TEST(job_is_held_to_what_its_namespace_says)
         json_array_get(object_at(root, "spec.podTemplate.spec.containers"), 0),
         "securityContext");
     json_object_del(root, "status");
-    embedded_drop(server, "heterotrainingjobs", "default", "j");
+    api_server_drop(server, "heterotrainingjobs", "default", "j");
     label_namespace("baseline");
     put(root);
     run_s(60);
@@ -1543,7 +1545,7 @@ START_TEST(job_that_is_suspended_when_it_is_made_waits_for_its_resume)
     put_job("j", 8);
     do_event("suspend job/j"); /* before anybody has seen it */
     run_s(60);
-    ck_assert_uint_eq(embedded_count(server, "configmaps"), 0);
+    ck_assert_uint_eq(api_server_count(server, "configmaps"), 0);
     check_condition("j", "PlanFeasible", "Unknown", "JobSuspended");
     check_quiet();
     do_event("resume job/j");
@@ -1560,7 +1562,7 @@ START_TEST(suspended_job_gives_up_pods_of_a_node_that_dies)
     do_event("suspend job/j");
     run_s(600);
     check_condition("j", "Suspended", "True", "JobSuspended");
-    ck_assert_uint_eq(embedded_count(server, "pods"), 0);
+    ck_assert_uint_eq(api_server_count(server, "pods"), 0);
     check_quiet();
 }
 END_TEST
@@ -1623,9 +1625,9 @@ START_TEST(deadline_and_time_to_live_end_a_job_to_the_second)
     run_s(5);
     ck_assert_ptr_null(job("j"));
     run_s(60);
-    ck_assert_uint_eq(embedded_count(server, "configmaps"),
+    ck_assert_uint_eq(api_server_count(server, "configmaps"),
                       0); /* the garbage collector */
-    ck_assert_uint_eq(embedded_count(server, "pods"), 0);
+    ck_assert_uint_eq(api_server_count(server, "pods"), 0);
     check_quiet();
 }
 END_TEST
@@ -1697,9 +1699,9 @@ START_TEST(job_of_another_manager_is_left_alone)
     /* The schema forbids the change; here it stands for a job that was made so. */
     do_event("patch job/j {\"spec\": {\"managedBy\": \"example.com/other\", "
              "\"ttlSecondsAfterFinished\": 0}}");
-    uint64_t writes = embedded_statistics(server).writes;
+    uint64_t writes = api_server_statistics(server).writes;
     run_s(60);
-    ck_assert_uint_eq(embedded_statistics(server).writes, writes);
+    ck_assert_uint_eq(api_server_statistics(server).writes, writes);
     ck_assert_ptr_null(json_object_get(job("j"), "status"));
 }
 END_TEST
@@ -1711,8 +1713,8 @@ START_TEST(work_for_a_plan_is_bounded)
     ck_assert(runs("j"));
     /* I8: at most 4 writes a rank and 20 more. */
     int64_t ranks = gpus_of("j");
-    ck_assert_int_le((int64_t)embedded_statistics(server).writes, 4 * ranks + 20);
-    ck_assert_uint_eq(embedded_statistics(server).refused, 0);
+    ck_assert_int_le((int64_t)api_server_statistics(server).writes, 4 * ranks + 20);
+    ck_assert_uint_eq(api_server_statistics(server).refused, 0);
 }
 END_TEST
 
@@ -1729,7 +1731,7 @@ START_TEST(jobs_that_start_together_cost_each_as_much_as_one_alone)
     run_s(1);
     struct controller_statistics before =
         controller_statistics(simulation_controller(simulation));
-    uint64_t writes = embedded_statistics(server).writes;
+    uint64_t writes = api_server_statistics(server).writes;
     for (int i = 0; i < JOBS; i++) {
         auto_free char *name = xasprintf("many-%02d", i);
         put_job(name, 2);
@@ -1741,7 +1743,7 @@ START_TEST(jobs_that_start_together_cost_each_as_much_as_one_alone)
         auto_free char *name = xasprintf("many-%02d", i);
         ck_assert(runs(name));
     }
-    writes = embedded_statistics(server).writes - writes;
+    writes = api_server_statistics(server).writes - writes;
     hold(writes <= WRITES * JOBS, "%d jobs took %" PRIu64 " writes", JOBS, writes);
     hold(after.passes - before.passes <= DECISIONS * JOBS,
          "%d jobs took %" PRIu64 " decisions", JOBS, after.passes - before.passes);
@@ -1752,11 +1754,11 @@ END_TEST
 
 /* Rubbish first, then what the planner's library says. */
 static void plan_late(void *context, const json_t *question, int64_t timeout_ms,
-                      struct planner_reply *ret)
+                      struct planner_child_reply *ret)
 {
     struct inside_planner *planner = context;
     if (planner->questions++ < 2) {
-        ret->outcome = PLANNER_PLAN;
+        ret->outcome = PLANNER_CHILD_PLAN;
         ret->output = planner->questions == 1 ? "{\"pipe" : "{\"kind\": \"Plan\"}";
         return;
     }
@@ -1769,7 +1771,7 @@ START_TEST(planner_that_says_rubbish_is_asked_again)
     struct simulation_config config = { .inside = plan_late,
                                         .inside_context = &planner,
                                         .seed = 1,
-                                        .cluster = embedded_cluster_defaults };
+                                        .cluster = simulated_cluster_defaults };
     teardown();
     begin_with(&config);
     put_node("a-0", "A100-SXM4-40GB", 4);
@@ -1787,16 +1789,16 @@ END_TEST
 
 struct one_fault {
     uint64_t at; /* which write */
-    enum embedded_fault fault;
+    enum api_server_fault fault;
     bool dies; /* the controller, too */
     bool has_struck, has_died;
 };
 
-static enum embedded_fault strike(void *context, const struct embedded_call *call)
+static enum api_server_fault strike(void *context, const struct api_server_call *call)
 {
     struct one_fault *one = context;
     if (call->write_ordinal != one->at)
-        return EMBEDDED_NO_FAULT;
+        return API_SERVER_NO_FAULT;
     one->has_struck = true;
     return one->fault;
 }
@@ -1815,7 +1817,7 @@ static void die_once(void *context, struct simulation *at)
 static uint64_t live_through(struct one_fault *one)
 {
     begin(one->at, false, 1);
-    embedded_set_faults(server, strike, one);
+    api_server_set_faults(server, strike, one);
     simulation_before_round(simulation, die_once, one);
     put_job("j", 8);
     run_s(120);
@@ -1831,7 +1833,7 @@ static uint64_t live_through(struct one_fault *one)
     do_event("delete job/j");
     run_s(120);
     check_rest();
-    uint64_t writes = embedded_statistics(server).writes;
+    uint64_t writes = api_server_statistics(server).writes;
     teardown();
     return writes;
 }
@@ -1840,13 +1842,13 @@ static uint64_t live_through(struct one_fault *one)
 static uint64_t live_with_pauses(struct one_fault *one)
 {
     begin(one->at, false, 1);
-    embedded_set_faults(server, strike, one);
+    api_server_set_faults(server, strike, one);
     simulation_before_round(simulation, die_once, one);
     put_job("j", 8);
     run_s(60);
     do_event("suspend job/j");
     run_s(120);
-    hold(!embedded_count(server, "pods") && is_true("j", "Suspended"),
+    hold(!api_server_count(server, "pods") && is_true("j", "Suspended"),
          "write %llu, fault %d: the job does not sleep", (unsigned long long)one->at,
          one->fault);
     do_event("resume job/j");
@@ -1863,13 +1865,13 @@ static uint64_t live_with_pauses(struct one_fault *one)
     hold(!job("j"), "write %llu, fault %d: the job is kept", (unsigned long long)one->at,
          one->fault);
     check_rest();
-    uint64_t writes = embedded_statistics(server).writes;
+    uint64_t writes = api_server_statistics(server).writes;
     teardown();
     return writes;
 }
 
 /* Each write; in a quick run every so many-th, others for each fault. */
-static void strike_each_write(enum embedded_fault fault, bool dies)
+static void strike_each_write(enum api_server_fault fault, bool dies)
 {
     uint64_t (*const lives[])(struct one_fault *) = { live_through, live_with_pauses };
     uint64_t step = one_round_of(18, 9);
@@ -1885,43 +1887,43 @@ static void strike_each_write(enum embedded_fault fault, bool dies)
 
 START_TEST(controller_dies_before_a_write)
 {
-    strike_each_write(EMBEDDED_LOSE_REQUEST, true);
+    strike_each_write(API_SERVER_LOSE_REQUEST, true);
 }
 END_TEST
 
 START_TEST(controller_dies_after_a_write)
 {
-    strike_each_write(EMBEDDED_LOSE_REPLY, true);
+    strike_each_write(API_SERVER_LOSE_REPLY, true);
 }
 END_TEST
 
 START_TEST(reply_to_a_write_is_lost)
 {
-    strike_each_write(EMBEDDED_LOSE_REPLY, false);
+    strike_each_write(API_SERVER_LOSE_REPLY, false);
 }
 END_TEST
 
 START_TEST(write_is_not_answered)
 {
-    strike_each_write(EMBEDDED_HANG, false);
+    strike_each_write(API_SERVER_HANG, false);
 }
 END_TEST
 
 START_TEST(write_meets_a_conflict)
 {
-    strike_each_write(EMBEDDED_ANSWER_409, false);
+    strike_each_write(API_SERVER_ANSWER_409, false);
 }
 END_TEST
 
 START_TEST(server_fails_at_a_write)
 {
-    strike_each_write(EMBEDDED_ANSWER_500, false);
+    strike_each_write(API_SERVER_ANSWER_500, false);
 }
 END_TEST
 
 START_TEST(server_is_too_busy_for_a_write)
 {
-    strike_each_write(EMBEDDED_ANSWER_429, false);
+    strike_each_write(API_SERVER_ANSWER_429, false);
 }
 END_TEST
 
@@ -1934,11 +1936,12 @@ struct freeze {
     int64_t at_ms;
 };
 
-static enum embedded_fault count_write(void *context, const struct embedded_call *call)
+static enum api_server_fault count_write(void *context,
+                                         const struct api_server_call *call)
 {
     struct freeze *freeze = context;
     freeze->writes += call->write_ordinal && !strstr(call->path, "/leases");
-    return EMBEDDED_NO_FAULT;
+    return API_SERVER_NO_FAULT;
 }
 
 static void freeze_once(void *context, struct simulation *at)
@@ -1978,7 +1981,7 @@ static uint64_t live_through_freeze(struct freeze *freeze)
 {
     freeze->frozen = SIMULATION_MAX_REPLICAS;
     begin(freeze->at, false, 2);
-    embedded_set_faults(server, count_write, freeze);
+    api_server_set_faults(server, count_write, freeze);
     simulation_before_round(simulation, freeze_once, freeze);
     put_job("j", 8);
     run_s(60);
@@ -2014,7 +2017,7 @@ START_TEST(replica_takes_over_when_the_leader_dies)
 {
     struct freeze none = { 0 };
     begin(1, false, 2);
-    embedded_set_faults(server, count_write, &none);
+    api_server_set_faults(server, count_write, &none);
     run_job(8);
     size_t leader = simulation_leader(simulation);
     ck_assert_uint_lt(leader, 2);
@@ -2045,9 +2048,9 @@ START_TEST(time_passes_while_all_replicas_stand_still)
     simulation_freeze(simulation, 0);
     simulation_freeze(simulation, 1);
     run_s(1);
-    size_t pods = embedded_count(server, "pods");
+    size_t pods = api_server_count(server, "pods");
     run_s(400); /* bookmarks are due, requests end */
-    ck_assert_uint_eq(embedded_count(server, "pods"), pods);
+    ck_assert_uint_eq(api_server_count(server, "pods"), pods);
     ck_assert_uint_eq(simulation_losses(simulation), 0);
     simulation_thaw(simulation, 0);
     simulation_thaw(simulation, 1);
@@ -2063,23 +2066,23 @@ START_TEST(replica_that_takes_over_knows_what_its_watches_do_not)
 {
     struct freeze none = { 0 };
     begin(1, false, 2);
-    embedded_set_faults(server, count_write, &none);
+    api_server_set_faults(server, count_write, &none);
     run_s(5);
-    embedded_hold_watches(server, "configmaps", true);
-    embedded_hold_watches(server, "pods", true);
+    api_server_hold_watches(server, "configmaps", true);
+    api_server_hold_watches(server, "pods", true);
     put_job("j", 8);
     run_s(30);
     ck_assert_ptr_nonnull(find_plan("j", 1));
     size_t leader = simulation_leader(simulation);
-    uint64_t refused = embedded_statistics(server).refused;
+    uint64_t refused = api_server_statistics(server).refused;
     simulation_freeze(simulation, leader); /* for ever */
     run_s(40);
     ck_assert_uint_eq(simulation_leader(simulation), 1 - leader);
     ck_assert(runs("j")); /* it has seen the pods, too */
     ck_assert_ptr_null(find_plan("j", 2));
-    ck_assert_uint_eq(embedded_statistics(server).refused, refused);
-    embedded_hold_watches(server, "configmaps", false);
-    embedded_hold_watches(server, "pods", false);
+    ck_assert_uint_eq(api_server_statistics(server).refused, refused);
+    api_server_hold_watches(server, "configmaps", false);
+    api_server_hold_watches(server, "pods", false);
     run_s(30);
     check_rest();
     teardown();
@@ -2095,14 +2098,15 @@ struct tally {
     uint64_t posts, patches, writes;
 };
 
-static enum embedded_fault tally_write(void *context, const struct embedded_call *call)
+static enum api_server_fault tally_write(void *context,
+                                         const struct api_server_call *call)
 {
     struct tally *tally = context;
     bool is_told = strstr(call->path, "/events") || strstr(call->path, "/leases");
     tally->writes += call->write_ordinal && !is_told;
     tally->patches += !strcmp(call->method, "PATCH") && strstr(call->path, "/pods/");
     tally->posts += !strcmp(call->method, "POST") && strstr(call->path, tally->plural);
-    return EMBEDDED_NO_FAULT;
+    return API_SERVER_NO_FAULT;
 }
 
 static void begin_late(struct tally *tally)
@@ -2110,7 +2114,7 @@ static void begin_late(struct tally *tally)
     is_late = true;
     begin(1, false, 1);
     is_late = false;
-    embedded_set_faults(server, tally_write, tally);
+    api_server_set_faults(server, tally_write, tally);
 }
 
 static void run_two_jobs(void)
@@ -2130,7 +2134,7 @@ START_TEST(job_that_was_deleted_behind_a_stalled_watch_gets_no_plans)
     run_two_jobs();
     uint64_t posts = tally.posts, writes = tally.writes;
     auto_free char *nodes = nodes_of("k");
-    embedded_hold_watches(server, "heterotrainingjobs", true);
+    api_server_hold_watches(server, "heterotrainingjobs", true);
     do_event("delete job/j");
     run_s(30);
     hold(tally.posts <= posts + 1, "%d plans for a job that is gone",
@@ -2140,9 +2144,9 @@ START_TEST(job_that_was_deleted_behind_a_stalled_watch_gets_no_plans)
     ck_assert_int_eq(generation_now("k"), 1);
     auto_free char *nodes_now = nodes_of("k");
     ck_assert_str_eq(nodes_now, nodes);
-    embedded_hold_watches(server, "heterotrainingjobs", false);
+    api_server_hold_watches(server, "heterotrainingjobs", false);
     run_s(60);
-    ck_assert_uint_eq(embedded_count(server, "configmaps"), 1);
+    ck_assert_uint_eq(api_server_count(server, "configmaps"), 1);
     check_rest();
     teardown();
 }
@@ -2155,13 +2159,13 @@ START_TEST(job_made_again_behind_a_stalled_watch_is_found)
     begin_late(&tally);
     run_two_jobs();
     uint64_t writes = tally.writes;
-    embedded_hold_watches(server, "heterotrainingjobs", true);
+    api_server_hold_watches(server, "heterotrainingjobs", true);
     do_event("delete job/j");
     put_job("j", 4);
     run_s(60);
     ck_assert(runs("j"));
     hold(tally.writes <= writes + 40, "%d writes", (int)(tally.writes - writes));
-    embedded_hold_watches(server, "heterotrainingjobs", false);
+    api_server_hold_watches(server, "heterotrainingjobs", false);
     run_s(60);
     check_rest();
     teardown();
@@ -2175,7 +2179,7 @@ struct liar {
     bool lies, expires;
 };
 
-static enum embedded_fault lie_of(void *context, const struct embedded_call *call)
+static enum api_server_fault lie_of(void *context, const struct api_server_call *call)
 {
     struct liar *liar = context;
     tally_write(&liar->tally, call);
@@ -2183,17 +2187,17 @@ static enum embedded_fault lie_of(void *context, const struct embedded_call *cal
                    strstr(call->path, "resourceVersion=");
     if (liar->expires && !strcmp(call->method, "WATCH") &&
         strstr(call->path, liar->plural))
-        return EMBEDDED_ANSWER_410;
-    return liar->lies && is_list ? EMBEDDED_PARTIAL_LIST : EMBEDDED_NO_FAULT;
+        return API_SERVER_ANSWER_410;
+    return liar->lies && is_list ? API_SERVER_PARTIAL_LIST : API_SERVER_NO_FAULT;
 }
 
 /* Heartbeats of all nodes but one. */
 static void renew_leases(const char *but)
 {
-    for (size_t i = 0; i < embedded_count(server, "nodes"); i++) {
-        const char *name = kube_name(embedded_at(server, "nodes", i));
+    for (size_t i = 0; i < api_server_count(server, "nodes"); i++) {
+        const char *name = kube_name(api_server_at(server, "nodes", i));
         char time[TIMESTAMP_SIZE];
-        timestamp_format(embedded_now_ms(server), time);
+        timestamp_format(api_server_now_ms(server), time);
         if (strcmp(name, but) != 0)
             put(quoted("{'apiVersion': 'coordination.k8s.io/v1', 'kind': 'Lease', "
                        "'metadata': {'name': '%s', 'namespace': '%s'}, 'spec': "
@@ -2232,13 +2236,13 @@ START_TEST(server_that_is_upgraded_is_asked_again_what_it_can_do)
 {
     struct tally tally = { .plural = "/pods" };
     begin(1, false, 1);
-    embedded_set_faults(server, tally_write, &tally);
-    embedded_set_minor(server, 26);
+    api_server_set_faults(server, tally_write, &tally);
+    api_server_set_minor(server, 26);
     put_job("j", 4);
     run_s(30);
     ck_assert(runs("j"));
     ck_assert_uint_eq(tally.patches, 0);
-    embedded_set_minor(server, 34);
+    api_server_set_minor(server, 34);
     run_s(11 * 60); /* watches end by themselves */
     put_job("k", 4);
     run_s(30);
@@ -2288,8 +2292,8 @@ START_TEST(job_that_is_nested_too_deep_is_told_so_and_others_go_on)
     ck_assert(runs("j"));
     check_condition("deep", "Accepted", "False", "Unreadable");
     const char *told = "";
-    for (size_t i = 0; i < embedded_count(server, "events"); i++) {
-        const json_t *event = embedded_at(server, "events", i);
+    for (size_t i = 0; i < api_server_count(server, "events"); i++) {
+        const json_t *event = api_server_at(server, "events", i);
         if (!strcmp(object_text(event, "regarding.name"), "deep"))
             told = object_text(event, "note");
     }
@@ -2302,7 +2306,7 @@ START_TEST(job_that_can_be_read_again_goes_on_and_says_so)
 {
     struct tally tally = { .plural = "/heterotrainingjobs" };
     begin(1, false, 1);
-    embedded_set_faults(server, tally_write, &tally);
+    api_server_set_faults(server, tally_write, &tally);
     put_job("j", 4);
     run_s(60);
     put_deep_job("deep");
@@ -2391,14 +2395,14 @@ START_TEST(unreadable_jobs_that_went_unseen_are_forgotten)
     }
     run_s(90);
     check_condition("deep-0", "Accepted", "False", "Unreadable");
-    embedded_hold_watches(server, "heterotrainingjobs", true);
+    api_server_hold_watches(server, "heterotrainingjobs", true);
     for (int i = 0; i < UNREADABLE_JOBS; i++) {
         auto_free char *event = xasprintf("delete job/deep-%d", i);
         do_event(event);
     }
     run_s(1);
-    embedded_compact(server);
-    embedded_hold_watches(server, "heterotrainingjobs", false);
+    api_server_compact(server);
+    api_server_hold_watches(server, "heterotrainingjobs", false);
     run_s(60);
     put_deep_job("deep");
     run_s(60);
@@ -2436,7 +2440,7 @@ START_TEST(job_that_no_leader_has_seen_is_told_of_by_the_next)
 {
     struct freeze none = { 0 };
     begin(1, false, 2);
-    embedded_set_faults(server, count_write, &none);
+    api_server_set_faults(server, count_write, &none);
     run_job(4);
     simulation_freeze(simulation, simulation_leader(simulation)); /* for ever */
     put_deep_job("deep");
@@ -2451,15 +2455,15 @@ START_TEST(half_a_list_after_410_costs_a_few_writes)
 {
     struct liar liar = { .tally = { .plural = "/pods" }, .plural = "/pods?" };
     begin_late(&liar.tally);
-    embedded_set_faults(server, lie_of, &liar);
+    api_server_set_faults(server, lie_of, &liar);
     put_job("j", 14);
     run_s(60);
     ck_assert(runs("j"));
-    hold(embedded_count(server, "pods") >= 2, "the job has one pod");
+    hold(api_server_count(server, "pods") >= 2, "the job has one pod");
     auto_free char *nodes = nodes_of("j");
     uint64_t posts = liar.tally.posts, writes = liar.tally.writes;
     liar.lies = liar.expires = true;
-    json_t *told = json_deep_copy(embedded_find(server, "pods", "default", "j-1-0"));
+    json_t *told = json_deep_copy(api_server_find(server, "pods", "default", "j-1-0"));
     object_set(told, "metadata.annotations.x", json_string("y"));
     put(told); /* something to be told of */
     run_s(1);

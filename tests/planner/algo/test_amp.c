@@ -86,10 +86,10 @@ static const struct het_problem *read_setting(struct het_arena *arena,
     struct het_search_options options = { 0 };
     struct het_error err = { 0 };
     ck_assert_msg(
-        !het_codec_profile(arena, profile_json, &profile, &err) &&
-            !het_codec_cluster(arena, cluster_json, het_hardware_builtin(), &cluster,
-                               &err) &&
-            !het_codec_workload(arena, job, profile, workload, &options, &err) &&
+        !het_profile_json_read(arena, profile_json, &profile, &err) &&
+            !het_cluster_json_read(arena, cluster_json, het_hardware_builtin(), &cluster,
+                                   &err) &&
+            !het_workload_json_read(arena, job, profile, workload, &options, &err) &&
             !het_problem_init(arena, cluster, profile, workload, problem, &err),
         "%s", err.message);
     return problem;

@@ -88,7 +88,7 @@ static void compare_random_plans(struct het_arena *arena, uint64_t seed,
             continue;
         CLAIM(seed, "a random plan", best);
         CLAIM(seed, "a random plan",
-              het_simulate_plan(arena, problem, plan, &cost, NULL, NULL) == 0);
+              het_schedule_simulate(arena, problem, plan, &cost, NULL, NULL) == 0);
         CLAIM(seed, "a random plan",
               best->predicted.iteration_s <= cost.iteration_s * (1 + 1e-9));
     }

@@ -385,7 +385,7 @@ static enum het_error_code ask(const char *text, size_t length)
         if (question.options.effort > 300)
             question.options.effort = 300;
         if (!het_question_plan(arena, &question, &plan, &err)) {
-            json_auto_t *json = het_codec_plan_json(plan);
+            json_auto_t *json = het_plan_json(plan);
             json_auto_t *verdict = het_question_judge(arena, &question, json);
             ck_assert_msg(json_is_true(json_object_get(verdict, "valid")), "%.*s",
                           (int)length, text);
@@ -428,7 +428,7 @@ START_TEST(broken_plans_are_judged_not_crashed_on)
         0);
     ck_assert_int_eq(het_question_read(arena, document, &question, &err), 0);
     ck_assert_int_eq(het_question_plan(arena, &question, &plan, &err), 0);
-    json_auto_t *json = het_codec_plan_json(plan);
+    json_auto_t *json = het_plan_json(plan);
     auto_free char *good = het_json_canonical(json);
     size_t length = strlen(good), judged = 0;
     for (uint64_t seed = 1; seed <= 3000; seed++) {

@@ -154,7 +154,8 @@ static void compare(struct het_arena *arena, uint64_t seed,
 {
     struct het_cost closed, simulated;
     ck_assert_int_eq(het_cost_plan(problem, plan, &closed, NULL), 0);
-    ck_assert_int_eq(het_simulate_plan(arena, problem, plan, &simulated, NULL, NULL), 0);
+    ck_assert_int_eq(het_schedule_simulate(arena, problem, plan, &simulated, NULL, NULL),
+                     0);
     double least_s = fmin(closed.iteration_s, simulated.iteration_s) * (1 + 1e-9);
     ck_assert_msg(het_bound_floor(problem) <= least_s, "seed %llu: floor",
                   (unsigned long long)seed);

@@ -9,8 +9,8 @@
  * four GPUs of each, on nodes of one and on a node of four; eight samples. */
 struct program {
     double compute[2][3], crossing[2][3], bytes[3], wait_s[3];
-    struct het_covering_type types[2];
-    struct het_covering covering;
+    struct het_bound_program_type types[2];
+    struct het_bound_program covering;
 };
 
 static void start(struct program *program, uint32_t layers, size_t types)
@@ -19,14 +19,14 @@ static void start(struct program *program, uint32_t layers, size_t types)
     for (size_t t = 0; t < 2; t++) {
         for (size_t l = 0; l <= 2; l++)
             program->compute[t][l] = (double)(l * (t + 1));
-        program->types[t] = (struct het_covering_type){
+        program->types[t] = (struct het_bound_program_type){
             .gpus = 4,
             .node_gpus = t ? 4 : 1,
             .compute = program->compute[t],
             .crossing = program->crossing[t],
         };
     }
-    program->covering = (struct het_covering){
+    program->covering = (struct het_bound_program){
         .layer_count = layers,
         .samples = 8,
         .types = program->types,
@@ -34,15 +34,15 @@ static void start(struct program *program, uint32_t layers, size_t types)
         .bytes = program->bytes,
         .wait_s = program->wait_s,
     };
-    het_covering_prepare(&program->covering);
+    het_bound_program_prepare(&program->covering);
 }
 
 static double solve(struct program *program, double budget_s)
 {
     double prices[2] = { 0 };
-    double bytes = het_covering_solve(&program->covering, budget_s, prices);
+    double bytes = het_bound_program_solve(&program->covering, budget_s, prices);
     /* What is said to be proved is proved by the prices that are given. */
-    ck_near(het_covering_prove(&program->covering, budget_s, prices), bytes);
+    ck_near(het_bound_program_prove(&program->covering, budget_s, prices), bytes);
     return bytes;
 }
 
@@ -53,7 +53,7 @@ START_TEST(one_layer_is_held_by_as_many_gpus_as_its_samples_need)
     ck_near(solve(&program, 4), 2 * 50); /* four samples a GPU: two of them */
     ck_near(solve(&program, 2), 4 * 50);
     ck_assert_double_gt(solve(&program, 1), 4 * 50); /* four GPUs do four samples */
-    het_covering_fini(&program.covering);
+    het_bound_program_fini(&program.covering);
 }
 END_TEST
 
@@ -62,9 +62,9 @@ START_TEST(bytes_that_are_free_do_not_count)
     struct program program;
     start(&program, 1, 1);
     program.types[0].free_bytes = 20;
-    het_covering_prepare(&program.covering);
+    het_bound_program_prepare(&program.covering);
     ck_near(solve(&program, 4), 2 * (50 - 20));
-    het_covering_fini(&program.covering);
+    het_bound_program_fini(&program.covering);
 }
 END_TEST
 
@@ -76,7 +76,7 @@ START_TEST(node_of_many_gpus_holds_a_layer_once)
     ck_near(solve(&program, 4), 50);
     /* In 2 s they do four; two fast ones do two each. */
     ck_near(solve(&program, 2), 50 + 2 * 50);
-    het_covering_fini(&program.covering);
+    het_bound_program_fini(&program.covering);
 }
 END_TEST
 
@@ -89,9 +89,9 @@ START_TEST(sends_make_it_dear_to_hold_little)
     /* What crosses takes both sides 1 s: two samples a GPU, as with both layers and
      * nothing sent. There are no eight GPUs for that. */
     program.crossing[0][1] = 1;
-    het_covering_prepare(&program.covering);
+    het_bound_program_prepare(&program.covering);
     ck_near(solve(&program, 4), 4 * 100);
-    het_covering_fini(&program.covering);
+    het_bound_program_fini(&program.covering);
 }
 END_TEST
 
@@ -101,7 +101,7 @@ START_TEST(gpus_that_wait_do_less)
     start(&program, 1, 1);
     program.wait_s[0] = 2;
     ck_near(solve(&program, 4), 4 * 50); /* as in 2 s */
-    het_covering_fini(&program.covering);
+    het_bound_program_fini(&program.covering);
 }
 END_TEST
 

@@ -18,7 +18,7 @@ START_TEST(pipelines_that_go_in_step_divide_the_link)
                                         { .compute_s = 0.0315 },
                                         { .compute_s = 0.0270 },
                                         { .compute_s = 0.0315 } };
-    het_sharing_plan(&toy->problem, &plan, times);
+    het_link_sharing_plan(&toy->problem, &plan, times);
     for (size_t p = 0; p < 2; p++) {
         ck_near(times[2 * p].send_s, 2 * 20e6 / 5e9);
         ck_near(times[2 * p].send_backward_s, 2 * 20e6 / 5e9);
@@ -26,7 +26,7 @@ START_TEST(pipelines_that_go_in_step_divide_the_link)
     }
     /* A latency is waited for by both at the same time. */
     toy->nodes[TOY_S0].latency_s = 0.001;
-    het_sharing_plan(&toy->problem, &plan, times);
+    het_link_sharing_plan(&toy->problem, &plan, times);
     ck_near(times[0].send_s, 2 * 20e6 / 5e9 + 0.001);
     toy_free(toy);
 }
@@ -47,7 +47,7 @@ START_TEST(ways_that_do_not_meet_share_nothing)
                                         { .compute_s = 0.03 },
                                         { .compute_s = 0.03 },
                                         { .compute_s = 0.03 } };
-    het_sharing_plan(&toy->problem, &plan, times);
+    het_link_sharing_plan(&toy->problem, &plan, times);
     ck_near(times[0].send_s, 20e6 / 5e9);
     ck_near(times[2].send_s, 20e6 / 5e9);
     toy_free(toy);
@@ -65,7 +65,7 @@ START_TEST(pipelines_that_are_not_alike_meet_by_chance)
                                         { .compute_s = 0.03 },
                                         { .compute_s = 0.04 },
                                         { .compute_s = 0.03 } };
-    het_sharing_plan(&toy->problem, &plan, times);
+    het_link_sharing_plan(&toy->problem, &plan, times);
     ck_near(times[0].send_s, 0.004 * (1 + 2 * 0.004 / 0.126));
     ck_near(times[2].send_backward_s, 0.004 * (1 + 2 * 0.004 / 0.106));
     toy_free(toy);
@@ -98,8 +98,8 @@ START_TEST(closed_form_is_exact_for_two_stages_in_step)
             struct het_plan plan = copies_of_two_stages(toy, copies, microbatches);
             struct het_cost closed, simulated;
             ck_assert_int_eq(het_cost_plan(&toy->problem, &plan, &closed, NULL), 0);
-            ck_assert_int_eq(het_simulate_plan(toy->arena, &toy->problem, &plan,
-                                               &simulated, NULL, NULL),
+            ck_assert_int_eq(het_schedule_simulate(toy->arena, &toy->problem, &plan,
+                                                   &simulated, NULL, NULL),
                              0);
             ck_near(closed.iteration_s, simulated.iteration_s);
             toy_free(toy);
@@ -121,8 +121,8 @@ START_TEST(closed_form_is_near_the_simulation)
         if (toy_random_plan(toy, &state, &plan)) {
             made++;
             ck_assert_int_eq(het_cost_plan(&toy->problem, &plan, &closed, NULL), 0);
-            ck_assert_int_eq(het_simulate_plan(toy->arena, &toy->problem, &plan,
-                                               &simulated, NULL, NULL),
+            ck_assert_int_eq(het_schedule_simulate(toy->arena, &toy->problem, &plan,
+                                                   &simulated, NULL, NULL),
                              0);
             double away = fabs(closed.pipeline_s / simulated.pipeline_s - 1);
             near += away <= 0.03;

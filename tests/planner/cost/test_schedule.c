@@ -16,9 +16,9 @@ static struct het_cost simulate(const struct toy *toy, const struct het_plan *pl
 {
     struct het_cost cost;
     struct het_error err = { 0 };
-    ck_assert_msg(
-        het_simulate_plan(toy->arena, &toy->problem, plan, &cost, timeline, &err) == 0,
-        "%s", err.message);
+    ck_assert_msg(het_schedule_simulate(toy->arena, &toy->problem, plan, &cost, timeline,
+                                        &err) == 0,
+                  "%s", err.message);
     return cost;
 }
 
@@ -254,7 +254,7 @@ START_TEST(missing_profile_is_named)
     struct het_cost cost;
     struct het_error err;
     ck_assert_int_eq(
-        het_simulate_plan(toy->arena, &toy->problem, &plan, &cost, NULL, &err), -1);
+        het_schedule_simulate(toy->arena, &toy->problem, &plan, &cost, NULL, &err), -1);
     ck_assert_int_eq(err.code, HET_NO_PROFILE);
     ck_assert_str_eq(err.message,
                      "pipelines[0]: stages[0]: no profile for fast, tp 1, micro-batch 8");
@@ -282,7 +282,8 @@ START_TEST(a_long_run_goes_on_at_its_pace)
     struct het_timeline timeline;
     struct het_error err;
     ck_assert_int_eq(
-        het_simulate_plan(toy->arena, &toy->problem, &plan, &cost, &timeline, &err), -1);
+        het_schedule_simulate(toy->arena, &toy->problem, &plan, &cost, &timeline, &err),
+        -1);
     ck_assert_ptr_nonnull(strstr(err.message, "too long to show"));
     /* A pipeline of one stage is no work at all. */
     struct het_stage whole = TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 2));

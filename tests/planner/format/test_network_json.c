@@ -18,7 +18,7 @@ static const struct het_network *read_network(struct het_arena *arena, const cha
     const struct het_network *network;
     struct het_error err;
     json_t *json;
-    ck_assert_msg(het_input_read_network(path, &json, &err) == 0, "%s", err.message);
+    ck_assert_msg(het_read_file_network(path, &json, &err) == 0, "%s", err.message);
     int result = het_network_read(arena, json, &network, &err);
     json_decref(json);
     ck_assert_msg(result == 0, "%s", err.message);
@@ -325,7 +325,8 @@ static const struct het_cluster *read_cluster(struct het_arena *arena, const cha
 {
     const struct het_cluster *cluster;
     json_auto_t *json = json_loads(text, 0, NULL);
-    return het_codec_cluster(arena, json, hardware, &cluster, err) < 0 ? NULL : cluster;
+    return het_cluster_json_read(arena, json, hardware, &cluster, err) < 0 ? NULL
+                                                                           : cluster;
 }
 
 START_TEST(types_of_a_cluster_find_their_curves_by_any_name)

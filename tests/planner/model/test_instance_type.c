@@ -53,10 +53,10 @@ static const struct het_cluster *read_cluster(struct het_arena *arena, const cha
     const struct het_hardware *hardware;
     const struct het_cluster *cluster;
     struct het_error err = { 0 };
-    ck_assert_msg(!het_codec_hardware(arena, hardware_json, het_hardware_builtin(),
-                                      &hardware, &err),
+    ck_assert_msg(!het_hardware_json_read(arena, hardware_json, het_hardware_builtin(),
+                                          &hardware, &err),
                   "%s", err.message);
-    ck_assert_msg(!het_codec_cluster(arena, json, hardware, &cluster, &err), "%s",
+    ck_assert_msg(!het_cluster_json_read(arena, json, hardware, &cluster, &err), "%s",
                   err.message);
     return cluster;
 }
@@ -139,7 +139,8 @@ START_TEST(instance_types_of_the_administrator_that_say_nothing_or_two_things_ar
         json_auto_t *list = json_loads(cases[i][0], 0, NULL);
         json_auto_t *json = json_pack("{s:O}", "instanceTypes", list);
         ck_assert_int_eq(
-            het_codec_hardware(arena, json, het_hardware_builtin(), &hardware, &err), -1);
+            het_hardware_json_read(arena, json, het_hardware_builtin(), &hardware, &err),
+            -1);
         ck_assert_str_eq(err.message, cases[i][1]);
     }
     het_arena_free(arena);
@@ -153,7 +154,7 @@ START_TEST(what_is_assumed_is_listed_once)
     const struct het_cluster *cluster = read_cluster(arena, CLUSTER(""), "{}");
     /* The second node has one GPU, so no link inside. */
     ck_assert_uint_eq(het_cluster_assumed_links(arena, cluster, &links), 3);
-    json_auto_t *json = het_codec_assumed_links_json(links, 3);
+    json_auto_t *json = het_prediction_json_links(links, 3);
     char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
     ck_assert_str_eq(
         text, "[{\"GBs\":5.0,\"from\":\"InstanceType\",\"gpuType\":\"A10G\","

@@ -79,7 +79,7 @@ static const char *why(struct toy *toy, const char *node)
         TOY_PIPELINE(toy, 4, TOY_STAGE(toy, 0, 4, toy_replica(toy, TOY_F0, 0, 1, 2))));
     struct het_unused_list list = { 0 };
     het_plan_fill_idle(toy->arena, &toy->cluster, &plan);
-    het_idle_explain(toy->arena, &toy->problem, &plan, &list);
+    het_idle_gpus_explain(toy->arena, &toy->problem, &plan, &list);
     for (size_t i = 0; i < list.count; i++)
         for (size_t k = 0; k < het_unused_name_count(&list.groups[i]); k++)
             if (!strcmp(list.groups[i].nodes[k], node))

@@ -215,7 +215,7 @@ static const struct het_plan *boasting_plan(const struct toy *toy)
 {
     struct het_plan plan = toy_two_pipelines(toy);
     const struct het_plan *read;
-    json_auto_t *json = het_codec_plan_json(&plan);
+    json_auto_t *json = het_plan_json(&plan);
     json_auto_t *boast = json_loads(
         "{\"iterationSeconds\": 1e-6, \"samplesPerSecond\": 8e6, \"lowerBoundSeconds\": 1e-6,"
         " \"parts\": {\"pipelineSeconds\": 1e-6}, \"profile\": \"estimated\","
@@ -229,7 +229,7 @@ static const struct het_plan *boasting_plan(const struct toy *toy)
     json_object_set(json, "predicted", boast);
     json_object_set_new(json, "search",
                         json_pack("{s:b, s:i}", "ranOut", 1, "effort", 7));
-    ck_assert_int_eq(het_codec_plan(toy->arena, json, &read, NULL), 0);
+    ck_assert_int_eq(het_plan_json_read(toy->arena, json, &read, NULL), 0);
     ck_assert_int_eq(het_plan_bind(toy->arena, read, &toy->cluster, &read, NULL), 0);
     return read;
 }

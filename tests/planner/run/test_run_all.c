@@ -64,7 +64,8 @@ START_TEST(winner_is_whole_valid_and_priced)
     ck_assert_uint_eq(het_memory_plan(toy->arena, &toy->problem, plan, &peaks,
                                       &peak_count, &violations),
                       0);
-    ck_assert_int_eq(het_simulate_plan(NULL, &toy->problem, plan, &cost, NULL, NULL), 0);
+    ck_assert_int_eq(het_schedule_simulate(NULL, &toy->problem, plan, &cost, NULL, NULL),
+                     0);
     ck_assert(plan->predicted.iteration_s == cost.iteration_s);
     ck_assert(plan->predicted.pipeline_s == cost.pipeline_s);
     ck_assert(plan->predicted.gradient_sync_s == cost.sync_s);
@@ -511,11 +512,11 @@ START_TEST(search_that_is_told_to_stop_gives_its_best_plan_so_far)
     struct het_violations violations = { 0 };
     ck_assert_uint_eq(het_plan_check(toy->arena, &toy->problem, early, &violations), 0);
     /* The document says so, and a whole one says nothing. */
-    json_auto_t *cut = het_codec_plan_json(early), *other = het_codec_plan_json(whole);
+    json_auto_t *cut = het_plan_json(early), *other = het_plan_json(whole);
     const struct het_plan *read;
     ck_assert(json_is_true(json_object_get(json_object_get(cut, "search"), "cutShort")));
     ck_assert_ptr_null(json_object_get(json_object_get(other, "search"), "cutShort"));
-    ck_assert_int_eq(het_codec_plan(toy->arena, cut, &read, &err), 0);
+    ck_assert_int_eq(het_plan_json_read(toy->arena, cut, &read, &err), 0);
     ck_assert(read->search.is_cut_short);
     toy_free(toy);
 }

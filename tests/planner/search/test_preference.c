@@ -93,7 +93,7 @@ START_TEST(liking_decides_among_plans_that_are_nearly_as_fast)
     struct het_plan best = plan_on(toy, 0, 8), equal = plan_on(toy, 1, 8),
                     slower = plan_on(toy, 2, 9);
     struct het_cost cost;
-    ck_assert_int_eq(het_simulate_plan(NULL, problem, &best, &cost, NULL, NULL), 0);
+    ck_assert_int_eq(het_schedule_simulate(NULL, problem, &best, &cost, NULL, NULL), 0);
     double best_s = cost.iteration_s;
     het_preference_add(preference, &equal, 1.00);
     het_preference_add(preference, &slower, 1.01); /* in truth an eighth */

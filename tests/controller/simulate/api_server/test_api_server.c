@@ -15,18 +15,18 @@
 #define MERGE "application/merge-patch+json"
 #define APPLY "application/apply-patch+yaml"
 
-static struct embedded *server;
+static struct api_server *server;
 static struct transport *client;
 
 static void setup(void)
 {
-    server = embedded_new(1);
-    client = embedded_transport(server);
+    server = api_server_new(1);
+    client = api_server_transport(server);
 }
 
 static void teardown(void)
 {
-    embedded_free(server);
+    api_server_free(server);
 }
 
 static json_t *a_map(const char *name, const char *value)
@@ -54,19 +54,19 @@ static json_t *a_job(const char *name, int size)
 static void put(json_t *object)
 {
     struct het_error err = { 0 };
-    ck_assert_msg(embedded_put(server, object, &err) == 0, "%s", err.message);
+    ck_assert_msg(api_server_put(server, object, &err) == 0, "%s", err.message);
 }
 
 static void bind(const char *pod, const char *node)
 {
-    json_t *bound = json_deep_copy(embedded_find(server, "pods", "default", pod));
+    json_t *bound = json_deep_copy(api_server_find(server, "pods", "default", pod));
     object_set(bound, "spec.nodeName", json_string(node));
     put(bound);
 }
 
 static void advance_s(int64_t seconds)
 {
-    embedded_advance(server, embedded_now_ms(server) + seconds * 1000);
+    api_server_advance(server, api_server_now_ms(server) + seconds * 1000);
     transport_poll(client, NULL, 0, 0);
 }
 
@@ -96,12 +96,12 @@ END_TEST
 
 START_TEST(two_servers_with_one_seed_answer_with_the_same_bytes)
 {
-    struct embedded *other = embedded_new(1);
+    struct api_server *other = api_server_new(1);
     auto_reply here = api_call(client, "POST", JSON, a_pod("p"), PODS);
     auto_reply there =
-        api_call(embedded_transport(other), "POST", JSON, a_pod("p"), PODS);
+        api_call(api_server_transport(other), "POST", JSON, a_pod("p"), PODS);
     ck_assert_str_eq(here.body, there.body);
-    embedded_free(other);
+    api_server_free(other);
 }
 END_TEST
 
@@ -309,7 +309,7 @@ START_TEST(a_dry_run_stores_nothing)
 {
     auto_reply made = api_call(client, "POST", JSON, a_pod("p"), PODS "?dryRun=All");
     ck_assert_int_eq(made.status, 201);
-    ck_assert_ptr_null(embedded_find(server, "pods", "default", "p"));
+    ck_assert_ptr_null(api_server_find(server, "pods", "default", "p"));
     auto_reply bad = api_call(client, "POST", JSON, a_pod("P"), PODS "?dryRun=All");
     check_status(bad, 422, "Invalid");
 }
@@ -325,7 +325,7 @@ START_TEST(an_unbound_pod_goes_at_once_and_a_bound_one_when_its_kubelet_says_so)
     auto_reply unbound = api_call(client, "DELETE", NULL, NULL, PODS "/p");
     ck_assert_int_eq(unbound.status, 200);
     ck_assert_str_eq(object_text(unbound.json, "kind"), "Pod");
-    ck_assert_ptr_null(embedded_find(server, "pods", "default", "p"));
+    ck_assert_ptr_null(api_server_find(server, "pods", "default", "p"));
 
     auto_reply bound = api_call(client, "DELETE", NULL, NULL, PODS "/q");
     ck_assert_str_eq(object_text(bound.json, "metadata.deletionTimestamp"),
@@ -339,7 +339,7 @@ START_TEST(an_unbound_pod_goes_at_once_and_a_bound_one_when_its_kubelet_says_so)
     auto_reply now =
         api_call(client, "DELETE", NULL, NULL, PODS "/q?gracePeriodSeconds=0");
     ck_assert_int_eq(now.status, 200);
-    ck_assert_ptr_null(embedded_find(server, "pods", "default", "q"));
+    ck_assert_ptr_null(api_server_find(server, "pods", "default", "q"));
 }
 END_TEST
 
@@ -370,11 +370,11 @@ START_TEST(a_finalizer_holds_an_object_until_it_is_removed)
     ck_assert_int_eq(held.status, 200);
     ck_assert(object_at(held.json, "metadata.deletionTimestamp"));
     ck_assert_int_eq(object_integer(held.json, "metadata.generation", 0), 2);
-    ck_assert_ptr_nonnull(embedded_find(server, "heterotrainingjobs", "default", "j"));
+    ck_assert_ptr_nonnull(api_server_find(server, "heterotrainingjobs", "default", "j"));
     auto_reply free_it = api_call(
         client, "PATCH", MERGE, quoted("{'metadata': {'finalizers': null}}"), JOBS "/j");
     ck_assert_int_eq(free_it.status, 200);
-    ck_assert_ptr_null(embedded_find(server, "heterotrainingjobs", "default", "j"));
+    ck_assert_ptr_null(api_server_find(server, "heterotrainingjobs", "default", "j"));
 }
 END_TEST
 
@@ -435,7 +435,7 @@ START_TEST(pages_show_one_moment_whatever_happens_meanwhile)
     ck_assert_str_eq(seen, "a b");
     ck_assert_int_eq(object_integer(first.json, "metadata.remainingItemCount", 0), 1);
     put(a_map("bb", "1"));
-    embedded_delete(server, "configmaps", "default", "c", -1, NULL);
+    api_server_delete(server, "configmaps", "default", "c", -1, NULL);
     const char *token = object_text(first.json, "metadata.continue");
     auto_reply second = api_get(client, MAPS "?limit=2&continue=%s", token);
     auto_free char *rest = names(second.json);
@@ -443,7 +443,7 @@ START_TEST(pages_show_one_moment_whatever_happens_meanwhile)
     ck_assert_str_eq(object_text(second.json, "metadata.continue"), "");
     ck_assert_str_eq(object_text(second.json, "metadata.resourceVersion"),
                      object_text(first.json, "metadata.resourceVersion"));
-    embedded_compact(server);
+    api_server_compact(server);
     auto_reply late = api_get(client, MAPS "?limit=2&continue=%s", token);
     check_status(late, 410, "Expired");
     ck_assert(*object_text(late.json, "metadata.continue"));
@@ -471,7 +471,7 @@ START_TEST(resource_versions_of_lists_mean_what_they_mean_to_a_real_server)
     ck_assert_int_eq(future.retry_after_ms, 1000);
     const json_t *cause = json_array_get(object_at(future.json, "details.causes"), 0);
     ck_assert_str_eq(object_text(cause, "reason"), "ResourceVersionTooLarge");
-    embedded_compact(server);
+    api_server_compact(server);
     auto_reply old = api_get(client, MAPS "?limit=9&resourceVersion=%ld", version);
     check_status(old, 410, "Expired");
 }
@@ -506,7 +506,7 @@ START_TEST(a_watch_goes_on_from_where_a_list_ended)
     check_quiet(&watch);
     put(a_map("a", "2"));
     put(a_pod("p"));
-    embedded_delete(server, "configmaps", "default", "b", -1, NULL);
+    api_server_delete(server, "configmaps", "default", "b", -1, NULL);
     transport_poll(client, NULL, 0, 0);
     check_event(&watch, "MODIFIED", "a");
     json_auto_t *deleted = api_watch_next(&watch);
@@ -570,9 +570,9 @@ START_TEST(bookmarks_come_every_minute_and_shortly_before_the_end)
                     "/api/v1/nodes?watch=true&allowWatchBookmarks=true&"
                     "resourceVersion=0&timeoutSeconds=90");
     put(a_map("a", "1")); /* another kind moves the version, too */
-    ck_assert_int_eq(embedded_next_ms(server), embedded_now_ms(server));
+    ck_assert_int_eq(api_server_next_ms(server), api_server_now_ms(server));
     transport_poll(client, NULL, 0, 0);
-    ck_assert_int_eq(embedded_next_ms(server), EMBEDDED_START_MS + 60000);
+    ck_assert_int_eq(api_server_next_ms(server), API_SERVER_START_MS + 60000);
     advance_s(59);
     check_quiet(&watch);
     advance_s(1);
@@ -596,7 +596,7 @@ START_TEST(a_watch_from_a_forgotten_version_gets_410_in_the_stream)
 {
     put(a_map("a", "1"));
     put(a_map("a", "2"));
-    embedded_compact(server);
+    api_server_compact(server);
     struct api_watch watch;
     api_watch_start(&watch, client, MAPS "?watch=true&resourceVersion=2");
     json_auto_t *event = api_watch_next(&watch);
@@ -617,59 +617,59 @@ START_TEST(a_cancelled_watch_hears_nothing_more)
     put(a_map("a", "1"));
     check_quiet(&watch);
     ck_assert(!watch.done);
-    ck_assert_int_eq(embedded_next_ms(server), INT64_MAX);
+    ck_assert_int_eq(api_server_next_ms(server), INT64_MAX);
     api_watch_fini(&watch);
 }
 END_TEST
 
 /* ---- faults ---- */
 
-static enum embedded_fault one_fault(void *context, const struct embedded_call *call)
+static enum api_server_fault one_fault(void *context, const struct api_server_call *call)
 {
-    enum embedded_fault *fault = context;
-    enum embedded_fault now = *fault;
+    enum api_server_fault *fault = context;
+    enum api_server_fault now = *fault;
     (void)call;
-    *fault = EMBEDDED_NO_FAULT;
+    *fault = API_SERVER_NO_FAULT;
     return now;
 }
 
 START_TEST(faults_do_what_their_names_say)
 {
     static const struct {
-        enum embedded_fault fault;
+        enum api_server_fault fault;
         int status;
         bool acted, maybe_sent;
     } cases[] = {
-        { EMBEDDED_NO_FAULT, 201, true, false },
-        { EMBEDDED_UNREACHABLE, 0, false, false },
-        { EMBEDDED_LOSE_REQUEST, 0, false, true },
-        { EMBEDDED_LOSE_REPLY, 0, true, true },
-        { EMBEDDED_ANSWER_500, 500, false, false },
-        { EMBEDDED_ANSWER_503, 503, false, false },
-        { EMBEDDED_ANSWER_429, 429, false, false },
+        { API_SERVER_NO_FAULT, 201, true, false },
+        { API_SERVER_UNREACHABLE, 0, false, false },
+        { API_SERVER_LOSE_REQUEST, 0, false, true },
+        { API_SERVER_LOSE_REPLY, 0, true, true },
+        { API_SERVER_ANSWER_500, 500, false, false },
+        { API_SERVER_ANSWER_503, 503, false, false },
+        { API_SERVER_ANSWER_429, 429, false, false },
     };
-    enum embedded_fault fault;
-    embedded_set_faults(server, one_fault, &fault);
+    enum api_server_fault fault;
+    api_server_set_faults(server, one_fault, &fault);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fault = cases[i].fault;
         auto_reply made = api_call(client, "POST", JSON, a_map("m", "1"), MAPS);
         ck_assert_int_eq(made.status, cases[i].status);
         ck_assert(made.maybe_sent == cases[i].maybe_sent);
-        ck_assert((embedded_find(server, "configmaps", "default", "m") != NULL) ==
+        ck_assert((api_server_find(server, "configmaps", "default", "m") != NULL) ==
                   cases[i].acted);
-        embedded_drop(server, "configmaps", "default", "m");
+        api_server_drop(server, "configmaps", "default", "m");
     }
-    ck_assert_uint_eq(embedded_statistics(server).faults, 6);
+    ck_assert_uint_eq(api_server_statistics(server).faults, 6);
 }
 END_TEST
 
 START_TEST(a_cut_watch_ends_in_the_middle_of_a_line)
 {
-    enum embedded_fault fault = EMBEDDED_NO_FAULT;
-    embedded_set_faults(server, one_fault, &fault);
+    enum api_server_fault fault = API_SERVER_NO_FAULT;
+    api_server_set_faults(server, one_fault, &fault);
     struct api_watch watch;
     api_watch_start(&watch, client, MAPS "?watch=true");
-    fault = EMBEDDED_CUT;
+    fault = API_SERVER_CUT;
     put(a_map("a", "1"));
     transport_poll(client, NULL, 0, 0);
     ck_assert(watch.done);
@@ -684,11 +684,11 @@ START_TEST(held_watches_are_silent_until_they_are_let_go)
 {
     struct api_watch watch;
     api_watch_start(&watch, client, MAPS "?watch=true&allowWatchBookmarks=true");
-    embedded_hold_watches(server, "configmaps", true);
+    api_server_hold_watches(server, "configmaps", true);
     put(a_map("a", "1"));
     advance_s(120);
     check_quiet(&watch);
-    embedded_hold_watches(server, NULL, false);
+    api_server_hold_watches(server, NULL, false);
     transport_poll(client, NULL, 0, 0);
     check_event(&watch, "ADDED", "a");
     api_watch_fini(&watch);
@@ -697,7 +697,7 @@ END_TEST
 
 START_TEST(latency_delays_replies_and_events_but_keeps_their_order)
 {
-    embedded_set_random_faults(server, 7, 0, 500);
+    api_server_set_random_faults(server, 7, 0, 500);
     struct api_watch watch;
     api_watch_start(&watch, client, MAPS "?watch=true&resourceVersion=1");
     for (int i = 0; i < 20; i++) {
@@ -706,7 +706,7 @@ START_TEST(latency_delays_replies_and_events_but_keeps_their_order)
         advance_s(0);
     }
     for (int i = 0; i < 100; i++) {
-        embedded_advance(server, embedded_now_ms(server) + 20);
+        api_server_advance(server, api_server_now_ms(server) + 20);
         transport_poll(client, NULL, 0, 0);
     }
     for (int i = 0; i < 20; i++) {
@@ -719,7 +719,7 @@ END_TEST
 
 /* ---- looking on ---- */
 
-static void on_change(void *context, const struct embedded_change *change)
+static void on_change(void *context, const struct api_server_change *change)
 {
     char **text = context;
     auto_free char *before = *text;
@@ -733,7 +733,7 @@ static void on_change(void *context, const struct embedded_change *change)
 START_TEST(observers_see_every_change_and_who_made_it)
 {
     char *text = xstrdup("");
-    embedded_observe(server, on_change, &text);
+    api_server_observe(server, on_change, &text);
     put(a_map("a", "1"));
     auto_reply made = api_call(client, "POST", JSON, a_pod("p"), PODS);
     put(a_map("a", "1"));
@@ -741,7 +741,7 @@ START_TEST(observers_see_every_change_and_who_made_it)
     auto_reply gone = api_call(client, "DELETE", NULL, NULL, PODS "/p");
     ck_assert_str_eq(text, "added configmaps a; client added pods p; changed configmaps "
                            "a; client removed pods p; ");
-    ck_assert_uint_eq(embedded_statistics(server).writes, 2);
+    ck_assert_uint_eq(api_server_statistics(server).writes, 2);
     het_free_pointer(&text);
 }
 END_TEST
@@ -778,7 +778,8 @@ START_TEST(json_patch_does_all_or_nothing)
         check_status(reply, 422, "Invalid");
     }
     ck_assert_str_eq(
-        object_text(embedded_find(server, "configmaps", "default", "m"), "data.v"), "2");
+        object_text(api_server_find(server, "configmaps", "default", "m"), "data.v"),
+        "2");
 }
 END_TEST
 
@@ -808,7 +809,7 @@ START_TEST(old_servers_drop_gates_without_a_word)
 {
     json_t *gated = a_pod("p");
     object_set(gated, "spec.schedulingGates", quoted("[{'name': 'x'}]"));
-    embedded_set_minor(server, 26);
+    api_server_set_minor(server, 26);
     auto_reply version = api_get(client, "/version");
     ck_assert_str_eq(object_text(version.json, "minor"), "26");
     auto_reply made = api_call(client, "POST", JSON, gated, PODS);
@@ -855,18 +856,19 @@ END_TEST
 
 START_TEST(kinds_that_nobody_installed_are_not_found)
 {
-    static const char queues[] = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues";
-    auto_reply missing = api_get(client, queues);
+    static const char kueue_watches[] = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues";
+    auto_reply missing = api_get(client, kueue_watches);
     check_status(missing, 404, "NotFound");
-    embedded_install(server, "kueue.x-k8s.io", true);
-    auto_reply empty = api_get(client, queues);
+    api_server_install(server, "kueue.x-k8s.io", true);
+    auto_reply empty = api_get(client, kueue_watches);
     ck_assert_int_eq(empty.status, 200);
 }
 END_TEST
 
-static enum embedded_fault fault_of_lists(void *context, const struct embedded_call *call)
+static enum api_server_fault fault_of_lists(void *context,
+                                            const struct api_server_call *call)
 {
-    const enum embedded_fault *fault = context;
+    const enum api_server_fault *fault = context;
     (void)call;
     return *fault;
 }
@@ -878,22 +880,22 @@ START_TEST(lists_can_lie)
         put(a_map(name, "1"));
     }
     static const struct {
-        enum embedded_fault fault;
+        enum api_server_fault fault;
         size_t most;
-    } cases[] = { { EMBEDDED_EMPTY_LIST, 0 },
-                  { EMBEDDED_PARTIAL_LIST, 2 },
-                  { EMBEDDED_STALE_LIST, 3 } };
+    } cases[] = { { API_SERVER_EMPTY_LIST, 0 },
+                  { API_SERVER_PARTIAL_LIST, 2 },
+                  { API_SERVER_STALE_LIST, 3 } };
     auto_reply truth = api_get(client, MAPS);
     ck_assert_uint_eq(json_array_size(object_at(truth.json, "items")), 4);
     for (size_t i = 0; i < 3; i++) {
-        enum embedded_fault fault = cases[i].fault;
-        embedded_set_faults(server, fault_of_lists, &fault);
+        enum api_server_fault fault = cases[i].fault;
+        api_server_set_faults(server, fault_of_lists, &fault);
         auto_reply list = api_get(client, MAPS);
         ck_assert_int_eq(list.status, 200);
         ck_assert_uint_le(json_array_size(object_at(list.json, "items")), cases[i].most);
         int earlier = strcmp(object_text(list.json, "metadata.resourceVersion"),
                              object_text(truth.json, "metadata.resourceVersion"));
-        ck_assert(fault == EMBEDDED_STALE_LIST ? earlier < 0 : earlier == 0);
+        ck_assert(fault == API_SERVER_STALE_LIST ? earlier < 0 : earlier == 0);
         auto_reply one = api_get(client, MAPS "/m3");
         ck_assert_int_eq(one.status, 200);
     }

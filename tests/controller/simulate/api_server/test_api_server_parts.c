@@ -253,42 +253,42 @@ static char *show(json_t *list)
 START_TEST(the_past_can_be_listed_at_any_revision_that_is_kept)
 {
     const struct kind *maps = kind_find_plural("configmaps");
-    struct history *history = history_new();
-    ck_assert_uint_eq(history_revision(history), 1);
-    history_put(history, maps, config_map("b", "x", 1), 0);    /* 2 */
-    history_put(history, maps, config_map("a", "y", 1), 0);    /* 3 */
-    history_put(history, maps, config_map("b", "x", 2), 0);    /* 4 */
-    history_remove(history, maps, config_map("a", "y", 1), 0); /* 5 */
-    history_put(history, maps, config_map("a-b", "z", 1), 0);  /* 6 */
+    struct storage *history = storage_new();
+    ck_assert_uint_eq(storage_revision(history), 1);
+    storage_put(history, maps, config_map("b", "x", 1), 0);    /* 2 */
+    storage_put(history, maps, config_map("a", "y", 1), 0);    /* 3 */
+    storage_put(history, maps, config_map("b", "x", 2), 0);    /* 4 */
+    storage_remove(history, maps, config_map("a", "y", 1), 0); /* 5 */
+    storage_put(history, maps, config_map("a-b", "z", 1), 0);  /* 6 */
     static const char *const expected[] = {
         "", "b/x=1", "a/y=1 b/x=1", "a/y=1 b/x=2", "b/x=2", "a-b/z=1 b/x=2"
     };
     for (uint64_t revision = 1; revision <= 6; revision++) {
-        json_auto_t *list = history_list_at(history, maps, revision);
+        json_auto_t *list = storage_list_at(history, maps, revision);
         auto_free char *text = show(list);
         ck_assert_str_eq(text, expected[revision - 1]);
     }
-    history_compact(history, 4);
-    ck_assert_uint_eq(history_compacted(history), 4);
-    ck_assert_uint_eq(history_revision(history), 6);
-    ck_assert_ptr_null(history_change(history, 5)->after);
-    json_auto_t *list = history_list_at(history, maps, 4);
+    storage_compact(history, 4);
+    ck_assert_uint_eq(storage_compacted(history), 4);
+    ck_assert_uint_eq(storage_revision(history), 6);
+    ck_assert_ptr_null(storage_change(history, 5)->after);
+    json_auto_t *list = storage_list_at(history, maps, 4);
     auto_free char *text = show(list);
     ck_assert_str_eq(text, "a/y=1 b/x=2");
-    history_free(history);
+    storage_free(history);
 }
 END_TEST
 
 START_TEST(history_is_bounded)
 {
     const struct kind *maps = kind_find_plural("configmaps");
-    struct history *history = history_new();
-    for (int i = 0; i < 3 * HISTORY_MAX; i++)
-        history_put(history, maps, config_map("a", "x", i), 0);
-    ck_assert_uint_eq(history_revision(history), 3 * HISTORY_MAX + 1);
-    ck_assert(history_revision(history) - history_compacted(history) <= HISTORY_MAX);
-    ck_assert(history_revision(history) - history_compacted(history) >= HISTORY_MAX / 2);
-    history_free(history);
+    struct storage *history = storage_new();
+    for (int i = 0; i < 3 * STORAGE_MAX; i++)
+        storage_put(history, maps, config_map("a", "x", i), 0);
+    ck_assert_uint_eq(storage_revision(history), 3 * STORAGE_MAX + 1);
+    ck_assert(storage_revision(history) - storage_compacted(history) <= STORAGE_MAX);
+    ck_assert(storage_revision(history) - storage_compacted(history) >= STORAGE_MAX / 2);
+    storage_free(history);
 }
 END_TEST
 

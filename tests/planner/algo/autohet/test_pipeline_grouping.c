@@ -18,14 +18,14 @@ static uint32_t next_random(uint32_t *state, uint32_t below)
 /* ---- eq. 2 and 3 as printed: every GPU in every group ---- */
 
 struct brute {
-    const struct het_grouping_question *question;
+    const struct het_pipeline_grouping_question *question;
     uint32_t types[MAX_GPUS], group[MAX_GPUS], count;
     double best;
 };
 
 static double objective_of(const struct brute *brute, uint32_t groups)
 {
-    const struct het_grouping_question *question = brute->question;
+    const struct het_pipeline_grouping_question *question = brute->question;
     double least = HUGE_VAL, microbatches = question->microbatches[groups];
     for (uint32_t j = 0; j < groups; j++) {
         double power = 0, memory = 0;
@@ -60,7 +60,7 @@ static void try_all(struct brute *brute, uint32_t gpu, uint32_t groups)
     }
 }
 
-static double brute_force(const struct het_grouping_question *question)
+static double brute_force(const struct het_pipeline_grouping_question *question)
 {
     struct brute brute = { .question = question };
     for (uint32_t t = 0; t < question->type_count; t++)
@@ -71,8 +71,8 @@ static double brute_force(const struct het_grouping_question *question)
 }
 
 /* What the answer is worth, and that each GPU is in one group. */
-static void check_answer(const struct het_grouping_question *question,
-                         const struct het_grouping *answer)
+static void check_answer(const struct het_pipeline_grouping_question *question,
+                         const struct het_pipeline_grouping *answer)
 {
     double least = HUGE_VAL;
     for (uint32_t t = 0; t < question->type_count; t++) {
@@ -82,7 +82,7 @@ static void check_answer(const struct het_grouping_question *question,
         ck_assert_uint_eq(count, question->types[t].count);
     }
     for (uint32_t j = 0; j < answer->group_count; j++)
-        least = fmin(least, het_grouping_power(
+        least = fmin(least, het_pipeline_grouping_power(
                                 question, answer->members + j * question->type_count,
                                 question->microbatches[answer->group_count]));
     ck_assert_double_eq_tol(answer->objective, answer->group_count * least,
@@ -93,13 +93,13 @@ START_TEST(the_best_grouping_is_that_of_trying_all)
 {
     uint32_t state = 7, feasible = 0;
     for (int round = 0; round < 600; round++) {
-        struct het_grouping_type types[3];
+        struct het_pipeline_grouping_type types[3];
         double microbatches[9];
         uint32_t type_count = 1 + next_random(&state, 3), left = 8;
         for (uint32_t t = 0; t < type_count; t++) {
             uint32_t count = 1 + next_random(&state, left - (type_count - t) + 1);
             count = count > 4 ? 4 : count;
-            types[t] = (struct het_grouping_type){
+            types[t] = (struct het_pipeline_grouping_type){
                 .count = count,
                 .power = 0.05 + 0.05 * next_random(&state, 80),
                 .memory = (double)next_random(&state, 12) - 1,
@@ -112,7 +112,7 @@ START_TEST(the_best_grouping_is_that_of_trying_all)
             microbatches[d] = next_random(&state, 9) == 0 ? 0
                               : is_fixed || !d            ? batch
                                                           : batch / d;
-        struct het_grouping_question question = {
+        struct het_pipeline_grouping_question question = {
             .types = types,
             .type_count = type_count,
             .microbatches = microbatches,
@@ -122,9 +122,9 @@ START_TEST(the_best_grouping_is_that_of_trying_all)
             .least_memory = next_random(&state, 24),
         };
         struct het_arena *arena = het_arena_new();
-        struct het_grouping answer;
+        struct het_pipeline_grouping answer;
         double best = brute_force(&question);
-        bool found = het_grouping_find(arena, &question, &answer);
+        bool found = het_pipeline_grouping_find(arena, &question, &answer);
         ck_assert_msg(found == (best > 0), "round %d: found %d, best %g", round, found,
                       best);
         if (found) {
@@ -152,15 +152,16 @@ START_TEST(four_a100_and_two_h800_are_one_pipeline_of_a_type_each)
 {
     /* Degree two: members of two GPUs. 2 * min(4, 2 * 2 * 8 / 9) = 7.11; three groups
      * have 3 * 2 = 6, one 8 * 8 / 10 = 6.4. */
-    const struct het_grouping_type types[] = { { 2, 2, 160 }, { 1, 4, 160 } };
-    const struct het_grouping_question question = { .types = types,
-                                                    .type_count = 2,
-                                                    .microbatches = fixed_batches,
-                                                    .most_groups = 3,
-                                                    .least_memory = 120.6 };
+    const struct het_pipeline_grouping_type types[] = { { 2, 2, 160 }, { 1, 4, 160 } };
+    const struct het_pipeline_grouping_question question = { .types = types,
+                                                             .type_count = 2,
+                                                             .microbatches =
+                                                                 fixed_batches,
+                                                             .most_groups = 3,
+                                                             .least_memory = 120.6 };
     struct het_arena *arena = het_arena_new();
-    struct het_grouping answer;
-    ck_assert(het_grouping_find(arena, &question, &answer));
+    struct het_pipeline_grouping answer;
+    ck_assert(het_pipeline_grouping_find(arena, &question, &answer));
     ck_assert_uint_eq(answer.group_count, 2);
     ck_assert_double_eq_tol(answer.objective, 2 * 4 * 8.0 / 9, 1e-9);
     for (uint32_t j = 0; j < 2; j++) {
@@ -177,15 +178,15 @@ START_TEST(one_a100_and_four_h20_are_two_unequal_pipelines)
      * has too little memory; {A100, 2 H20}, {2 H20}: 2 * 1 * 8 / 9; one group: 3 * 8
      * / 12.
      */
-    const struct het_grouping_type types[] = { { 1, 1, 80 }, { 4, 0.5, 100 } };
-    struct het_grouping_question question = { .types = types,
-                                              .type_count = 2,
-                                              .microbatches = fixed_batches,
-                                              .most_groups = 5,
-                                              .least_memory = 120.6 };
+    const struct het_pipeline_grouping_type types[] = { { 1, 1, 80 }, { 4, 0.5, 100 } };
+    struct het_pipeline_grouping_question question = { .types = types,
+                                                       .type_count = 2,
+                                                       .microbatches = fixed_batches,
+                                                       .most_groups = 5,
+                                                       .least_memory = 120.6 };
     struct het_arena *arena = het_arena_new();
-    struct het_grouping answer;
-    ck_assert(het_grouping_find(arena, &question, &answer));
+    struct het_pipeline_grouping answer;
+    ck_assert(het_pipeline_grouping_find(arena, &question, &answer));
     ck_assert_uint_eq(answer.group_count, 2);
     ck_assert_double_eq_tol(answer.objective, 2.4, 1e-9);
     for (uint32_t j = 0; j < 2; j++) {
@@ -200,16 +201,16 @@ START_TEST(with_the_batch_shared_out_equal_ways_are_told_apart_by_their_groups)
 {
     /* The first example with 16 micro-batches in all: 8 * 16 / 18 with one group and with
      * two. */
-    const struct het_grouping_type types[] = { { 2, 2, 160 }, { 1, 4, 160 } };
+    const struct het_pipeline_grouping_type types[] = { { 2, 2, 160 }, { 1, 4, 160 } };
     const double microbatches[] = { 0, 16, 8, 16.0 / 3 };
-    const struct het_grouping_question question = { .types = types,
-                                                    .type_count = 2,
-                                                    .microbatches = microbatches,
-                                                    .most_groups = 3,
-                                                    .least_memory = 120.6 };
+    const struct het_pipeline_grouping_question question = { .types = types,
+                                                             .type_count = 2,
+                                                             .microbatches = microbatches,
+                                                             .most_groups = 3,
+                                                             .least_memory = 120.6 };
     struct het_arena *arena = het_arena_new();
-    struct het_grouping answer;
-    ck_assert(het_grouping_find(arena, &question, &answer));
+    struct het_pipeline_grouping answer;
+    ck_assert(het_pipeline_grouping_find(arena, &question, &answer));
     ck_assert_uint_eq(answer.group_count, 2);
     het_arena_free(arena);
 }
@@ -217,22 +218,23 @@ END_TEST
 
 START_TEST(a_limit_on_the_work_leaves_a_bound)
 {
-    const struct het_grouping_type types[] = { { 9, 1.01, 10 }, { 11, 0.63, 9 } };
+    const struct het_pipeline_grouping_type types[] = { { 9, 1.01, 10 },
+                                                        { 11, 0.63, 9 } };
     double microbatches[21];
     for (uint32_t d = 1; d <= 20; d++)
         microbatches[d] = 128.0 / d;
-    struct het_grouping_question question = { .types = types,
-                                              .type_count = 2,
-                                              .microbatches = microbatches,
-                                              .most_groups = 20,
-                                              .least_memory = 20 };
+    struct het_pipeline_grouping_question question = { .types = types,
+                                                       .type_count = 2,
+                                                       .microbatches = microbatches,
+                                                       .most_groups = 20,
+                                                       .least_memory = 20 };
     struct het_arena *arena = het_arena_new();
-    struct het_grouping whole, part;
-    ck_assert(het_grouping_find(arena, &question, &whole));
+    struct het_pipeline_grouping whole, part;
+    ck_assert(het_pipeline_grouping_find(arena, &question, &whole));
     ck_assert(whole.is_proved);
     for (question.work_limit = 1; question.work_limit < whole.work;
          question.work_limit = question.work_limit * 2) {
-        het_grouping_find(arena, &question, &part);
+        het_pipeline_grouping_find(arena, &question, &part);
         ck_assert_double_le(part.objective, whole.objective * (1 + 1e-9));
         ck_assert_double_ge(part.bound, whole.objective * (1 - 1e-9));
         ck_assert_uint_le(part.work, question.work_limit);
@@ -242,7 +244,7 @@ START_TEST(a_limit_on_the_work_leaves_a_bound)
 END_TEST
 
 /* GROUPING_TABLE=1: eq. 3 at the paper's numbers of GPUs, milliseconds of CPU. */
-static void print_row(const char *name, const struct het_grouping_type *types,
+static void print_row(const char *name, const struct het_pipeline_grouping_type *types,
                       size_t type_count, double batch, double least_memory)
 {
     double microbatches[MAX_GPUS];
@@ -251,15 +253,16 @@ static void print_row(const char *name, const struct het_grouping_type *types,
         gpus += types[t].count;
     for (uint32_t d = 1; d <= gpus; d++)
         microbatches[d] = batch / d;
-    const struct het_grouping_question question = { .types = types,
-                                                    .type_count = type_count,
-                                                    .microbatches = microbatches,
-                                                    .most_groups = gpus,
-                                                    .least_memory = least_memory };
+    const struct het_pipeline_grouping_question question = { .types = types,
+                                                             .type_count = type_count,
+                                                             .microbatches = microbatches,
+                                                             .most_groups = gpus,
+                                                             .least_memory =
+                                                                 least_memory };
     struct het_arena *arena = het_arena_new();
-    struct het_grouping answer = { 0 };
+    struct het_pipeline_grouping answer = { 0 };
     clock_t start = clock();
-    het_grouping_find(arena, &question, &answer);
+    het_pipeline_grouping_find(arena, &question, &answer);
     double milliseconds = (double)(clock() - start) * 1e3 / CLOCKS_PER_SEC;
     printf("| %u | %s | %g | %g | %u | %.4f | %s | %llu | %llu | %.2f |\n", gpus, name,
            batch, least_memory, answer.group_count, answer.objective,
@@ -272,7 +275,7 @@ static void print_rows(double batch, double least_memory)
 {
     static const struct {
         const char *name;
-        struct het_grouping_type types[3];
+        struct het_pipeline_grouping_type types[3];
         size_t count;
     } rows[] = {
         { "8 A100 + 8 H800", { { 8, 1, 80 }, { 8, 2, 80 } }, 2 },

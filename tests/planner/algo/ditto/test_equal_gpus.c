@@ -17,9 +17,9 @@
 
 struct configuration {
     struct het_arena *arena;
-    struct het_fold_question question;
-    struct het_fold_type types[MAX_TYPES];
-    struct het_fold_kind kinds[MAX_KINDS];
+    struct het_equal_gpus_question question;
+    struct het_equal_gpus_type types[MAX_TYPES];
+    struct het_equal_gpus_kind kinds[MAX_KINDS];
 };
 
 static const double *prefix_sums(struct het_arena *arena,
@@ -52,7 +52,7 @@ static void configuration_init(struct configuration *to, int number)
     ck_assert_msg(het_question_read(to->arena, document, &read, &err) == 0, "%s",
                   err.message);
     const struct het_cluster *cluster = read.problem.cluster;
-    struct het_fold_question *question = &to->question;
+    struct het_equal_gpus_question *question = &to->question;
     question->layer_count = read.problem.profile->layer_count;
     question->types = to->types;
     question->type_count = cluster->type_count;
@@ -65,7 +65,7 @@ static void configuration_init(struct configuration *to, int number)
         for (uint32_t tp = 1; tp <= cluster->nodes[0].gpu_count; tp *= 2) {
             const double *sums = prefix_sums(to->arena, read.problem.profile, type, tp);
             to->kinds[question->kind_count++] =
-                (struct het_fold_kind){ .type = t, .gpus = tp, .seconds = sums };
+                (struct het_equal_gpus_kind){ .type = t, .gpus = tp, .seconds = sums };
             if (tp == 1)
                 whole[t] = sums;
         }
@@ -77,7 +77,8 @@ static void configuration_init(struct configuration *to, int number)
             question->weakest = t;
         }
     for (uint32_t t = 0; t < cluster->type_count; t++)
-        to->types[t].weight = het_fold_weight(weakest_s, whole[t][question->layer_count]);
+        to->types[t].weight =
+            het_equal_gpus_weight(weakest_s, whole[t][question->layer_count]);
 }
 
 /* The bar is 8 % (the most that the paper's figure 10 shows) for recovery by dynamic
@@ -90,14 +91,16 @@ START_TEST(recovered_templates_are_near_the_best_of_all)
     static const double greedy_above[] = { 1.011, 1.19, 1.14, 1.29, 1.45 };
     for (int number = 1; number <= 5; number++) {
         struct configuration of;
-        struct het_template recovered, greedy, best;
+        struct het_pipeline_template recovered, greedy, best;
         uint64_t cells = 0;
         configuration_init(&of, number);
-        ck_assert_uint_eq(het_fold_gpu_count(&of.question), virtual_gpus[number - 1]);
+        ck_assert_uint_eq(het_equal_gpus_gpu_count(&of.question),
+                          virtual_gpus[number - 1]);
         of.question.microbatch_count = 4 * virtual_gpus[number - 1];
-        ck_assert(het_fold_recover(of.arena, &of.question, &recovered, &cells));
-        ck_assert(het_fold_recover_greedily(of.arena, &of.question, &greedy, &cells));
-        ck_assert(het_fold_extend(of.arena, &of.question, &best, &cells));
+        ck_assert(het_equal_gpus_recover(of.arena, &of.question, &recovered, &cells));
+        ck_assert(
+            het_equal_gpus_recover_greedily(of.arena, &of.question, &greedy, &cells));
+        ck_assert(het_equal_gpus_extend(of.arena, &of.question, &best, &cells));
         ck_assert_uint_lt(cells, 40000000); /* some 5 ns each */
         if (getenv("DITTO_TABLE"))
             printf("| Ex%d | %.4f | %.4f | %.1f %% | %.4f | %.1f %% |\n", number,
@@ -117,10 +120,10 @@ END_TEST
 
 START_TEST(a_gpu_is_worth_its_speed_rounded)
 {
-    ck_assert_uint_eq(het_fold_weight(6, 6), 1);
-    ck_assert_uint_eq(het_fold_weight(6, 6 / 2.95), 3);
-    ck_assert_uint_eq(het_fold_weight(6, 6 / 2.4), 2);
-    ck_assert_uint_eq(het_fold_weight(6, 5), 1);
+    ck_assert_uint_eq(het_equal_gpus_weight(6, 6), 1);
+    ck_assert_uint_eq(het_equal_gpus_weight(6, 6 / 2.95), 3);
+    ck_assert_uint_eq(het_equal_gpus_weight(6, 6 / 2.4), 2);
+    ck_assert_uint_eq(het_equal_gpus_weight(6, 5), 1);
 }
 END_TEST
 
@@ -130,26 +133,27 @@ START_TEST(communication_makes_a_gpu_worth_less)
      * p(1) = 6; p(2) = 3 + 10 * 0.05 = 3.5;
      * p(3) = 2 + 0.2 + 10 * 2 * 0.05 / 3 = 2.533; p(4) = 1.5 + 0.2 + 0.5 = 2.2. */
     const double inside_s[] = { 0, 0, 0.05 };
-    const struct het_fold_communication communication = {
+    const struct het_equal_gpus_communication communication = {
         .layer_count = 10, .node_gpus = 2, .inside_s = inside_s, .across_s = 0.2
     };
-    ck_assert_uint_eq(het_fold_weight_with_communication(6, 6, &communication), 1);
-    ck_assert_uint_eq(het_fold_weight_with_communication(6, 3, &communication), 2);
-    ck_assert_uint_eq(het_fold_weight_with_communication(6, 2, &communication), 3);
-    ck_assert_uint_eq(het_fold_weight_with_communication(6, 1.5, &communication), 4);
+    ck_assert_uint_eq(het_equal_gpus_weight_with_communication(6, 6, &communication), 1);
+    ck_assert_uint_eq(het_equal_gpus_weight_with_communication(6, 3, &communication), 2);
+    ck_assert_uint_eq(het_equal_gpus_weight_with_communication(6, 2, &communication), 3);
+    ck_assert_uint_eq(het_equal_gpus_weight_with_communication(6, 1.5, &communication),
+                      4);
     /* Slow links: two GPUs take 3 + 10 * 0.5, one is nearer to 2. */
     const double slow_s[] = { 0, 0, 0.5 };
-    const struct het_fold_communication slow = {
+    const struct het_equal_gpus_communication slow = {
         .layer_count = 10, .node_gpus = 2, .inside_s = slow_s, .across_s = 2
     };
-    ck_assert_uint_eq(het_fold_weight_with_communication(6, 2, &slow), 1);
+    ck_assert_uint_eq(het_equal_gpus_weight_with_communication(6, 2, &slow), 1);
 }
 END_TEST
 
 /* ---- recovery, against all assignments ---- */
 
 struct all {
-    const struct het_fold_question *question;
+    const struct het_equal_gpus_question *question;
     uint32_t left[2];
     double seconds[12], best_s;
 };
@@ -157,12 +161,13 @@ struct all {
 /* Every way to give equal virtual stages from `first` on: x GPUs take up to x d. */
 static void try_all(struct all *all, uint32_t first, uint32_t stages)
 {
-    const struct het_fold_question *question = all->question;
+    const struct het_equal_gpus_question *question = all->question;
     if (first == question->layer_count)
-        all->best_s = fmin(all->best_s, het_template_seconds(all->seconds, stages,
-                                                             question->microbatch_count));
+        all->best_s =
+            fmin(all->best_s, het_pipeline_template_seconds(all->seconds, stages,
+                                                            question->microbatch_count));
     for (size_t k = 0; k < question->kind_count; k++) {
-        const struct het_fold_kind *kind = &question->kinds[k];
+        const struct het_equal_gpus_kind *kind = &question->kinds[k];
         uint32_t most = kind->gpus * question->types[kind->type].weight;
         if (all->left[kind->type] < kind->gpus)
             continue;
@@ -183,7 +188,7 @@ START_TEST(recovery_is_the_best_assignment)
         uint64_t state = seed;
         struct het_arena *arena = het_arena_new();
         double seconds[3][13];
-        const struct het_fold_type types[] = {
+        const struct het_equal_gpus_type types[] = {
             { 1 + (uint32_t)(het_random_below(&state, 3)), 1 },
             { 1 + (uint32_t)(het_random_below(&state, 2)),
               2 + (uint32_t)(het_random_below(&state, 3)) },
@@ -195,23 +200,23 @@ START_TEST(recovery_is_the_best_assignment)
             seconds[1][l] = l / faster;
             seconds[2][l] = l / (faster * 1.7);
         }
-        const struct het_fold_kind kinds[] = { { 0, 1, seconds[0], NULL },
-                                               { 1, 1, seconds[1], NULL },
-                                               { 1, 2, seconds[2], NULL } };
-        struct het_fold_question question = { .types = types,
-                                              .type_count = 2,
-                                              .kinds = kinds,
-                                              .kind_count = 3,
-                                              .microbatch_count = 12 + seed % 30 };
-        question.layer_count = (uint32_t)het_fold_gpu_count(&question);
+        const struct het_equal_gpus_kind kinds[] = { { 0, 1, seconds[0], NULL },
+                                                     { 1, 1, seconds[1], NULL },
+                                                     { 1, 2, seconds[2], NULL } };
+        struct het_equal_gpus_question question = { .types = types,
+                                                    .type_count = 2,
+                                                    .kinds = kinds,
+                                                    .kind_count = 3,
+                                                    .microbatch_count = 12 + seed % 30 };
+        question.layer_count = (uint32_t)het_equal_gpus_gpu_count(&question);
         ck_assert_uint_le(question.layer_count, 12);
         struct all all = { .question = &question,
                            .left = { types[0].gpu_count, types[1].gpu_count },
                            .best_s = HUGE_VAL };
         try_all(&all, 0, 0);
-        struct het_template found;
+        struct het_pipeline_template found;
         uint64_t cells = 0;
-        ck_assert(het_fold_recover(arena, &question, &found, &cells));
+        ck_assert(het_equal_gpus_recover(arena, &question, &found, &cells));
         ck_assert_msg(found.seconds <= all.best_s * (1 + 1e-6), "seed %llu: %g, best %g",
                       (unsigned long long)seed, found.seconds, all.best_s);
         het_arena_free(arena);

@@ -18,7 +18,7 @@ static uint32_t below(uint64_t *state, uint32_t limit)
 /* ---- every template there is ---- */
 
 struct brute {
-    const struct het_template_question *question;
+    const struct het_pipeline_template_question *question;
     uint32_t left[4], used;
     double seconds[MAX_LAYERS];
     double best_s, best_by_count_s[MAX_LAYERS + 1];
@@ -26,19 +26,19 @@ struct brute {
 
 static void finish(struct brute *brute, uint32_t stages)
 {
-    const struct het_template_question *question = brute->question;
+    const struct het_pipeline_template_question *question = brute->question;
     for (size_t r = 0; question->use_all && r < question->resource_count; r++)
         if (brute->left[r])
             return;
     double seconds =
-        het_template_seconds(brute->seconds, stages, question->microbatch_count);
+        het_pipeline_template_seconds(brute->seconds, stages, question->microbatch_count);
     brute->best_s = fmin(brute->best_s, seconds);
     brute->best_by_count_s[stages] = fmin(brute->best_by_count_s[stages], seconds);
 }
 
 static void descend(struct brute *brute, uint32_t first, uint32_t stages)
 {
-    const struct het_template_question *question = brute->question;
+    const struct het_pipeline_template_question *question = brute->question;
     if (first == question->layer_count) {
         finish(brute, stages);
         return;
@@ -46,7 +46,7 @@ static void descend(struct brute *brute, uint32_t first, uint32_t stages)
     if (question->stage_limit && stages == question->stage_limit)
         return;
     for (size_t k = 0; k < question->kind_count; k++) {
-        const struct het_template_kind *kind = &question->kinds[k];
+        const struct het_pipeline_template_kind *kind = &question->kinds[k];
         if (brute->left[kind->resource] < kind->amount)
             continue;
         brute->left[kind->resource] -= kind->amount;
@@ -61,7 +61,7 @@ static void descend(struct brute *brute, uint32_t first, uint32_t stages)
     }
 }
 
-static struct brute try_all(const struct het_template_question *question)
+static struct brute try_all(const struct het_pipeline_template_question *question)
 {
     struct brute brute = { .question = question, .best_s = HUGE_VAL };
     for (size_t s = 0; s <= MAX_LAYERS; s++)
@@ -75,8 +75,8 @@ static struct brute try_all(const struct het_template_question *question)
 /* ---- random questions ---- */
 
 struct random_question {
-    struct het_template_question question;
-    struct het_template_kind kinds[MAX_KINDS];
+    struct het_pipeline_template_question question;
+    struct het_pipeline_template_kind kinds[MAX_KINDS];
     uint32_t available[3];
     double seconds[MAX_KINDS][MAX_LAYERS + 1];
     uint32_t ends[MAX_KINDS][MAX_LAYERS];
@@ -85,7 +85,7 @@ struct random_question {
 static void fill_kind(struct random_question *random, uint64_t *state, size_t k,
                       bool has_limits, const double *layer_s)
 {
-    struct het_template_kind *kind = &random->kinds[k];
+    struct het_pipeline_template_kind *kind = &random->kinds[k];
     uint32_t layers = random->question.layer_count;
     kind->resource = below(state, (uint32_t)random->question.resource_count);
     kind->amount = 1 + below(state, 2);
@@ -109,7 +109,7 @@ static void fill_question(struct random_question *random, uint64_t seed)
 {
     uint64_t state = seed;
     *random = (struct random_question){ 0 };
-    struct het_template_question *question = &random->question;
+    struct het_pipeline_template_question *question = &random->question;
     question->layer_count = 1 + below(&state, MAX_LAYERS);
     question->resource_count = 1 + below(&state, 3);
     question->kinds = random->kinds;
@@ -128,16 +128,17 @@ static void fill_question(struct random_question *random, uint64_t seed)
         fill_kind(random, &state, k, has_limits, layer_s);
 }
 
-static void check_template(uint64_t seed, const struct het_template_question *question,
-                           const struct het_template *found)
+static void check_template(uint64_t seed,
+                           const struct het_pipeline_template_question *question,
+                           const struct het_pipeline_template *found)
 {
     double seconds[MAX_LAYERS];
     uint32_t next = 0, left[3];
     for (size_t r = 0; r < question->resource_count; r++)
         left[r] = question->available[r];
     for (uint32_t s = 0; s < found->stage_count; s++) {
-        const struct het_template_stage *stage = &found->stages[s];
-        const struct het_template_kind *kind = &question->kinds[stage->kind];
+        const struct het_pipeline_template_stage *stage = &found->stages[s];
+        const struct het_pipeline_template_kind *kind = &question->kinds[stage->kind];
         uint32_t end = stage->first_layer + stage->layer_count;
         ck_assert_msg(stage->first_layer == next && stage->layer_count, "seed %llu",
                       (unsigned long long)seed);
@@ -149,8 +150,8 @@ static void check_template(uint64_t seed, const struct het_template_question *qu
         next = end;
     }
     ck_assert_uint_eq(next, question->layer_count);
-    double again =
-        het_template_seconds(seconds, found->stage_count, question->microbatch_count);
+    double again = het_pipeline_template_seconds(seconds, found->stage_count,
+                                                 question->microbatch_count);
     ck_assert_double_eq(again, found->seconds);
 }
 
@@ -166,26 +167,29 @@ START_TEST(template_is_the_best_of_all)
     uint32_t found_count = 0;
     for (uint64_t seed = 1; seed <= SCALED(2000u); seed++) {
         struct random_question random;
-        struct het_template found, list[MAX_LAYERS + 1];
+        struct het_pipeline_template found, list[MAX_LAYERS + 1];
         uint64_t cells = 0;
         struct het_arena *arena = het_arena_new();
         fill_question(&random, seed);
         struct brute brute = try_all(&random.question);
-        bool is_found = het_template_find(arena, &random.question, &found, &cells);
+        bool is_found =
+            het_pipeline_template_find(arena, &random.question, &found, &cells);
         check_equal(seed, "best", is_found ? found.seconds : HUGE_VAL, brute.best_s);
         if (is_found) {
             check_template(seed, &random.question, &found);
             random.question.worth_s = found.seconds * (1 + 1e-5);
-            ck_assert(het_template_find(arena, &random.question, &found, &cells));
+            ck_assert(
+                het_pipeline_template_find(arena, &random.question, &found, &cells));
             check_equal(seed, "worth", found.seconds, brute.best_s);
             random.question.worth_s = found.seconds * (1 - 1e-5);
-            ck_assert(!het_template_find(arena, &random.question, &found, &cells));
+            ck_assert(
+                !het_pipeline_template_find(arena, &random.question, &found, &cells));
             random.question.worth_s = 0;
         }
         found_count += is_found;
         random.question.stage_limit = MAX_LAYERS;
         brute = try_all(&random.question);
-        het_template_list(arena, &random.question, list, &cells);
+        het_pipeline_template_list(arena, &random.question, list, &cells);
         for (uint32_t s = 1; s <= MAX_LAYERS; s++)
             check_equal(seed, "by count", list[s].seconds, brute.best_by_count_s[s]);
         het_arena_free(arena);
@@ -198,11 +202,13 @@ START_TEST(time_is_the_papers)
 {
     /* Stages of 1, 3, 2 s, 10 micro-batches; the second is slowest:
      * T1 = 6, T2 = (10 - 3 + 2 - 1) * 3, T3 = 3 + 2. */
-    ck_assert_double_eq_tol(het_template_seconds((const double[]){ 1, 3, 2 }, 3, 10),
-                            6 + 8 * 3 + 5, 1e-12);
+    ck_assert_double_eq_tol(
+        het_pipeline_template_seconds((const double[]){ 1, 3, 2 }, 3, 10), 6 + 8 * 3 + 5,
+        1e-12);
     /* Of equal ones the last: T1 = 6, T2 = (10 - 3 + 3 - 1) * 2, T3 = 2. */
-    ck_assert_double_eq_tol(het_template_seconds((const double[]){ 2, 2, 2 }, 3, 10),
-                            6 + 9 * 2 + 2, 1e-12);
+    ck_assert_double_eq_tol(
+        het_pipeline_template_seconds((const double[]){ 2, 2, 2 }, 3, 10), 6 + 9 * 2 + 2,
+        1e-12);
 }
 END_TEST
 
@@ -212,18 +218,19 @@ END_TEST
 START_TEST(template_is_the_one_that_oobleck_makes)
 {
     const double seconds[] = { 0, 0.03, 0.06, 0.09, 0.12, 0.15, 0.18 };
-    const struct het_template_kind kind = { .amount = 1, .seconds = seconds };
-    const struct het_template_question question = { .layer_count = 6,
-                                                    .kinds = &kind,
-                                                    .kind_count = 1,
-                                                    .available = (const uint32_t[]){ 2 },
-                                                    .resource_count = 1,
-                                                    .use_all = true,
-                                                    .microbatch_count = 8 };
+    const struct het_pipeline_template_kind kind = { .amount = 1, .seconds = seconds };
+    const struct het_pipeline_template_question question = { .layer_count = 6,
+                                                             .kinds = &kind,
+                                                             .kind_count = 1,
+                                                             .available =
+                                                                 (const uint32_t[]){ 2 },
+                                                             .resource_count = 1,
+                                                             .use_all = true,
+                                                             .microbatch_count = 8 };
     struct het_arena *arena = het_arena_new();
-    struct het_template found;
+    struct het_pipeline_template found;
     uint64_t cells = 0;
-    ck_assert(het_template_find(arena, &question, &found, &cells));
+    ck_assert(het_pipeline_template_find(arena, &question, &found, &cells));
     ck_assert_uint_eq(found.stage_count, 2);
     ck_assert_uint_eq(found.stages[0].layer_count, 3);
     ck_assert_double_eq_tol(found.seconds, 0.18 + 0.63 + 0.09, 1e-12);
@@ -234,19 +241,19 @@ END_TEST
 START_TEST(a_table_too_large_is_refused)
 {
     const double seconds[] = { 0, 1 };
-    const struct het_template_kind kind = { .amount = 1, .seconds = seconds };
-    struct het_template_question question = {
+    const struct het_pipeline_template_kind kind = { .amount = 1, .seconds = seconds };
+    struct het_pipeline_template_question question = {
         .layer_count = 1,
         .kinds = &kind,
         .kind_count = 1,
-        .available = (const uint32_t[]){ HET_TEMPLATE_MAX_CELLS },
+        .available = (const uint32_t[]){ HET_PIPELINE_TEMPLATE_MAX_CELLS },
         .resource_count = 1,
         .microbatch_count = 8
     };
     struct het_arena *arena = het_arena_new();
-    struct het_template found;
+    struct het_pipeline_template found;
     uint64_t cells = 0;
-    ck_assert(!het_template_find(arena, &question, &found, &cells));
+    ck_assert(!het_pipeline_template_find(arena, &question, &found, &cells));
     ck_assert_uint_eq(cells, 0);
     het_arena_free(arena);
 }

@@ -26,14 +26,14 @@ static struct text lists(uint32_t gpus, uint32_t groups, double variance,
                          uint32_t permute, const uint32_t *sizes, size_t count)
 {
     struct text text = { .lists = "" };
-    const struct het_group_question question = {
+    const struct het_device_group_question question = {
         .gpu_count = gpus,
         .group_count = groups,
         .sizes = { sizes, count },
         .variance = variance,
         .permute = permute,
     };
-    ck_assert(het_group_lists(&question, write_list, &text));
+    ck_assert(het_device_group_lists(&question, write_list, &text));
     return text;
 }
 
@@ -76,7 +76,7 @@ START_TEST(every_list_sums_up_and_keeps_the_variance)
     for (uint32_t gpus = 1; gpus <= 24; gpus++)
         for (uint32_t groups = 1; groups <= gpus && groups <= 6; groups++) {
             struct text text = { .lists = "" };
-            const struct het_group_question question = {
+            const struct het_device_group_question question = {
                 .gpu_count = gpus,
                 .group_count = groups,
                 .sizes = { all, gpus },
@@ -84,7 +84,7 @@ START_TEST(every_list_sums_up_and_keeps_the_variance)
                 .permute = 3,
             };
             text.limit = 150;
-            het_group_lists(&question, write_list, &text);
+            het_device_group_lists(&question, write_list, &text);
             ck_assert_uint_ge(text.count, 1);
             for (char *list = strtok(text.lists, ","); list; list = strtok(NULL, ",")) {
                 uint32_t sum = 0, count = 0, size;
@@ -105,12 +105,12 @@ END_TEST
 START_TEST(a_visitor_can_stop)
 {
     struct text text = { .lists = "", .limit = 2 };
-    const struct het_group_question question = { .gpu_count = 8,
-                                                 .group_count = 3,
-                                                 .sizes = { powers, 5 },
-                                                 .variance = 0.5,
-                                                 .permute = 4 };
-    ck_assert(!het_group_lists(&question, write_list, &text));
+    const struct het_device_group_question question = { .gpu_count = 8,
+                                                        .group_count = 3,
+                                                        .sizes = { powers, 5 },
+                                                        .variance = 0.5,
+                                                        .permute = 4 };
+    ck_assert(!het_device_group_lists(&question, write_list, &text));
     ck_assert_str_eq(text.lists, "2 2 4,2 4 2,");
 }
 END_TEST
@@ -118,12 +118,14 @@ END_TEST
 START_TEST(sizes_come_from_powers_of_two_and_the_cluster)
 {
     struct toy *toy = toy_new(); /* fast: 4 + 2, slow: 4 */
-    struct het_group_sizes sizes = het_group_sizes_of(toy->arena, &toy->cluster, false);
+    struct het_device_group_sizes sizes =
+        het_device_group_sizes_of(toy->arena, &toy->cluster, false);
     /* powers 1 2 4 8; 6 fast GPUs in nodes of 4 and 2; 10 in all */
     const uint32_t expected[] = { 1, 2, 4, 6, 8, 10 };
     ck_assert_uint_eq(sizes.count, 6);
     ck_assert_mem_eq(sizes.sizes, expected, sizeof expected);
-    ck_assert_uint_eq(het_group_sizes_of(toy->arena, &toy->cluster, true).count, 10);
+    ck_assert_uint_eq(het_device_group_sizes_of(toy->arena, &toy->cluster, true).count,
+                      10);
     toy_free(toy);
 }
 END_TEST
@@ -133,15 +135,16 @@ START_TEST(rows_keep_types_together_and_larger_nodes_first)
     struct toy *toy = toy_new();
     const uint32_t *orders;
     size_t types;
-    size_t count = het_group_type_orders(toy->arena, &toy->cluster, &orders, &types);
+    size_t count =
+        het_device_group_type_orders(toy->arena, &toy->cluster, &orders, &types);
     ck_assert_uint_eq(count, 2);
     ck_assert_uint_eq(types, 2);
     ck_assert_uint_eq(orders[0], 0);
     ck_assert_uint_eq(orders[2], 1);
 
     toy->nodes[TOY_F0].gpu_count = 1; /* now f1, with 2, comes before it */
-    struct het_group_row row =
-        het_group_row_of(toy->arena, &toy->cluster, orders + 2, types);
+    struct het_device_group_row row =
+        het_device_group_row_of(toy->arena, &toy->cluster, orders + 2, types);
     ck_assert_uint_eq(row.slot_count, 3);
     ck_assert_uint_eq(row.gpu_count, 7);
     ck_assert_uint_eq(row.slots[0].node, TOY_S0);
@@ -149,8 +152,8 @@ START_TEST(rows_keep_types_together_and_larger_nodes_first)
     ck_assert_uint_eq(row.slots[2].node, TOY_F0);
 
     /* GPUs 3 to 5: the last of s0, both of f1 */
-    struct het_group_slot slots[3];
-    ck_assert_uint_eq(het_group_cut(&row, 3, 3, slots), 2);
+    struct het_device_group_slot slots[3];
+    ck_assert_uint_eq(het_device_group_cut(&row, 3, 3, slots), 2);
     ck_assert_uint_eq(slots[0].node, TOY_S0);
     ck_assert_uint_eq(slots[0].first_gpu, 3);
     ck_assert_uint_eq(slots[0].gpu_count, 1);
@@ -166,11 +169,11 @@ START_TEST(types_take_turns_in_mixed_rows)
     struct toy *toy = toy_new();
     const uint32_t *orders;
     size_t types;
-    het_group_type_orders(toy->arena, &toy->cluster, &orders, &types);
+    het_device_group_type_orders(toy->arena, &toy->cluster, &orders, &types);
     /* Fast nodes f0, f1; one slow: after f0 half of the fast are laid out, none of the
      * slow. */
-    struct het_group_row row =
-        het_group_row_mixed(toy->arena, &toy->cluster, orders, types);
+    struct het_device_group_row row =
+        het_device_group_row_mixed(toy->arena, &toy->cluster, orders, types);
     ck_assert_uint_eq(row.slot_count, 3);
     ck_assert_uint_eq(row.gpu_count, 10);
     ck_assert_uint_eq(row.slots[0].node, TOY_F0);
@@ -186,10 +189,11 @@ START_TEST(nodes_without_gpus_are_left_out)
     toy->nodes[TOY_S0].gpu_count = 0;
     const uint32_t *orders;
     size_t types;
-    ck_assert_uint_eq(het_group_type_orders(toy->arena, &toy->cluster, &orders, &types),
-                      1);
+    ck_assert_uint_eq(
+        het_device_group_type_orders(toy->arena, &toy->cluster, &orders, &types), 1);
     ck_assert_uint_eq(types, 1);
-    struct het_group_row row = het_group_row_of(toy->arena, &toy->cluster, orders, types);
+    struct het_device_group_row row =
+        het_device_group_row_of(toy->arena, &toy->cluster, orders, types);
     ck_assert_uint_eq(row.slot_count, 2);
     toy_free(toy);
 }

@@ -82,7 +82,7 @@ START_TEST(walks_say_their_steps_and_find_the_same_plan)
                      oom_first->search.statistics.walk_best);
     ck_assert_int_eq(het_plan_compare(metis, oom_first), 0);
 
-    json_auto_t *json = het_codec_plan_json(metis);
+    json_auto_t *json = het_plan_json(metis);
     const json_t *report = json_object_get(json, "search");
     const json_t *statistics = json_object_get(report, "statistics");
     const json_t *walked = json_object_get(statistics, "walk");
@@ -91,7 +91,7 @@ START_TEST(walks_say_their_steps_and_find_the_same_plan)
     ck_assert_int_eq(json_integer_value(json_object_get(statistics, "groupLists")), 22);
     const struct het_plan *read;
     struct het_error err = { 0 };
-    ck_assert_msg(het_codec_plan(arena, json, &read, &err) == 0, "%s", err.message);
+    ck_assert_msg(het_plan_json_read(arena, json, &read, &err) == 0, "%s", err.message);
     het_arena_free(arena);
 }
 END_TEST

@@ -13,7 +13,7 @@ struct best {
     uint64_t plans;
 };
 
-static void keep_best(void *context, const struct het_walk_plan *plan)
+static void keep_best(void *context, const struct het_paper_walk_plan *plan)
 {
     struct best *best = context;
     best->plans++;
@@ -28,11 +28,11 @@ static void keep_best(void *context, const struct het_walk_plan *plan)
     ck_assert_uint_eq(plan->cuts[plan->stage_count], plan->cuts[0] + 20);
 }
 
-static struct het_walk_counts walk(const struct het_problem *problem,
-                                   enum het_walk_order order, enum het_walk_memory memory,
-                                   struct best *best)
+static struct het_paper_walk_counts walk(const struct het_problem *problem,
+                                         enum het_paper_walk_order order,
+                                         enum het_walk_memory memory, struct best *best)
 {
-    const struct het_walk_question question = {
+    const struct het_paper_walk_question question = {
         .problem = problem,
         .cluster = problem->cluster,
         .variance = 1,
@@ -43,8 +43,8 @@ static struct het_walk_counts walk(const struct het_problem *problem,
         .context = best,
         .visit = best ? keep_best : NULL,
     };
-    struct het_walk_counts counts;
-    ck_assert(het_walk_run(&question, &counts));
+    struct het_paper_walk_counts counts;
+    ck_assert(het_paper_walk_run(&question, &counts));
     return counts;
 }
 
@@ -54,9 +54,11 @@ static void check_steps(uint32_t layers, uint32_t nodes_a_type, uint64_t metis,
     struct het_arena *arena = het_arena_new();
     const struct het_problem *problem = synthetic_problem(arena, layers, nodes_a_type);
     ck_assert_uint_eq(
-        walk(problem, HET_WALK_LAST_SPLIT, HET_WALK_MEMORY_METIS, NULL).steps, metis);
+        walk(problem, HET_PAPER_WALK_LAST_SPLIT, HET_WALK_MEMORY_METIS, NULL).steps,
+        metis);
     ck_assert_uint_eq(
-        walk(problem, HET_WALK_OOM_FIRST, HET_WALK_MEMORY_METIS, NULL).steps, oom_first);
+        walk(problem, HET_PAPER_WALK_OOM_FIRST, HET_WALK_MEMORY_METIS, NULL).steps,
+        oom_first);
     het_arena_free(arena);
 }
 
@@ -76,9 +78,10 @@ START_TEST(the_order_of_stages_changes_steps_but_not_the_best_plan)
     const struct het_problem *problem = synthetic_problem(arena, 20, 8);
     for (int memory = HET_WALK_MEMORY_OURS; memory <= HET_WALK_MEMORY_METIS; memory++) {
         struct best metis = { 0 }, oom_first = { 0 };
-        struct het_walk_counts many = walk(problem, HET_WALK_LAST_SPLIT, memory, &metis);
-        struct het_walk_counts few =
-            walk(problem, HET_WALK_OOM_FIRST, memory, &oom_first);
+        struct het_paper_walk_counts many =
+            walk(problem, HET_PAPER_WALK_LAST_SPLIT, memory, &metis);
+        struct het_paper_walk_counts few =
+            walk(problem, HET_PAPER_WALK_OOM_FIRST, memory, &oom_first);
         ck_assert_uint_lt(few.steps, many.steps);
         ck_assert_str_eq(metis.text, oom_first.text);
         /* What is counted twice is walked once. */
@@ -95,8 +98,8 @@ START_TEST(lists_and_candidates_are_counted)
 {
     struct het_arena *arena = het_arena_new();
     const struct het_problem *problem = synthetic_problem(arena, 10, 4);
-    struct het_walk_counts counts =
-        walk(problem, HET_WALK_LAST_SPLIT, HET_WALK_MEMORY_METIS, NULL);
+    struct het_paper_walk_counts counts =
+        walk(problem, HET_PAPER_WALK_LAST_SPLIT, HET_WALK_MEMORY_METIS, NULL);
     ck_assert_uint_eq(counts.lists, (1 + 1 + 1 + 7 + 1) + (2 + 1 + 7 + 1));
     ck_assert_uint_eq(counts.candidates, counts.lists * 8);
     ck_assert_uint_ge(counts.strategies + counts.failures, counts.steps);
@@ -116,15 +119,15 @@ START_TEST(walk_ends_when_its_effort_is_spent)
     struct het_arena *arena = het_arena_new();
     const struct het_problem *problem = synthetic_problem(arena, 20, 8);
     uint64_t left = 100;
-    const struct het_walk_question question = { .problem = problem,
-                                                .cluster = problem->cluster,
-                                                .variance = 1,
-                                                .permute = 4,
-                                                .stage_limit = 64,
-                                                .context = &left,
-                                                .spend = spend_some };
-    struct het_walk_counts counts;
-    ck_assert(!het_walk_run(&question, &counts));
+    const struct het_paper_walk_question question = { .problem = problem,
+                                                      .cluster = problem->cluster,
+                                                      .variance = 1,
+                                                      .permute = 4,
+                                                      .stage_limit = 64,
+                                                      .context = &left,
+                                                      .spend = spend_some };
+    struct het_paper_walk_counts counts;
+    ck_assert(!het_paper_walk_run(&question, &counts));
     ck_assert_uint_le(counts.plans + counts.failures, 100);
     het_arena_free(arena);
 }

@@ -95,9 +95,9 @@ START_TEST(front_begins_at_the_least_bottleneck_and_ends_at_the_least_sum)
         fill(problem, seed, 1 + (uint32_t)(seed % STAGES));
         struct best best = { HUGE_VAL, HUGE_VAL, HUGE_VAL };
         try_all(problem, 0, 0, 0, 0, &best);
-        struct het_front_point points[HET_FRONT_MAX_POINTS];
+        struct het_layer_front_point points[HET_LAYER_FRONT_MAX_POINTS];
         uint64_t work = 0;
-        size_t count = het_front_find(arena, &problem->layers, points, &work);
+        size_t count = het_layer_front_find(arena, &problem->layers, points, &work);
         ck_assert_msg((count > 0) == (best.bottleneck_s < HUGE_VAL), "seed %d",
                       (int)seed);
         if (count) {

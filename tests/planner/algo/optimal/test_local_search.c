@@ -21,7 +21,7 @@ static const struct het_plan *polish(struct toy *toy, const struct het_plan *pla
                                  .effort_left = effort };
     struct het_stage_table *table = het_stage_table_new(&toy->problem);
     ck_assert(het_search_offer(&search, plan));
-    plan = het_polish_plan(&search, table, toy->arena, plan, effort);
+    plan = het_local_search(&search, table, toy->arena, plan, effort);
     het_stage_table_free(table);
     return plan;
 }

@@ -131,9 +131,10 @@ START_TEST(polish_makes_any_plan_better)
     struct het_stage_table *table = het_stage_table_new(problem);
     ck_assert(het_search_offer(&search, &plan));
     double before = search.incumbent_cost.iteration_s;
-    const struct het_plan *better = het_polish_plan(&search, table, arena, &plan, 200000);
+    const struct het_plan *better =
+        het_local_search(&search, table, arena, &plan, 200000);
     struct het_cost cost;
-    ck_assert_int_eq(het_simulate_plan(NULL, problem, better, &cost, NULL, NULL), 0);
+    ck_assert_int_eq(het_schedule_simulate(NULL, problem, better, &cost, NULL, NULL), 0);
     ck_assert_double_lt(cost.iteration_s, before / 4);
     ck_assert_double_eq(cost.iteration_s, search.incumbent_cost.iteration_s);
     het_stage_table_free(table);

@@ -20,8 +20,9 @@ static const struct het_cluster *read_cluster(struct het_arena *arena, const cha
     json_auto_t *json = parse(text);
     const struct het_cluster *cluster = NULL;
     struct het_error err;
-    ck_assert_msg(!het_codec_cluster(arena, json, het_hardware_builtin(), &cluster, &err),
-                  "%s: %s", text, err.message);
+    ck_assert_msg(
+        !het_cluster_json_read(arena, json, het_hardware_builtin(), &cluster, &err),
+        "%s: %s", text, err.message);
     return cluster;
 }
 
@@ -120,7 +121,8 @@ START_TEST(faults_of_a_cluster_name_the_field)
         const struct het_cluster *cluster;
         struct het_error err = { 0 };
         ck_assert_int_eq(
-            het_codec_cluster(arena, json, het_hardware_builtin(), &cluster, &err), -1);
+            het_cluster_json_read(arena, json, het_hardware_builtin(), &cluster, &err),
+            -1);
         ck_assert_int_eq(err.code, HET_BAD_INPUT);
         ck_assert_msg(strstr(err.message, cases[i].message), "%s: %s", cases[i].text,
                       err.message);
@@ -144,7 +146,8 @@ START_TEST(examples_are_read)
         json_auto_t *json = test_read_json(cases[i].path);
         const struct het_cluster *cluster;
         ck_assert_int_eq(
-            het_codec_cluster(arena, json, het_hardware_builtin(), &cluster, NULL), 0);
+            het_cluster_json_read(arena, json, het_hardware_builtin(), &cluster, NULL),
+            0);
         ck_assert_uint_eq(het_cluster_gpu_count(cluster), cases[i].gpus);
         ck_assert_uint_eq(cluster->type_count, 2);
         het_arena_free(arena);
@@ -160,8 +163,9 @@ static const char *vendor_by(struct het_arena *arena, const char *nodes,
     json_auto_t *extra = quoted("%s", hardware_text);
     const struct het_hardware *hardware;
     const struct het_cluster *cluster;
-    if (het_codec_hardware(arena, extra, het_hardware_builtin(), &hardware, err) < 0 ||
-        het_codec_cluster(arena, json, hardware, &cluster, err) < 0)
+    if (het_hardware_json_read(arena, extra, het_hardware_builtin(), &hardware, err) <
+            0 ||
+        het_cluster_json_read(arena, json, hardware, &cluster, err) < 0)
         return NULL;
     return cluster->nodes[cluster->node_count - 1].vendor;
 }

@@ -23,7 +23,7 @@ START_TEST(hardware_file_is_laid_over_the_table)
         "\"network\":{\"A100-40\":{\"2\":[[0,0,9],9e9]}}}");
     const struct het_hardware *hardware;
     ck_assert_int_eq(
-        het_codec_hardware(arena, json, het_hardware_builtin(), &hardware, NULL), 0);
+        het_hardware_json_read(arena, json, het_hardware_builtin(), &hardware, NULL), 0);
     const struct het_gpu_type *type = het_hardware_find(hardware, "LAB_CARD");
     ck_assert_uint_eq(type->memory_bytes, (uint64_t)79 << 29);
     ck_assert_uint_eq(type->workspace_bytes, (uint64_t)3 << 30);
@@ -41,11 +41,12 @@ START_TEST(hardware_file_is_laid_over_the_table)
     struct het_error err;
     json_auto_t *bad = parse("{\"gpuTypes\":[{\"name\":\"X\",\"intraGBs\":0}]}");
     ck_assert_int_eq(
-        het_codec_hardware(arena, bad, het_hardware_builtin(), &hardware, &err), -1);
+        het_hardware_json_read(arena, bad, het_hardware_builtin(), &hardware, &err), -1);
     ck_assert_str_eq(err.message, "gpuTypes[0].intraGBs: must be 1e-06 to 1e+06, is 0");
     json_auto_t *misspelt = parse("{\"gpuTypes\":[{\"name\":\"X\",\"intraGbs\":1}]}");
     ck_assert_int_eq(
-        het_codec_hardware(arena, misspelt, het_hardware_builtin(), &hardware, &err), -1);
+        het_hardware_json_read(arena, misspelt, het_hardware_builtin(), &hardware, &err),
+        -1);
     ck_assert_str_eq(
         err.message,
         "gpuTypes[0].intraGbs: unknown field; known are name, aliases, "
@@ -53,7 +54,7 @@ START_TEST(hardware_file_is_laid_over_the_table)
         "bf16TFLOPS, fp16TFLOPS, tf32TFLOPS, fp32TFLOPS, memoryGBs, vendor");
     json_auto_t *part = parse("{\"gpuType\":[]}");
     ck_assert_int_eq(
-        het_codec_hardware(arena, part, het_hardware_builtin(), &hardware, &err), -1);
+        het_hardware_json_read(arena, part, het_hardware_builtin(), &hardware, &err), -1);
     ck_assert_str_eq(err.message,
                      "gpuType: unknown field; known are gpuTypes, instanceTypes, levels, "
                      "network, storageGBs");

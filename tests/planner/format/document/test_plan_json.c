@@ -50,7 +50,7 @@ START_TEST(plan_reads_back_as_it_was_written)
     struct toy *toy = toy_new();
     struct het_plan plan = priced_plan(toy);
     plan.sequence_length = 2048;
-    json_auto_t *json = het_codec_plan_json(&plan);
+    json_auto_t *json = het_plan_json(&plan);
     auto_free char *text = het_json_canonical(json);
     ck_assert_ptr_nonnull(
         strstr(text, "\"pipelines\":[{\"microBatches\":2,\"stages\":[{\"firstLayer\":0,"
@@ -70,10 +70,11 @@ START_TEST(plan_reads_back_as_it_was_written)
     ck_assert_int_eq(het_json_decode(text, strlen(text), "plan", &decoded, NULL), 0);
     const struct het_plan *again;
     struct het_error err;
-    ck_assert_msg(!het_codec_plan(toy->arena, decoded, &again, &err), "%s", err.message);
+    ck_assert_msg(!het_plan_json_read(toy->arena, decoded, &again, &err), "%s",
+                  err.message);
     ck_assert_int_eq(het_plan_compare(&plan, again), 0);
     ck_assert_uint_eq(again->pipelines[0].stages[0].replicas[0].node, HET_UNBOUND);
-    json_auto_t *json_again = het_codec_plan_json(again);
+    json_auto_t *json_again = het_plan_json(again);
     auto_free char *text_again = het_json_canonical(json_again);
     ck_assert_str_eq(text, text_again);
     json_decref(decoded);
@@ -83,13 +84,13 @@ START_TEST(plan_reads_back_as_it_was_written)
     ck_assert_int_eq(again->predicted.profile_origin, HET_PROFILE_MEASURED);
     plan.predicted.profile_origin = HET_PROFILE_CALIBRATED;
     plan.predicted.extrapolated = true;
-    json_auto_t *marked = het_codec_plan_json(&plan);
-    ck_assert_int_eq(het_codec_plan(toy->arena, marked, &again, &err), 0);
+    json_auto_t *marked = het_plan_json(&plan);
+    ck_assert_int_eq(het_plan_json_read(toy->arena, marked, &again, &err), 0);
     ck_assert_int_eq(again->predicted.profile_origin, HET_PROFILE_CALIBRATED);
     ck_assert(again->predicted.extrapolated);
 
     plan.predicted.from_iteration_s = 0;
-    json_auto_t *without = het_codec_plan_json(&plan);
+    json_auto_t *without = het_plan_json(&plan);
     ck_assert_ptr_null(
         json_object_get(json_object_get(without, "predicted"), "fromIterationSeconds"));
     toy_free(toy);
@@ -101,14 +102,14 @@ START_TEST(plan_without_an_algorithm_reads_back_as_it_was_written)
     struct toy *toy = toy_new();
     struct het_plan plan = priced_plan(toy);
     plan.algorithm = "";
-    json_auto_t *json = het_codec_plan_json(&plan);
+    json_auto_t *json = het_plan_json(&plan);
     ck_assert_ptr_null(json_object_get(json, "algorithm"));
     const struct het_plan *again;
     struct het_error err;
-    ck_assert_msg(!het_codec_plan(toy->arena, json, &again, &err), "%s", err.message);
+    ck_assert_msg(!het_plan_json_read(toy->arena, json, &again, &err), "%s", err.message);
     ck_assert_str_eq(again->algorithm, "");
-    ck_assert_str_eq(het_codec_plan_hash(toy->arena, again),
-                     het_codec_plan_hash(toy->arena, &plan));
+    ck_assert_str_eq(het_plan_json_hash(toy->arena, again),
+                     het_plan_json_hash(toy->arena, &plan));
     toy_free(toy);
 }
 END_TEST
@@ -117,15 +118,15 @@ START_TEST(hash_is_of_the_plan_not_of_what_is_predicted)
 {
     struct toy *toy = toy_new();
     struct het_plan plan = priced_plan(toy);
-    const char *hash = het_codec_plan_hash(toy->arena, &plan);
+    const char *hash = het_plan_json_hash(toy->arena, &plan);
     ck_assert_uint_eq(strlen(hash), strlen("sha256:") + 64);
     ck_assert_int_eq(strncmp(hash, "sha256:", 7), 0);
     plan.predicted.iteration_s = 2;
     plan.predicted.from_iteration_s = 3;
     plan.search.seed = 5;
-    ck_assert_str_eq(het_codec_plan_hash(toy->arena, &plan), hash);
+    ck_assert_str_eq(het_plan_json_hash(toy->arena, &plan), hash);
     plan.global_batch++;
-    ck_assert_str_ne(het_codec_plan_hash(toy->arena, &plan), hash);
+    ck_assert_str_ne(het_plan_json_hash(toy->arena, &plan), hash);
     toy_free(toy);
 }
 END_TEST
@@ -134,7 +135,7 @@ START_TEST(rankmap_follows_nodes_and_local_indices)
 {
     struct toy *toy = toy_new();
     struct het_plan plan = toy_two_pipelines(toy);
-    json_auto_t *json = het_codec_rankmap(&plan);
+    json_auto_t *json = het_plan_json_rankmap(&plan);
     auto_free char *text = het_json_canonical(json);
     ck_assert_str_eq(
         text,
@@ -185,7 +186,7 @@ START_TEST(faults_of_a_plan_name_the_field)
         json_auto_t *json = parse(cases[i].text);
         const struct het_plan *plan;
         struct het_error err = { 0 };
-        ck_assert_int_eq(het_codec_plan(arena, json, &plan, &err), -1);
+        ck_assert_int_eq(het_plan_json_read(arena, json, &plan, &err), -1);
         ck_assert_msg(strstr(err.message, cases[i].message), "%s", err.message);
         het_arena_free(arena);
     }

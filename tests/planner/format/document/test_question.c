@@ -33,7 +33,7 @@ START_TEST(planned_plan_is_judged_valid_at_its_own_price)
     const struct het_plan *plan;
     struct het_error err;
     ck_assert_msg(!het_question_plan(arena, &question, &plan, &err), "%s", err.message);
-    json_auto_t *json = het_codec_plan_json(plan);
+    json_auto_t *json = het_plan_json(plan);
     json_auto_t *verdict = het_question_judge(arena, &question, json);
     ck_assert(json_is_true(json_object_get(verdict, "valid")));
     ck_assert_double_eq(json_real_value(json_object_get(verdict, "iterationSeconds")),
@@ -63,7 +63,7 @@ START_TEST(planned_plan_is_judged_valid_at_its_own_price)
     const struct het_plan *again;
     struct het_question second = read_question(other, document);
     ck_assert_int_eq(het_question_plan(other, &second, &again, &err), 0);
-    json_auto_t *json_again = het_codec_plan_json(again);
+    json_auto_t *json_again = het_plan_json(again);
     auto_free char *a = het_json_canonical(json), *b = het_json_canonical(json_again);
     ck_assert_str_eq(a, b);
     het_arena_free(other);
@@ -277,7 +277,7 @@ static double from_seconds(json_t *document, json_t *from)
     const struct het_plan *plan;
     struct het_error err;
     ck_assert_msg(!het_question_plan(arena, &question, &plan, &err), "%s", err.message);
-    json_auto_t *json = het_codec_plan_json(plan);
+    json_auto_t *json = het_plan_json(plan);
     double seconds = json_number_value(
         json_object_get(json_object_get(json, "predicted"), "fromIterationSeconds"));
     het_arena_free(arena);
@@ -451,10 +451,10 @@ START_TEST(every_gpu_that_the_plan_does_not_use_has_its_reason)
                            "GPULimit: 2 A100-SXM4-40GB on a0\n"
                            "Quota: 3 T4 on t4\n");
     /* Plans that do the same have the same hash, whatever else is in the cluster. */
-    const char *hash = het_codec_plan_hash(arena, plan);
+    const char *hash = het_plan_json_hash(arena, plan);
     struct het_plan *alone = het_plan_copy(arena, plan);
     alone->unused_count = 0;
-    ck_assert_str_eq(hash, het_codec_plan_hash(arena, alone));
+    ck_assert_str_eq(hash, het_plan_json_hash(arena, alone));
     het_arena_free(arena);
 }
 END_TEST

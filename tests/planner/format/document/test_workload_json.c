@@ -17,7 +17,8 @@ static int read_workload(struct toy *toy, const char *text, struct het_workload 
                          struct het_search_options *options, struct het_error *err)
 {
     json_auto_t *json = parse(text);
-    return het_codec_workload(toy->arena, json, &toy->profile, workload, options, err);
+    return het_workload_json_read(toy->arena, json, &toy->profile, workload, options,
+                                  err);
 }
 
 START_TEST(job_part_fills_workload_and_options)

@@ -80,7 +80,7 @@ static const struct het_profile *read_profile(struct het_arena *arena, const jso
 {
     const struct het_profile *profile = NULL;
     struct het_error err;
-    ck_assert_msg(!het_codec_profile(arena, json, &profile, &err), "%s", err.message);
+    ck_assert_msg(!het_profile_json_read(arena, json, &profile, &err), "%s", err.message);
     return profile;
 }
 
@@ -150,8 +150,8 @@ START_TEST(estimates_read_back_and_say_that_they_are)
     json_auto_t *cluster_json = test_read_json(CLUSTER);
     const struct het_cluster *cluster;
     struct het_error err;
-    ck_assert(
-        !het_codec_cluster(arena, cluster_json, het_hardware_builtin(), &cluster, &err));
+    ck_assert(!het_cluster_json_read(arena, cluster_json, het_hardware_builtin(),
+                                     &cluster, &err));
     for (int calibrated = 0; calibrated < 2; calibrated++) {
         json_auto_t *question = json_pack(
             "{s:o, s:i, s:s}", "config", test_read_json("tests/data/models/opt-350.json"),

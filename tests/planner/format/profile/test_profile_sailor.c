@@ -47,7 +47,7 @@ static const struct het_profile *read_profile(struct het_arena *arena, const jso
 {
     const struct het_profile *profile = NULL;
     struct het_error err;
-    ck_assert_msg(!het_codec_profile(arena, json, &profile, &err), "%s", err.message);
+    ck_assert_msg(!het_profile_json_read(arena, json, &profile, &err), "%s", err.message);
     return profile;
 }
 
@@ -139,7 +139,7 @@ START_TEST(what_is_wrong_is_named)
     json_auto_t *json = parse(text);
     const struct het_profile *profile = NULL;
     struct het_error err;
-    ck_assert_int_eq(het_codec_profile(arena, json, &profile, &err), -1);
+    ck_assert_int_eq(het_profile_json_read(arena, json, &profile, &err), -1);
     ck_assert_int_eq(err.code, HET_BAD_INPUT);
     ck_assert_msg(strstr(err.message, wrong->complaint) != NULL, "%s", err.message);
     ck_assert_ptr_null(profile);

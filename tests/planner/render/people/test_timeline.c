@@ -15,7 +15,8 @@ static struct het_timeline simulate(const struct toy *toy, const struct het_plan
     struct het_timeline timeline;
     struct het_cost cost;
     ck_assert_int_eq(
-        het_simulate_plan(toy->arena, &toy->problem, plan, &cost, &timeline, NULL), 0);
+        het_schedule_simulate(toy->arena, &toy->problem, plan, &cost, &timeline, NULL),
+        0);
     return timeline;
 }
 

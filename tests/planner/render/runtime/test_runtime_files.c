@@ -29,8 +29,8 @@ static struct rendered render(const char *name)
                                         .plan_path = "" };
     auto_free char *path = xasprintf("tests/golden/render/%s/input.json", name);
     json_t *json;
-    ck_assert_int_eq(het_input_read(path, &json, NULL), 0);
-    ck_assert_int_eq(het_codec_plan(r.arena, json, &r.plan, NULL), 0);
+    ck_assert_int_eq(het_read_file(path, &json, NULL), 0);
+    ck_assert_int_eq(het_plan_json_read(r.arena, json, &r.plan, NULL), 0);
     json_decref(json);
     r.plan = het_runtime_express_alone(r.arena, runtime, r.plan, NULL);
     ck_assert_ptr_nonnull(r.plan);
@@ -519,13 +519,13 @@ END_TEST
 START_TEST(expressed_plan_is_expressed_as_it_is)
 {
     struct rendered r = render(restricted[_i]);
-    json_auto_t *text = het_codec_plan_json(r.plan);
+    json_auto_t *text = het_plan_json(r.plan);
     const struct het_plan *again;
-    ck_assert_int_eq(het_codec_plan(r.arena, text, &again, NULL), 0);
+    ck_assert_int_eq(het_plan_json_read(r.arena, text, &again, NULL), 0);
     again = het_runtime_express_alone(r.arena, het_runtime_find(restricted[_i], NULL),
                                       again, NULL);
     ck_assert_ptr_nonnull(again);
-    json_auto_t *second = het_codec_plan_json(again);
+    json_auto_t *second = het_plan_json(again);
     ck_assert(json_equal(text, second));
     het_arena_free(r.arena);
 }

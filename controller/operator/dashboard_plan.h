@@ -1,0 +1,28 @@
+/* dashboard_plan.h - a plan as the dashboard draws it: lanes of pipelines, with what each
+ * stage takes and where it is. Pure.
+ *
+ *   { "nodes": ["a100-0", ...],      that the plan is on, in the order of its ranks
+ *     "lanes": [
+ *       { "microbatches": 24,
+ *         "stages": [ { "layers": [FIRST, COUNT], "recompute": "full",   (left out: none)
+ *                       "gpus": [TYPE, REPLICAS, TP, MICROBATCH, TYPE, ...],
+ *                       "us": [FORWARD, BACKWARD, SEND] } ],  (left out: not known)
+ *         "at": [ [ [NODE, FIRST_GPU, GPUS, NODE, ...], ... ] ] } ] }
+ *
+ * A lane stands for as many pipelines that follow each other and are alike as "at" has
+ * entries; each entry has a list for each stage. NODE counts in "nodes", FIRST_GPU on the
+ * node within the job's own GPUs there. FORWARD, BACKWARD and SEND are microseconds of
+ * one micro-batch. */
+#ifndef CONTROLLER_OPERATOR_DASHBOARD_PLAN_H
+#define CONTROLLER_OPERATOR_DASHBOARD_PLAN_H
+
+#include "planner/modules.h"
+
+#include <jansson.h>
+
+/* `times` by pipeline and stage (het_question_stage_times); NULL: not known. A new
+ * reference. */
+json_t *dashboard_plan_json(struct het_arena *arena, const struct het_plan *plan,
+                            const struct het_stage_parts *times);
+
+#endif

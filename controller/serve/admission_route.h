@@ -1,0 +1,49 @@
+/* admission_route.h - the webhook as it is served: POST /validate, an AdmissionReview. What can
+ * be told from the review alone (review.h) is answered at once, in the server's thread.
+ * Whether the user may create pods is asked of the API server, which only the loop does:
+ * the request waits in a queue between the two threads, ADMISSION_ROUTE_WAITING at most and
+ * ADMISSION_ROUTE_MS long. Whatever goes wrong is a no that says why. */
+#ifndef CONTROLLER_SERVE_ADMISSION_ROUTE_H
+#define CONTROLLER_SERVE_ADMISSION_ROUTE_H
+
+#include "controller/base/metrics.h"
+#include "controller/job/settings.h"
+#include "controller/kube/client.h"
+#include "controller/serve/server.h"
+
+enum {
+    ADMISSION_ROUTE_WAITING = 64,
+    ADMISSION_ROUTE_MS = 4000, /* the API server gives up after 5 s (timeoutSeconds) */
+    ADMISSION_ROUTE_BODY_BYTES = 4 << 20,
+    ADMISSION_ROUTE_REQUESTS_PER_S = 100, /* to the API server; bursts of as many */
+};
+
+struct admission_route_config {
+    const struct settings *settings;
+    struct kube *kube;       /* the loop's; without a fence */
+    struct metrics *metrics; /* may be NULL */
+    int64_t (*clock_ms)(
+        void *context);          /* that of admission_route_step; any thread asks */
+    void (*wake)(void *context); /* so that the loop turns; from any thread */
+    void *context;
+};
+
+struct admission_route;
+
+struct admission_route *admission_route_new(const struct admission_route_config *config);
+/* After the server, and before the kube. */
+void admission_route_free(struct admission_route *admission);
+
+/* The one route, for a listener with TLS. */
+const struct server_route *
+admission_route_routes(const struct admission_route *admission);
+/* Who answers; before the first step. */
+void admission_route_set_server(struct admission_route *admission, struct server *server);
+/* The API server is of Kubernetes 1.minor; 0, at the start: nobody knows. */
+void admission_route_set_server_minor(struct admission_route *admission, int64_t minor);
+
+void admission_route_step(struct admission_route *admission, int64_t now_ms);
+/* When a request has waited long enough; INT64_MAX: none waits. */
+int64_t admission_route_next_ms(const struct admission_route *admission);
+
+#endif
