@@ -353,7 +353,7 @@ golden: $(B)/hetplan ## write the expectations in tests/golden anew: look at the
 
 # ---- the code itself ----
 C_FILES = $(shell git ls-files '*.c' '*.h')
-SCRIPTS = deploy/apt-packages deploy/image deploy/manifests deploy/manpage tests/library/run .ci/run tests/fresh/run tests/fresh/steps tests/runtime/run tests/runtime/fetch-torch tests/lint/purity tests/golden/plan $(wildcard tests/e2e/run \
+SCRIPTS = deploy/apt-packages deploy/image deploy/manifests deploy/manpage tests/library/run .ci/run tests/fresh/run tests/fresh/steps tests/runtime/run tests/runtime/fetch-torch tests/lint/purity tests/lint/memory tests/golden/plan $(wildcard tests/e2e/run \
           tests/e2e/control-plane tests/e2e/fetch-control-plane tests/e2e/fetch-kueue tests/e2e/fetch-helm tests/e2e/go-programs tests/e2e/chart tests/e2e/training \
           tests/e2e/kueue tests/e2e/crd-cases/run)
 fmt: ## lay the code out (.clang-format)
@@ -374,6 +374,7 @@ lint: ## formatting, rooms, purity, both compilers with -Werror, cppcheck, scrip
 	@cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -I. "-Djson_object_foreach(o,k,v)=while (next(o,&k,&v))" \
 	    "-Djson_array_foreach(a,i,v)=while (next(a,&i,&v))" --enable=warning,performance,portability \
 	    --inline-suppr --suppress=missingIncludeSystem --error-exitcode=1 planner controller
+	@tests/lint/memory
 	@shellcheck $(SCRIPTS)
 	@pyflakes3 $$(git ls-files 'deploy/*.py' 'tests/runtime/*.py') tests/lint/packages.py tests/run-all docs/pictures/*.py
 	@python3 tests/lint/crd_bounds.py
