@@ -489,7 +489,7 @@ static bool can_win(const struct het_search *search, struct parts *parts,
         return true;
     struct het_problem problem = *search->problem;
     problem.cluster = search->available;
-    if (!part->floor_s)
+    if (part->floor_s == 0)
         part->floor_s = het_bound_floor_of_part(parts->rows, &problem);
     double slack = search->preference ? HET_PREFERENCE_SLACK : 0;
     return part->floor_s < search->incumbent_cost.iteration_s * (1 + slack);

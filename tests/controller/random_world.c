@@ -540,11 +540,13 @@ static char *add_phantoms(struct random_world *world)
 
 static char *shake_job(struct random_world *world)
 {
-    static const char *const verbs[] = { "succeed job/%s", "suspend job/%s",
-                                         "resume job/%s",
-                                         "patch job/%s {\"spec\": {\"planOnly\": true}}",
-                                         "patch job/%s {\"spec\": {\"planOnly\": "
-                                         "false}}" };
+    static const char *const verbs[] = {
+        "succeed job/%s",
+        "suspend job/%s",
+        "resume job/%s",
+        "patch job/%s {\"spec\": {\"planOnly\": true}}",
+        "patch job/%s {\"spec\": {\"planOnly\": false}}",
+    };
     struct dice *dice = &world->dice;
     auto_free char *name = xasprintf("j%d", (int)dice_throw(dice, RANDOM_WORLD_JOBS));
     char *text = NULL;
