@@ -152,7 +152,7 @@ static void program_init(struct program *program, struct het_bound_rows *rows,
         .class_layers = xcalloc(layers, sizeof(double)),
         .class_cost = xcalloc((size_t)layers * HET_MAX_TYPES, sizeof(double)),
     };
-    const double *seconds[HET_MAX_TYPES];
+    const double *seconds[HET_MAX_TYPES] = { NULL };
     for (uint32_t t = 0; t < cluster->type_count; t++) {
         if (problem->profile_type[t] == HET_NO_TYPE)
             continue;
