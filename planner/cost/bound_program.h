@@ -17,13 +17,13 @@
  *   such that  sum_{t, a <= l < e} y_t(a, e) rate_t(a, e) >= samples    for each layer l
  *              sum_{a, e} y_t(a, e) <= gpus_t                           for each type t
  *
- * Prices v_l >= 0 of the layers prove, whatever they are, that the least is at least
+ * Any prices v_l >= 0 of the layers prove that the minimum is at least
  *
  *   samples sum_l v_l
  *     - sum_t gpus_t max(0, max_{a, e} rate_t(a, e) sum_{a <= l < e} v_l - held_t(a, e))
  *
- * as each run's bytes are at least what its layers are worth less what its GPUs are: the
- * dual of the program. The simplex method only looks for good prices. */
+ * because each run's bytes are at least the worth of its layers less that of its GPUs
+ * (the dual of the program). The simplex method only finds good prices. */
 #ifndef HET_COST_BOUND_PROGRAM_H
 #define HET_COST_BOUND_PROGRAM_H
 
@@ -32,16 +32,16 @@
 #include <stdint.h>
 
 struct het_bound_program_type {
-    double gpus;       /* there are */
-    double node_gpus;  /* of a node, the most */
-    double uplink;     /* of a node, bytes a second, the most: for the caller */
-    double free_bytes; /* that a node may hold, and they do not count */
+    double gpus;       /* of the type */
+    double node_gpus;  /* of the largest node */
+    double uplink;     /* of the widest node, bytes a second; for the caller */
+    double free_bytes; /* bytes that a node holds without being counted */
     double *compute; /* [layer_count + 1]: prefix sums of c_tl, GPU seconds of a sample */
-    double *crossing; /* [layer_count + 1]: x_t, GPU seconds of a sample that comes from,
-                         or goes to, another node before layer l; 0 at both ends */
-    /* Of each run, (a, e) in order; het_bound_program_prepare makes them. */
-    double *a_second; /* runs that a GPU does in one */
-    double *counted;  /* bytes, a GPU: held_t */
+    double *crossing; /* [layer_count + 1]: x_t, GPU seconds to receive a sample from, or
+                         send it to, another node before layer l; 0 at both ends */
+    /* For each run, (a, e) in order; made by het_bound_program_prepare. */
+    double *a_second; /* runs that a GPU does in one second */
+    double *counted;  /* bytes per GPU: held_t */
 };
 
 struct het_bound_program {
@@ -50,19 +50,19 @@ struct het_bound_program {
     struct het_bound_program_type *types;
     size_t type_count;
     double *bytes;    /* [layer_count + 1]: prefix sums */
-    double end_bytes; /* held by whoever has the first layer or the last; in no sum */
-    double *wait_s;   /* [layer_count + 1]: until a sample has passed the layers before,
-                         and passes them again: the GPUs of layer l have nothing to do */
+    double end_bytes; /* held by nodes with the first or last layer; in no sum */
+    double *wait_s;   /* [layer_count + 1]: while a sample passes the layers before l,
+                         forward and backward: the GPUs of layer l idle */
 };
 
-/* Before the first of the calls below, and whenever free_bytes have changed. */
+/* To be called before the first call below, and whenever free_bytes change. */
 void het_bound_program_prepare(struct het_bound_program *covering);
-/* Gives back what that made. */
+/* Frees what het_bound_program_prepare made. */
 void het_bound_program_fini(struct het_bound_program *covering);
 
-/* Looks for prices, [layer_count], that prove the most for `budget_s` seconds; returns
- * the bytes that they prove. Where the layers cannot be computed in time, that is a
- * large number. */
+/* Looks for the prices, [layer_count], that prove the most for `budget_s` seconds;
+ * returns the bytes that they prove: a large number if the layers cannot be computed in
+ * time. */
 double het_bound_program_solve(const struct het_bound_program *covering, double budget_s,
                                double *ret_prices);
 /* Bytes that given prices prove. Concave and not increasing in budget_s. */

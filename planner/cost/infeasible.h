@@ -1,5 +1,5 @@
-/* infeasible.h - proofs that no plan fits, however it is cut: for when a search finds
- * none, or uses none of the GPUs of a type. What is not proved here may fit or not. */
+/* infeasible.h - proofs that no plan fits, however it is cut: used when a search finds
+ * none, or uses no GPU of a type. What is not proved here may fit or not. */
 #ifndef HET_COST_INFEASIBLE_H
 #define HET_COST_INFEASIBLE_H
 
@@ -11,10 +11,10 @@
  * which, in numbers, and what would help:
  *
  *   - a layer alone, with the least micro-batch and any recomputation that the job allows
- *     and as many holders as could be, needs more than there is on any GPU that the job
- *     may use, in every degree that its node has room for
- *   - one copy of the model's states, in the degree that holds it in least bytes, needs
- *     more than all GPUs together that the job may use */
+ *     and as many holders as possible, needs more than any GPU that the job may use has,
+ *     in every degree that its node has room for
+ *   - one copy of the model's state, in the degree that takes the fewest bytes, needs
+ *     more than all GPUs that the job may use have together */
 bool het_infeasible_memory(const struct het_problem *problem, char *ret_text,
                            size_t size);
 

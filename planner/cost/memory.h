@@ -10,20 +10,20 @@
  *              of the products): as measured, if the profile says; else the activations
  *              of HET_MEMORY_BACKWARD_BATCHES micro-batches of the largest layer
  *
- * With full recomputation what is kept of a micro-batch is the layers' inputs, and once
- * the activations of the largest layer. With selective recomputation it is what the
- * profile measured so; where it did not, as without any.
+ * With full recomputation a micro-batch keeps the layers' inputs; the activations of the
+ * largest layer are held once. With selective recomputation it keeps what the profile
+ * measured, or, if it did not, as much as without recomputation.
  *
  * A plan fits when bytes <= capacity * (1 - headroom) on each of its GPUs; with a reserve
- * (workload.h), with the larger of the state and of that reserve over
- * het_workload_state_bytes in place of the state. */
+ * (workload.h), the state counts as at least het_workload_state_bytes plus that
+ * reserve. */
 #ifndef HET_COST_MEMORY_H
 #define HET_COST_MEMORY_H
 
 #include "planner/model/plan.h"
 
-/* 15 measured runs of OPT-350M on GH200 (planner.md, Memory) have peaks above what is
- * kept that grow with the micro-batch, as 2 of the largest layer do: without them the
+/* In 15 measured runs of OPT-350M on GH200 (planner.md, Memory) the peak exceeds what is
+ * kept by bytes that grow like 2 micro-batches of the largest layer: without them the
  * largest error is 12 %. */
 #define HET_MEMORY_BACKWARD_BATCHES 2
 
@@ -37,17 +37,17 @@ struct het_memory_question {
     enum het_recompute recompute;
 };
 
-/* Bytes that must be there on one GPU of a replica, reserve included. HUGE_VAL when the
- * profile lacks the degree. */
+/* Bytes that each GPU of a replica needs, reserve included. HUGE_VAL when the profile
+ * lacks the degree. */
 double het_memory_replica_bytes(const struct het_problem *problem,
                                 const struct het_memory_question *question);
-/* Bytes that may be used on a GPU of cluster type `type`: memory less the headroom, if
- * that is above 0. */
+/* Usable bytes of a GPU of cluster type `type`: memory less the headroom, if that is
+ * above 0. */
 double het_memory_usable_bytes(const struct het_problem *problem, uint32_t type);
 
 /* Peak memory of each replica of a bound, well-formed plan, in plan order, in `arena`.
  * Here each layer's state is spread over its own number of holders. Adds a violation for
- * each that does not fit (violations may be NULL). Returns the count of those. */
+ * each replica that does not fit (`violations` may be NULL) and returns their count. */
 size_t het_memory_plan(struct het_arena *arena, const struct het_problem *problem,
                        const struct het_plan *plan, struct het_peak_memory **ret_peaks,
                        size_t *ret_count, struct het_violations *violations);

@@ -13,7 +13,7 @@
  *             bytes / bandwidth
  *
  * a lower bound of the time, as all of it overlaps. With rates->is_shared every node
- * reads all that its GPUs need from that storage,
+ * reads all that its GPUs need from shared storage,
  *
  *   seconds = max over (a node's uplink in, the storage) of bytes / bandwidth
  *
@@ -34,8 +34,8 @@
 struct het_migrate_rates {
     double disk_bytes_per_s;  /* of a node */
     double cloud_bytes_per_s; /* of the job */
-    bool is_shared; /* checkpoints lie once, on storage that all nodes read at the rate of
-                       the cloud, and nodes keep nothing on disks of their own */
+    bool is_shared; /* one copy of the checkpoints is on storage that all nodes read at
+                       the cloud's rate; the nodes' own disks hold none */
 };
 
 enum het_migrate_resource {
@@ -75,10 +75,10 @@ struct het_migration het_migrate(struct het_arena *arena,
                                  const struct het_plan *old, const struct het_plan *new,
                                  const struct het_migrate_rates *rates);
 
-/* `plan` with its nodes exchanged for others that are equal (type, GPUs, bandwidths,
- * domains), so that as many bytes as possible stay where `old` had them; the time of an
- * iteration does not change. Pairs of (node of the plan, node of the cluster) are taken
- * greedily, the most bytes first. Bound, in `arena`. */
+/* `plan` with its nodes exchanged for equal ones (type, GPUs, bandwidths, domains), so
+ * that as many bytes as possible stay where `old` had them; the time of an iteration does
+ * not change. Pairs of (node of the plan, node of the cluster) are taken greedily, the
+ * most bytes first. Bound, in `arena`. */
 const struct het_plan *het_migrate_place(struct het_arena *arena,
                                          const struct het_problem *problem,
                                          const struct het_plan *old,

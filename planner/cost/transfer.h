@@ -1,5 +1,5 @@
-/* transfer.h - activations sent from one stage to the next: how long it takes alone, and
- * how long each shared link is busy with it. The closed form (cost.h) and the event
+/* transfer.h - activations sent from one stage to the next: how long a send takes alone,
+ * and how long it keeps each shared link busy. The closed form (cost.h) and the event
  * simulation price sends with this one function.
  *
  * Replicas send their own sample ranges to those of the next stage that hold the same
@@ -23,14 +23,14 @@
 double het_transfer_seconds(const struct het_problem *problem,
                             const struct het_stage *from, const struct het_stage *to);
 
-/* What a send puts on a link that other sends may cross at the same time
- * (het_cluster_link_count). A send back along the way crosses link ^ 1. Links of a GPU
- * are not among them: its stage does one thing at a time. */
+/* The load of a send on a link that other sends may cross at the same time
+ * (het_cluster_link_count). The send in the other direction crosses link ^ 1. A GPU's own
+ * links are not listed: its stage does one thing at a time. */
 struct het_link_load {
     uint32_t link;
     uint32_t flow_count; /* flows of the send on it: min(tp, tp) for a pair of replicas */
-    /* That the send keeps all of the link busy. On a node with measured curves one send
-     * alone may not be able to: then it takes longer than its loads. */
+    /* For which the send keeps the whole link busy. On a node with measured curves one
+     * send alone may not fill the link: then it takes longer than its loads. */
     double seconds;
 };
 struct het_link_loads {
