@@ -1,5 +1,5 @@
-/* cluster.h - the GPUs that can be had: nodes of one GPU type each, what joins them, and
- * what a send between two of them gets. */
+/* cluster.h - the available GPUs: nodes of one GPU type each, the links between them, and
+ * the bandwidth of a send between two nodes. */
 #ifndef HET_MODEL_CLUSTER_H
 #define HET_MODEL_CLUSTER_H
 
@@ -25,7 +25,7 @@ struct het_cluster_type {
     double price_per_hour;    /* 0: unknown */
 };
 
-/* Who says what a link gives, from the surest. */
+/* Source of a link's bandwidth, the most reliable first. */
 enum het_link_source {
     HET_LINK_STATED,   /* the cluster file or the hardware settings */
     HET_LINK_MEASURED, /* curves */
@@ -38,15 +38,14 @@ struct het_node {
     const char *name; /* unique in the cluster */
     uint32_t type;    /* index into types */
     uint32_t gpu_count;
-    double intra_bytes_per_s; /* between GPUs of the node, each direction */
-    double
-        uplink_bytes_per_s; /* shared by all that leaves (or enters) the node at a time */
-    double flow_bytes_per_s; /* the most that one flow gets; 0: the whole uplink */
-    double latency_s;        /* per message that leaves the node */
+    double intra_bytes_per_s;  /* between GPUs of the node, each direction */
+    double uplink_bytes_per_s; /* shared by all that leaves (or enters) the node */
+    double flow_bytes_per_s;   /* the most that one flow gets; 0: the whole uplink */
+    double latency_s;          /* per message that leaves the node */
     /* Where the node is on each level: domains[that - 1]; 0: in none. */
     uint32_t domain[HET_MAX_LEVELS];
     const char *instance_type; /* NULL: unknown */
-    const char *vendor; /* of its GPUs (vendor.h); NULL: nobody says, they go with all */
+    const char *vendor; /* of its GPUs (vendor.h); NULL: unknown, may be mixed with any */
     enum het_link_source intra_source, uplink_source;
     int32_t preference; /* between equal plans, higher first: below 0 for spot nodes */
     uint32_t place;     /* in the network's places, plus one; 0: in none of them */
@@ -66,10 +65,9 @@ struct het_cluster {
     size_t node_count;
     const struct het_domain *domains;
     size_t domain_count;
-    uint32_t level_count; /* at most HET_MAX_LEVELS; 0: the nodes' uplinks are all */
+    uint32_t level_count; /* at most HET_MAX_LEVELS; 0: only nodes have uplinks */
     const struct het_network *network; /* measured curves; NULL: the nodes' figures */
-    /* Aliases by which the names of types are told to mean the same part; NULL: the
-     * built-in table. */
+    /* Aliases that tell which type names mean the same part; NULL: the built-in table. */
     const struct het_hardware *hardware;
 };
 
@@ -77,8 +75,8 @@ struct het_cluster {
 uint32_t het_cluster_gpu_count(const struct het_cluster *cluster);
 uint32_t het_cluster_type_gpu_count(const struct het_cluster *cluster, uint32_t type);
 
-/* A link that nobody measured or stated: of nodes of one GPU type, the same instance type
- * where that says it, and one rate. */
+/* A link that is neither measured nor stated, of all nodes with one GPU type and one rate
+ * (and one instance type, if that gives the rate). */
 struct het_assumed_link {
     const char *type;          /* of the GPUs */
     const char *instance_type; /* if it says the rate; else NULL */
@@ -97,8 +95,8 @@ size_t het_cluster_assumed_links(struct het_arena *arena,
 /* "Default", "GPUType", "InstanceType", "Measured", "Stated". */
 const char *het_link_source_name(enum het_link_source source);
 
-/* The order of nodes by all that a plan's time and memory depend on; 0: they are alike,
- * whatever they are called and however they are liked. */
+/* The order of nodes by all that a plan's time and memory depend on; 0: they are alike
+ * but for name and preference. */
 int het_node_compare(const struct het_node *a, const struct het_node *b);
 
 /* The largest node of a type, the first of equal ones; NULL if there is none. */
@@ -126,12 +124,12 @@ uint32_t het_cluster_find_type(const struct het_cluster *cluster, const char *na
 /* Bandwidths in bytes a second, each direction: measured curves where the network has
  * them, else the nodes' figures. `message_bytes` is what one flow sends.
  *
- * What the GPUs of a node get together of its uplink, `gpus` of them communicating. */
+ * What the GPUs of a node together get of its uplink when `gpus` of them communicate. */
 double het_cluster_uplink(const struct het_cluster *cluster, uint32_t node, uint32_t gpus,
                           double message_bytes);
 /* The most that `flows` flows together get from node `from` to another, `to`, however
- * wide the uplinks; HUGE_VAL if nothing limits them. Of curves the slower direction, so
- * that a send takes as long back as there. */
+ * wide the uplinks; HUGE_VAL if nothing limits them. With curves it is the slower
+ * direction's, so that a send takes equally long both ways. */
 double het_cluster_pair(const struct het_cluster *cluster, uint32_t from, uint32_t to,
                         uint32_t flows, double message_bytes);
 /* What one GPU of a node sends to others of it, when `gpus` of them communicate. */
@@ -147,9 +145,9 @@ static inline uint32_t het_cluster_link_count(const struct het_cluster *cluster)
 }
 
 /* Refuses (HET_BAD_INPUT, naming the node and field) what no planner can use: no nodes,
- * nodes without GPUs, names twice, bandwidths that are not finite and positive, types
- * that are not sorted by name, more than the limits above. That the memory of a type is
- * known matters only if it is used (het_problem_init). */
+ * nodes without GPUs, duplicate names, bandwidths that are not finite and positive, types
+ * that are not sorted by name, more than the limits above. A type without known memory is
+ * an error only if it is used (het_problem_init). */
 int het_cluster_check(const struct het_cluster *cluster, struct het_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* estimate.h - a profile worked out from the shape of a transformer and the data sheets
- * of GPUs, for models that nobody has measured yet. A roofline: what the matrix products
- * take at a share of the peak rate, or their operands at a share of the memory bandwidth,
- * whichever is longer; what all else moves through memory; the collectives of tensor
- * parallelism; and a fixed time a layer. Every constant stands below.
+ * of GPUs, for models that have not been measured. A roofline: the matrix products at a
+ * share of the peak rate, or their operands at a share of the memory bandwidth, whichever
+ * takes longer; all other memory traffic; the collectives of tensor parallelism; and a
+ * fixed time a layer. Every constant is defined below.
  *
  *   forward  = sum_k max(F_k / (e_c P), Q_k / (e_m M)) + S / (e_m M) + R / N + o
  *   backward = the same with the products twice (flash attention 2.5 times), S twice
@@ -30,13 +30,13 @@
  *              the k experts of a token); stored scores add a s^2 E / t, flash attention
  *              4 s a / t; dropout a byte for each element it drops (2 s h, and a s^2 / t)
  *   embedding  s h E;  head  2 s h E + s (V / t) (E + 4), the 4 a softmax in fp32
- * Between layers s h E go. State and gradients follow from the parameters
+ * Each layer passes s h E to the next. State and gradients follow from the parameters
  * (het_workload_state_bytes).
  *
  * Sources: V. Korthikanti et al., Reducing Activation Recomputation in Large Transformer
  * Models, 2022, table 2 and appendix A (FLOPs, activations; here for any f, g, V, gate
- * and precision); S. Williams et al., Roofline, 2009. docs/planner.md has how far this is
- * from measured profiles. */
+ * and precision); S. Williams et al., Roofline, 2009. docs/planner.md says how far this
+ * is from measured profiles. */
 #ifndef HET_MODEL_ESTIMATE_H
 #define HET_MODEL_ESTIMATE_H
 
@@ -52,8 +52,8 @@
  * with the samples. Measured profiles have 0.4 to 0.6 ms (OPT-350M, forward, one sample
  * less half of two). */
 #define HET_ESTIMATE_LAYER_S      0.5e-3
-/* What calibration may find for e_c. Above 1 is no nonsense: the peak of the table may be
- * of another mode than the one that ran. */
+/* What calibration may find for e_c. It may exceed 1: the table's peak may be that of
+ * another mode than the one that ran. */
 #define HET_ESTIMATE_LEAST_SHARE  0.01
 #define HET_ESTIMATE_MOST_SHARE   2.0
 
@@ -69,7 +69,8 @@ struct het_transformer {
     uint32_t sequence;  /* tokens of a sample */
     /* Mixture of experts; expert_count 0: none. */
     uint32_t expert_count, experts_per_token, expert_mlp;
-    uint32_t shared_mlp;        /* of what all tokens pass beside the experts; 0: none */
+    uint32_t shared_mlp;        /* of the MLP that all tokens pass beside the experts; 0:
+                                   none */
     uint32_t dense_block_count; /* first blocks that have no experts */
     bool gated_mlp;             /* up, gate and down (SwiGLU), not up and down */
     bool rms_norm;              /* a vector a norm, not two */
@@ -101,8 +102,8 @@ struct het_estimate_gpu {
 bool het_estimate_gpu_init(const struct het_gpu_type *type, enum het_precision precision,
                            struct het_estimate_gpu *ret);
 
-/* Refuses (HET_BAD_INPUT) shapes that are not whole: sizes of 0 or so large that numbers
- * would not hold, more experts of a token than there are. */
+/* Refuses (HET_BAD_INPUT) incomplete shapes: sizes of 0 or too large to represent, more
+ * experts per token than there are. */
 int het_transformer_check(const struct het_transformer *model, struct het_error *err);
 
 /* Embedding, blocks and head. */
@@ -116,7 +117,7 @@ double het_estimate_activations(const struct het_transformer *model, uint32_t la
 /* Bytes of one sample that go from each layer to the next; in `arena`. */
 const double *het_estimate_boundaries(struct het_arena *arena,
                                       const struct het_transformer *model);
-/* Both of all layers, rounded up; in `arena`. */
+/* Parameters and activations of all layers, rounded up; in `arena`. */
 struct het_layer_bytes het_estimate_bytes(struct het_arena *arena,
                                           const struct het_transformer *model,
                                           uint32_t tp);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "No such type", where an index of one is asked for. */
+/* In place of a type's index: no such type. */
 #define HET_NO_TYPE UINT32_MAX
 
 struct het_gpu_type {
@@ -18,12 +18,12 @@ struct het_gpu_type {
     const char *const *aliases; /* "NVIDIA-A100-SXM4-40GB", "nvidia-tesla-a100" */
     size_t alias_count;
     const char *profile;      /* name used in profiles, NULL: `name` */
-    const char *vendor;       /* vendor.h; NULL: whom the name says */
+    const char *vendor;       /* vendor.h; NULL: the one that the name implies */
     uint64_t memory_bytes;    /* of one GPU */
     double intra_bytes_per_s; /* each direction, between GPUs of a node */
     bool intra_is_stated;     /* by an admin's file, not by the built-in table */
     double inter_bytes_per_s; /* each direction, a node's uplink, as an admin states it;
-                                 0: a GPU type does not say */
+                                 0: not stated */
     uint64_t workspace_bytes; /* framework and communicator on each GPU */
     double price_per_hour;    /* 0: unknown */
     /* What estimates need (estimate.h); 0: the part has no such units, or it is unknown.
@@ -50,16 +50,16 @@ struct het_hardware {
     const struct het_level *levels;
     size_t level_count;
     const struct het_network *network; /* measured curves; NULL: none */
-    double storage_bytes_per_s; /* of the storage of checkpoints, for a whole job; 0: an
-                                   admin does not say */
+    double storage_bytes_per_s; /* of the storage of checkpoints, for a whole job; 0: not
+                                   stated */
 };
 
 /* What is assumed of a GPU type that no table knows: PCIe 3 between GPUs, 25 Gbit/s out.
  */
 #define HET_DEFAULT_INTRA_BYTES_PER_S 12.0e9
 #define HET_DEFAULT_INTER_BYTES_PER_S 3.0e9
-/* A framework takes 4 GiB beside what layers need, which is what 15 measured runs of
- * Megatron-DeepSpeed have (planner.md, Memory). To it come the buffers of three
+/* A framework takes 4 GiB beside what layers need, as 15 measured runs of
+ * Megatron-DeepSpeed show (planner.md, Memory). Added to it are the buffers of three
  * communicators of NCCL (data, tensor and pipeline parallelism): in a ring two
  * connections of 16 channels with 4 MiB (NCCL_BUFFSIZE) each. */
 #define HET_FRAMEWORK_BYTES           ((uint64_t)4 << 30)

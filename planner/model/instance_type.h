@@ -1,10 +1,10 @@
-/* instance_type.h - what the instance types of clouds have for links: the table of
- * instance_types.csv, as it is compiled in. A GPU type says nothing about its node's
- * network: an A10G is sold with 2.5 to 100 Gbit/s. */
+/* instance_type.h - the link rates of cloud instance types: the table of
+ * instance_types.csv, compiled in. A GPU type says nothing about its node's network: an
+ * A10G is sold with 2.5 to 100 Gbit/s. */
 #ifndef HET_MODEL_INSTANCE_TYPE_H
 #define HET_MODEL_INSTANCE_TYPE_H
 
-/* Also of the administrator's own (hardware.h), where 0 is what they do not state. */
+/* Also an administrator's own entry (hardware.h), where 0 means not stated. */
 struct het_instance {
     const char *name;          /* as in the label node.kubernetes.io/instance-type */
     double uplink_bytes_per_s; /* each direction, the rate of its interfaces: what the

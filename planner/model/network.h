@@ -1,21 +1,21 @@
-/* network.h - measured bandwidth between GPUs over message size, by what the GPUs are and
- * how many communicate at a time. cluster.h asks here first and takes a node's plain
- * figures where nothing was measured.
+/* network.h - measured bandwidth between GPUs over message size, by the GPUs' types and
+ * zones and how many communicate at a time. cluster.h asks here first and takes a node's
+ * plain figures where nothing was measured.
  *
  * A curve is a parabola over x = log2(message bytes / 1e6), bytes a second:
  *
  *   bandwidth = a x^2 + b x + c
  *
- * fitted to messages of about 1 MB and more. Its branch on which bandwidth grows with the
- * message is used: below 1 MB, and on the wrong side of the vertex, the value at that
- * edge holds; never more than the most that was measured, nor less than 1/1000 of it. A
- * falling line (a = 0, b < 0) has no such branch but its edge: what it is at 1 MB holds
- * everywhere, as with a parabola whose vertex lies below. So no curve ever falls with the
- * message, and what it is at HET_LARGEST_MESSAGE no message exceeds.
+ * fitted to messages of about 1 MB and more. Only the branch on which bandwidth grows
+ * with the message is used: below 1 MB, and on the wrong side of the vertex, the value at
+ * that edge holds. The result is at most the largest measured bandwidth, and at least
+ * 1/1000 of it. A falling line (a = 0, b < 0) has no such branch: its value at 1 MB holds
+ * everywhere, as for a parabola whose vertex lies below that. So no curve falls as the
+ * message grows, and its value at HET_LARGEST_MESSAGE is its maximum.
  *
- * What was not measured in a zone is taken from the same types without one. GPU counts
- * that were not measured: between two measured ones the slower of
- * the two, beyond them the nearest. */
+ * A pair that was not measured in a zone takes the curve of the same types without one. A
+ * GPU count that was not measured takes the slower of the two measured ones around it;
+ * beyond them, the nearest. */
 #ifndef HET_MODEL_NETWORK_H
 #define HET_MODEL_NETWORK_H
 
@@ -73,7 +73,8 @@ double het_network_inside(const struct het_network *network, uint32_t place,
 double het_network_between(const struct het_network *network, uint32_t from, uint32_t to,
                            uint32_t gpus, double message_bytes);
 
-/* Refuses (HET_BAD_INPUT) what is not sorted, not finite, without a most, out of range.
+/* Refuses (HET_BAD_INPUT) curves that are unsorted, not finite, without a maximum or out
+ * of range.
  */
 int het_network_check(const struct het_network *network, struct het_error *err);
 

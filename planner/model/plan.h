@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-/* Of a plan that is read. */
+/* GPUs of a plan that is read, at most. */
 #define HET_MAX_PLAN_GPUS 1048576u
 
 /* What a plan is made for, and priced with. */
@@ -85,16 +85,16 @@ struct het_migration;
 struct het_plan;
 
 struct het_prediction {
-    bool is_read; /* as a document says, which may say anything: nobody here worked it out
+    bool is_read; /* copied from a document and not checked; the figures may be anything
                    */
     double iteration_s, samples_per_s;
     double closed_form_s;    /* the iteration by cost.h; 0: not known */
     double lower_bound_s;    /* 0: none proved */
     double from_iteration_s; /* of the running plan, for the same input; 0: not asked, or
-                                it cannot run any more */
-    /* If a runtime limits the plan: the best time found without its limits, and what that
-     * plan takes of it (bits 1 << enum het_freedom, runtime.h). 0: not asked, or no
-     * better. */
+                                it can no longer run */
+    /* If a runtime limits the plan: the best time found without its limits, and the
+     * freedoms that plan needs (bits 1 << enum het_freedom, runtime.h). 0: not asked, or
+     * no better. */
     double unrestricted_s;
     uint32_t unrestricted_needs;
     /* What it takes to get here from the running plan; NULL: none. */
@@ -105,7 +105,7 @@ struct het_prediction {
     double pipeline_s, gradient_sync_s, optimizer_s;
     enum het_profile_origin profile_origin; /* where its times come from */
     bool extrapolated; /* a micro-batch is larger than what was measured */
-    /* Bandwidths that the plan was made with and nobody measured or stated. */
+    /* Bandwidths behind the plan that are neither measured nor stated. */
     const struct het_assumed_link *assumed_links;
     size_t assumed_link_count;
     const struct het_peak_memory *peak_memory;
@@ -129,8 +129,8 @@ struct het_search_report {
     uint64_t plans_priced;
     uint64_t seed;
     int optimal;         /* 1: proved */
-    bool has_run_out;    /* of effort, before all was looked at that would have been */
-    bool is_cut_short;   /* told to stop: the best plan until then */
+    bool has_run_out;    /* of effort, before the search was complete */
+    bool is_cut_short;   /* told to stop: the best plan so far */
     bool has_statistics; /* asked for */
     struct het_search_statistics statistics;
 };
@@ -145,8 +145,8 @@ struct het_plan {
     size_t pipeline_count;
     const struct het_idle *idle; /* per node, in cluster order */
     size_t idle_count;
-    /* Why GPUs of the whole cluster are not used, those among them that the planner was
-     * never offered; no part of what the plan decides. */
+    /* Why GPUs of the whole cluster are not used, including those that the planner was
+     * never offered; not part of what the plan decides. */
     const struct het_unused *unused;
     size_t unused_count;
     struct het_prediction predicted;
@@ -159,7 +159,7 @@ int het_plan_bind(struct het_arena *arena, const struct het_plan *plan,
                   const struct het_cluster *cluster, const struct het_plan **ret,
                   struct het_error *err);
 
-/* The nodes that `plan` names, each with the GPUs that the plan has of it; in `arena`. */
+/* The nodes that `plan` names, each with the GPUs that the plan uses; in `arena`. */
 const struct het_cluster *het_plan_own_cluster(struct het_arena *arena,
                                                const struct het_plan *plan);
 

@@ -1,13 +1,13 @@
 /* profile.h - measured seconds and bytes of each layer by (GPU type, tensor-parallel
  * degree, micro-batch size). Layer 0 is the embedding, the last the head.
  *
- * Rules: a micro-batch size without a measurement of its own takes the sum of its binary
- * parts (7 = 4 + 2 + 1; Metis, section 4.3). A part that was not measured is twice its
- * half (4 = 2 + 2), and so on down; there is none below the least measured size. Beyond
- * the largest measured size nothing is had, unless `extrapolation` allows it: then a size
- * is the largest measured one as often as it goes in, and the parts of the rest. So a
- * time is always a sum of measured ones, and never less a sample than the best of them. A
- * degree without measurements does not exist for that type. */
+ * Rules: a micro-batch size that was not measured takes the sum of its binary parts (7 =
+ * 4 + 2 + 1; Metis, section 4.3). A part that was not measured takes twice its half (4 =
+ * 2 + 2), and so on down; sizes below the smallest measured one have no time. Sizes
+ * beyond the largest measured one have none either, unless `extrapolation` allows them:
+ * such a size takes as many of the largest measured one as fit and the parts of the rest.
+ * So a time is always a sum of measured ones, and never less per sample than the best of
+ * them. A degree without measurements does not exist for that type. */
 #ifndef HET_MODEL_PROFILE_H
 #define HET_MODEL_PROFILE_H
 
@@ -71,14 +71,14 @@ struct het_profile {
     const struct het_layer_bytes *bytes; /* sorted by tp */
     size_t bytes_count;
     const double *boundary_bytes;   /* [layer_count]: output of layer l for one sample,
-                                       whole   tensor, sent between stages */
+                                       whole tensor, sent between stages */
     double parameter_element_bytes; /* 4 for fp32 profiles */
     uint32_t sequence_length;       /* tokens of a sample; 0: it does not say */
     enum het_precision precision;   /* in which it was measured */
     enum het_optimizer optimizer;   /* that het_layer_bytes.state counts */
     enum het_profile_origin origin;
-    uint32_t extrapolation; /* times the largest measured micro-batch that may be asked
-                               for; 0 and 1: no more than was measured */
+    uint32_t extrapolation; /* sizes up to this many times the largest measured
+                               micro-batch have a time; 0 and 1: only up to that one */
     bool shared_embedding;  /* head and embedding are one tensor (both ends hold and
                                synchronise it) */
 };
@@ -106,7 +106,7 @@ const char *het_profile_origin_name(enum het_profile_origin origin);
 int het_profile_origin_parse(const char *name, enum het_profile_origin *ret,
                              struct het_error *err);
 
-/* Largest micro-batch of (type, tp) that can be had, and smallest that was measured; 0 if
+/* Largest micro-batch of (type, tp) that has a time, and smallest that was measured; 0 if
  * the degree is absent. */
 uint32_t het_profile_max_microbatch(const struct het_profile *profile, uint32_t type,
                                     uint32_t tp);
@@ -115,7 +115,7 @@ uint32_t het_profile_min_microbatch(const struct het_profile *profile, uint32_t 
 
 /* Seconds forward and backward that layers [first, first + count) take for `samples`
  * samples on one rank of degree `tp`. `samples` 0 takes no time. Errors: HET_NO_PROFILE,
- * when the size cannot be had by the rules above. */
+ * if the size has no time by the rules above. */
 int het_profile_times(const struct het_profile *profile, uint32_t type, uint32_t tp,
                       uint32_t samples, uint32_t first_layer, uint32_t layer_count,
                       double *ret_forward_s, double *ret_backward_s,
@@ -125,14 +125,14 @@ int het_profile_times(const struct het_profile *profile, uint32_t type, uint32_t
 bool het_profile_selective_s(const struct het_profile *profile, uint32_t type,
                              uint32_t tp, uint32_t samples, uint32_t first_layer,
                              uint32_t layer_count, double *ret_backward_s);
-/* The same question without the times: whether (type, tp, samples) can be had. */
+/* Whether (type, tp, samples) has a time by the rules above. */
 bool het_profile_covers(const struct het_profile *profile, uint32_t type, uint32_t tp,
                         uint32_t samples);
 /* Whether the size is beyond the largest that was measured of (type, tp). */
 bool het_profile_extrapolates(const struct het_profile *profile, uint32_t type,
                               uint32_t tp, uint32_t samples);
 /* Optimizer seconds of layers [first, first + count): the model's, in proportion to the
- * parameters. Of the smallest measured micro-batch of (type, tp). */
+ * parameters, from the smallest measured micro-batch of (type, tp). */
 double het_profile_optimizer_s(const struct het_profile *profile, uint32_t type,
                                uint32_t tp, uint32_t first_layer, uint32_t layer_count);
 

@@ -40,8 +40,8 @@ enum het_rank_order {
 struct het_runtime {
     const char *name;     /* "megatron" */
     const char *title;    /* "Megatron-LM" */
-    const char *version;  /* of the program that reads what is rendered; NULL: no program
-                             does, or the plan itself is read */
+    const char *version;  /* of the program that reads the rendered files; NULL: none
+                             does, or it reads the plan itself */
     uint32_t freedoms;    /* bits 1 << enum het_freedom */
     uint32_t rank_orders; /* bits of enum het_rank_order */
     bool mesh_a_node;     /* a node's GPUs are all in stages of one tp and dp */
@@ -59,8 +59,8 @@ const struct het_runtime *het_runtime_without(struct het_arena *arena,
                                               const struct het_runtime *runtime,
                                               uint32_t without);
 
-/* What a job's constraints take away: one tensor-parallel degree for all; and for all
- * replicas of all stages equally many samples. */
+/* Freedoms that a job's constraints remove: one tensor-parallel degree for all; and
+ * equally many samples for all replicas of all stages. */
 #define HET_FREEDOMS_OF_TENSOR_PARALLEL                                                  \
     (1u << HET_TP_PER_STAGE | 1u << HET_TP_PER_REPLICA)
 #define HET_FREEDOMS_OF_SHARES                                                           \
@@ -80,12 +80,12 @@ const char *het_runtime_lack(struct het_arena *arena, const struct het_runtime *
  * runtime's orders). */
 uint32_t het_runtime_freedoms_of(const struct het_plan *plan);
 
-/* What of it the runtime lacks, as bits. */
+/* The freedoms that the plan takes and the runtime lacks, as bits. */
 uint32_t het_runtime_needs(const struct het_runtime *runtime,
                            const struct het_plan *plan);
 
-/* `plan` as `runtime` can run it, in `arena`: the plan itself, or the same with the GPUs
- * of nodes told apart differently, or with its pipelines written as one, so that its
+/* `plan` as `runtime` can run it, in `arena`: the plan itself, or the same with other
+ * local indices of the nodes' GPUs, or with its pipelines written as one, so that its
  * ranks stand in an order that the runtime knows. NULL if it cannot be expressed; the
  * first freedom that is missing then goes into `ret_missing` (may be NULL). */
 const struct het_plan *het_runtime_express(struct het_arena *arena,
@@ -93,9 +93,8 @@ const struct het_plan *het_runtime_express(struct het_arena *arena,
                                            const struct het_plan *plan,
                                            enum het_freedom *ret_missing);
 
-/* The same for a plan that may be bound to no cluster, or to another: to the nodes that
- * it names itself. NULL, with HET_FREEDOM_COUNT as what is missing, for one that cannot
- * be bound to them. */
+/* The same for a plan that is unbound or bound to another cluster: it is bound to the
+ * nodes that it names. NULL, with HET_FREEDOM_COUNT as what is missing, if that fails. */
 const struct het_plan *het_runtime_express_alone(struct het_arena *arena,
                                                  const struct het_runtime *runtime,
                                                  const struct het_plan *plan,

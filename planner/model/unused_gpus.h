@@ -1,6 +1,6 @@
 /* unused_gpus.h - the GPUs of a cluster that a plan does not use, and why: groups of one
- * reason and GPU type, so that the list is short however large the cluster is. Every word
- * that the planner and the controller have for such a reason is in one table here. */
+ * reason and GPU type, so that the list is short however large the cluster is. One table
+ * here holds every word that planner and controller use for such a reason. */
 #ifndef HET_MODEL_UNUSED_GPUS_H
 #define HET_MODEL_UNUSED_GPUS_H
 
@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the order in which groups are listed: first what an administrator can mend. */
+/* In the order in which groups are listed: first what an administrator can fix. */
 enum het_unused_reason {
-    /* Nobody knows what they are. */
+    /* The GPUs are not known. */
     HET_UNUSED_UNKNOWN_PRODUCT,
     HET_UNUSED_NO_GPU_LABEL,
     HET_UNUSED_MIXED_GPUS,
@@ -57,11 +57,11 @@ const char *het_unused_name(enum het_unused_reason reason);
  * brackets, "" if nothing does; false if it is none. */
 bool het_unused_parse(struct het_arena *arena, const char *text,
                       enum het_unused_reason *ret, const char **ret_detail);
-/* Whether nobody knows what the GPUs are, which somebody should mend. */
+/* Whether the GPUs are not known, which an administrator should fix. */
 bool het_unused_is_unknown(enum het_unused_reason reason);
 
-/* Names of nodes that a group keeps, and groups of a list: where there would be more,
- * further ones of a reason are one group, whatever their type. */
+/* Names of nodes that a group keeps, and groups of a list: beyond that, further GPUs of a
+ * reason are one group, whatever their type. */
 #define HET_UNUSED_NODES  8u
 #define HET_UNUSED_MOST   ((uint32_t)INT32_MAX) /* GPUs and nodes of a group */
 #define HET_UNUSED_GROUPS 64u
@@ -91,8 +91,8 @@ void het_unused_merge(struct het_arena *arena, struct het_unused_list *list,
 /* By reason, type, detail. */
 void het_unused_sort(struct het_unused_list *list);
 
-/* What a person should know: why they are not used and, where that is known, what to set.
- * In `arena`. */
+/* For users: why the GPUs are not used and, where that is known, what to set. In
+ * `arena`. */
 const char *het_unused_text(struct het_arena *arena, const struct het_unused *group);
 size_t het_unused_name_count(const struct het_unused *group); /* of `nodes` */
 

@@ -1,6 +1,6 @@
-/* vendor_group.h - a problem, cut where GPUs cannot talk to each other. NCCL joins
- * NVIDIA's GPUs, RCCL AMD's, and neither those of the other: a plan has GPUs of one
- * vendor only, unless the administrator says that the runtime joins them
+/* vendor_group.h - a problem, split where GPUs cannot communicate. NCCL joins GPUs of
+ * NVIDIA, RCCL those of AMD, and no library joins both: a plan has GPUs of one vendor
+ * only, unless the administrator says that the runtime joins them
  * (workload.mixes_vendors). */
 #ifndef HET_MODEL_VENDOR_GROUP_H
 #define HET_MODEL_VENDOR_GROUP_H
@@ -18,11 +18,11 @@ struct het_vendor_group {
 /* Whether nodes of different vendors have GPUs that the job may use, but not together. */
 bool het_vendor_is_split(const struct het_problem *problem);
 
-/* Vendors that are looked at; GPUs of more stay idle. */
+/* Vendors considered, at most; GPUs of further ones stay idle. */
 #define HET_MAX_VENDORS 16u
 
-/* The groups, by the first node of each: one, of the whole problem, unless it is split.
- * In `arena`. */
+/* The groups, in order of their first node; if the problem is not split, one of all of
+ * it. In `arena`. */
 size_t het_vendor_groups(struct het_arena *arena, const struct het_problem *problem,
                          const struct het_vendor_group **ret);
 

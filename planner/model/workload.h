@@ -24,16 +24,16 @@ struct het_type_limit {
 
 struct het_workload {
     uint32_t global_batch;    /* samples an iteration, >= 1 */
-    uint32_t sequence_length; /* tokens of a sample; 0: nobody says */
+    uint32_t sequence_length; /* tokens of a sample; 0: not stated */
     enum het_precision precision;
     enum het_optimizer optimizer;
     double memory_headroom;  /* share of a GPU's memory kept free, at most 0.9; not above
                                 0: none */
     double gradient_overlap; /* share of the gradient exchange that the backward pass
                                 hides, [0, 1] */
-    /* A plan must also fit if frameworks hold so many bytes a parameter beside
+    /* A plan must also fit if frameworks hold this many bytes a parameter beside
      * het_workload_state_bytes (gradient buckets, temporaries of the optimizer); not
-     * above 0: it need not. What is predicted does not have it. */
+     * above 0: no reserve. Predictions do not include it. */
     double state_reserve_bytes;
     const struct het_runtime *runtime; /* plans must be expressible for it (runtime.h);
                                           NULL: one that runs every plan */
@@ -84,7 +84,7 @@ double het_workload_checkpoint_bytes(const struct het_workload *workload);
 /* Bytes of a parameter that each half of a gradient exchange moves, on average: gradients
  * are fp32, also under mixed precision, and summed by reduce-scatter and all-gather, 4
  * bytes each. A distributed optimizer gathers updated weights instead of gradients: bf16
- * (4 + 2) / 2. Less what is said to overlap with the backward pass. */
+ * (4 + 2) / 2. Less the share stated to overlap with the backward pass. */
 double het_workload_gradient_bytes(const struct het_workload *workload);
 
 int het_workload_allows_tensor_parallel(const struct het_workload *workload, uint32_t tp);

@@ -44,7 +44,7 @@ struct het_balance_layers {
 /* Seconds that the stage computes for a micro-batch with layers first .. end - 1. */
 double het_balance_stage_seconds(const struct het_balance_stage *stage, uint32_t first,
                                  uint32_t end);
-/* What T_p (below) is of, where stage s has layers cuts[s] .. cuts[s + 1] - 1: the sum
+/* The two terms of T_p (below), if stage s has layers cuts[s] .. cuts[s + 1] - 1: the sum
  * over stages, and the bottleneck, which every micro-batch after the first takes. */
 void het_balance_pipeline(const struct het_balance_stage *stages, uint32_t stage_count,
                           const uint32_t *cuts, double *ret_sum_s,
@@ -76,8 +76,8 @@ uint64_t het_balance_space_take_work(struct het_balance_space *space);
  * section 4.2.2, part 3, which fills stages in proportion to their speed; the dynamic
  * program is AMP's (section 3.6) with the cut costs counted in both the sum and the
  * bottleneck. Work: O(rounds * stages * layers^2), but once HET_BALANCE_MAX_PAIRS pairs
- * of layers have been looked at (about half a second; no question with less than 1,600
- * layers needs as many for its first answer) the best split until then is the answer, if
+ * of layers have been looked at (about half a second; no question with fewer than 1,600
+ * layers needs as many for its first answer) the best split so far is the answer, if
  * there is one. */
 #define HET_BALANCE_MAX_ROUNDS 64
 #define HET_BALANCE_MAX_PAIRS  (UINT64_C(1) << 28)
@@ -96,8 +96,8 @@ void het_balance_nearest(struct het_balance_space *space, uint32_t layer_count,
 
 /* ---- samples over replicas ---- */
 
-/* `count` replicas that take seconds[n] for n samples, n = 1 .. max_samples; HUGE_VAL
- * where n cannot be had. Need not rise with n (7 = 4 + 2 + 1 can be slower than 8). */
+/* `count` replicas that take seconds[n] for n samples, n = 1 .. max_samples; HUGE_VAL if
+ * they cannot take n. Need not rise with n (7 = 4 + 2 + 1 can be slower than 8). */
 struct het_balance_replicas {
     uint32_t count;
     const double *seconds; /* [max_samples + 1] */
@@ -105,15 +105,16 @@ struct het_balance_replicas {
 };
 
 /* Gives each of the replicas (kinds[0]'s first) at least one sample, `samples` in all, so
- * that the slowest is as fast as can be; among those, so that the largest share is small,
- * then even in proportion. `ret_samples[replica]`, within a kind falling; the slowest
- * one's seconds into ret_seconds. Returns false, outputs untouched, if it cannot be done.
+ * that the slowest is as fast as possible; among such shares it prefers a small largest
+ * share, then even proportions. Fills `ret_samples[replica]`, falling within a kind, and
+ * ret_seconds with the slowest replica's seconds. Returns false, outputs untouched, if it
+ * cannot be done.
  *
  * Method: bisection over the times that occur; whether a limit can be met is a sum of
  * sets, decided by interval where the allowed shares have no gaps, else by a bit set of
- * reachable sums, whose words that were written are added to `work` (may be NULL).
- * Source: the question is Metis, section 4.2.2 (DataLB), which rounds
- * shares in proportion to speed. */
+ * reachable sums; the words written are added to `work` (may be NULL). Source: the
+ * question is Metis, section 4.2.2 (DataLB), which rounds shares in proportion to
+ * speed. */
 bool het_balance_samples(const struct het_balance_replicas *kinds, size_t kind_count,
                          uint32_t samples, uint32_t *ret_samples, double *ret_seconds,
                          uint64_t *work);

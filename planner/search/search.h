@@ -44,13 +44,14 @@ enum het_ditto_folding {
     HET_DITTO_FOLD_NONE,          /* all assignments of GPUs to stages instead */
 };
 
-/* How metis-walk and oomfirst-walk say that a stage fits (paper_walk.h). */
+/* How metis-walk and oomfirst-walk decide that a stage fits (paper_walk.h). */
 enum het_walk_memory {
     /* memory.h: each GPU by itself; activations in flight, workspace, headroom. */
     HET_WALK_MEMORY_OURS,
-    /* HET_PAPER_WALK_METIS_FACTOR times the memory of the layers against the sum of the memory
-     * of all GPUs of the stage. In a stage of several types once for each binary part of
-     * each replica's samples, these shared out over the types of the whole cluster. */
+    /* HET_PAPER_WALK_METIS_FACTOR times the memory of the layers against the sum of the
+     * memory of all GPUs of the stage. A stage of several types counts it once for each
+     * binary part of each replica's samples, which are shared out over the types of the
+     * whole cluster. */
     HET_WALK_MEMORY_METIS,
 };
 
@@ -69,13 +70,13 @@ struct het_search_options {
     enum het_ditto_folding ditto_folding;
     enum het_metis_rows metis_rows;   /* in which nodes are laid out */
     enum het_walk_memory walk_memory; /* of metis-walk and oomfirst-walk */
-    bool statistics;                  /* say them in the plan's search report */
-    bool no_bound; /* nobody asks how far from the best the plan can be: its lower bound
-                      is 0, unless the search proves that it is the best */
+    bool statistics;                  /* put into the plan's search report */
+    bool no_bound; /* no lower bound is wanted: the plan's is 0, unless the search proves
+                      that it is the best */
     void (*progress)(void *context, const struct het_search *search); /* may be NULL */
     void *progress_context;
-    /* True: the search ends at once, with the best plan so far (het_search_run). It may
-     * be set by a signal or another thread. NULL: it never is. */
+    /* When a signal handler or another thread sets it, the search ends at once with the
+     * best plan so far (het_search_run). NULL: the search is never stopped. */
     const atomic_bool *stop;
 };
 
@@ -96,8 +97,8 @@ struct het_search {
     struct het_search_statistics statistics;
     const struct het_plan *incumbent; /* NULL: none yet */
     struct het_cost incumbent_cost;   /* as offers are priced */
-    /* For one that starts from others: the best plan of each of them, by simulated time,
-     * the fastest (the incumbent) first. */
+    /* For an algorithm that starts from others: the best plan of each of those, by
+     * simulated time, the fastest (the incumbent) first. */
     const struct het_plan *seeds[HET_SEARCH_MAX_SEEDS];
     double seed_s[HET_SEARCH_MAX_SEEDS];
     size_t seed_count;
@@ -105,13 +106,13 @@ struct het_search {
     struct het_preference *preference; /* of all algorithms; NULL: none */
     bool is_optimal;       /* the running algorithm has proved that no plan is faster, or
                               that there is none */
-    bool has_run_out;      /* an algorithm would have looked at more, with more effort */
-    bool has_short_stages; /* "metis" came to a split of which two or more stages do not
-                              fit, and "oomfirst" takes another of them first */
-    bool is_cut_short;     /* options->stop was set while there was something to do */
-    /* What came nearest, if nothing fits: shown with "no plan fits". */
+    bool has_run_out;      /* with more effort an algorithm would have looked at more */
+    bool has_short_stages; /* "metis" met a split in which two or more stages do not fit,
+                              and "oomfirst" would take another of them first */
+    bool is_cut_short;     /* options->stop was set before the search was done */
+    /* The nearest miss, if nothing fits; shown with "no plan fits". */
     char nearest_miss[512];
-    double nearest_miss_ratio; /* bytes needed / bytes there, of the best miss; 0: none */
+    double nearest_miss_ratio; /* bytes needed / bytes available, of that miss; 0: none */
     /* Plans offered that the runtime cannot express, and what the last one needed. */
     uint64_t inexpressible_count;
     enum het_freedom missing_freedom;
@@ -122,30 +123,30 @@ struct het_algorithm {
     const char *source; /* paper, section */
     const char *summary;
     int (*run)(struct het_search *search, struct het_error *err);
-    bool is_whole;   /* leaves GPUs idle by itself: it is run on the whole cluster only */
-    bool needs_from; /* is run as one of all only with options->from */
-    bool starts_from_others; /* those are run first, and the best plan is its incumbent */
-    bool repeats_metis; /* finds what "metis" finds unless search->has_short_stages: only
-                           then it is run as one of all, after it */
-    bool is_apart;      /* is run when it is named, not as one of all */
-    bool is_simulated;  /* its offers are priced by simulation, not in closed form */
+    bool is_whole;   /* leaves GPUs idle by itself: it runs on the whole cluster only */
+    bool needs_from; /* "auto" runs it only with options->from */
+    bool starts_from_others; /* others run first, and their best plan is its incumbent */
+    bool repeats_metis;      /* finds what "metis" finds unless search->has_short_stages;
+                           "auto" runs it only then, after "metis" */
+    bool is_apart;           /* runs only when named, not in "auto" */
+    bool is_simulated;       /* its offers are priced by simulation, not in closed form */
 };
 
-/* Takes `units` of effort; false when the budget is spent, and the algorithm returns. */
+/* Takes `units` of effort; false when the budget is spent: the algorithm then returns. */
 bool het_search_spend(struct het_search *search, uint64_t units);
 
-/* Takes what `pairs` pairs of layers (HET_EFFORT_CELLS_A_UNIT) cost beyond the `taken`
+/* Takes the effort of `pairs` pairs of layers (HET_EFFORT_CELLS_A_UNIT), less the `taken`
  * units that were taken for them before they were counted. */
 void het_search_settle(struct het_search *search, uint64_t pairs, uint64_t taken);
 
 /* Offers a bound plan (copied if kept; algorithm, batch, precision and the like are
  * filled in). It is priced, checked and must fit; it becomes the incumbent if it is
- * faster, or equally fast and smaller by het_plan_compare. Returns true if it did; one
- * that did not may still be kept in the shortlist. A plan that the checker refuses is a
- * defect of the algorithm: assert. Only the limits on
- * the plan's GPU counts (min_gpus, max_gpus, type_limits) are not the algorithm's care: a
- * plan outside them is turned away, and so is one that the workload's runtime cannot
- * express; where only its ranks stand in the wrong order, it is kept in the right one. */
+ * faster, or equally fast and smaller by het_plan_compare. Returns true if it did; if
+ * not, the shortlist may still keep it. A plan that the checker refuses is a defect of
+ * the algorithm: assert. An algorithm may ignore the limits on GPU counts (min_gpus,
+ * max_gpus, type_limits) and the workload's runtime: a plan outside those limits, or that
+ * the runtime cannot express, is turned away. A plan whose ranks alone are in the wrong
+ * order is kept in the right one. */
 bool het_search_offer(struct het_search *search, const struct het_plan *plan);
 
 /* Seconds that a plan must stay below to become the incumbent; HUGE_VAL without one. */

@@ -1,5 +1,5 @@
-/* shortlist.h - the best few plans of a search as it priced them, in closed form mostly,
- * out of which the simulation picks the winner: the two differ by some percent. */
+/* shortlist.h - the best few plans of a search by its own prices, mostly in closed form.
+ * The simulation, which differs by a few percent, picks the winner among them. */
 #ifndef HET_SEARCH_SHORTLIST_H
 #define HET_SEARCH_SHORTLIST_H
 

@@ -1,6 +1,6 @@
-/* stage_times.h - what a replica takes and holds for runs of layers, remembered: seconds
+/* stage_times.h - a cache of what a replica takes and holds for runs of layers: seconds
  * by (GPU type, tensor-parallel degree, samples) as prefix sums over layers, and up to
- * which layer a stage fits in memory. Every question is worked out once. */
+ * which layer a stage fits in memory. Each is computed once. */
 #ifndef HET_SEARCH_STAGE_TIMES_H
 #define HET_SEARCH_STAGE_TIMES_H
 
@@ -40,9 +40,9 @@ const uint32_t *het_stage_table_ends(struct het_stage_table *table,
                                      struct het_stage_kind kind, uint32_t in_flight,
                                      uint32_t holders);
 
-/* A stage of replicas of `count` kinds, as balance.h asks about it, without its sends:
- * the times of each, and the least of their ends. Room for them is the caller's: times
- * [count] and ends [layer_count]. false: a kind cannot be had. */
+/* Fills `ret` with a stage of replicas of `count` kinds, for balance.h, without its
+ * sends: the times of each kind, and the least of their ends. The caller provides times
+ * [count] and ends [layer_count]. False: the table has nothing for one of the kinds. */
 bool het_stage_table_ask(struct het_stage_table *table,
                          const struct het_stage_kind *kinds, size_t count,
                          uint32_t in_flight, uint32_t holders,
