@@ -37,7 +37,7 @@
  *    mesh of 4 x 4.
  *  - The paper gives neither start nor cooling: here the temperature is a share of the
  *    present strategy's time, 1 at first, 0.98 of it after each step. Line 14 of
- * Algorithm 2 cuts the layers of the old strategy; here it is the new one's. */
+ *    Algorithm 2 cuts the layers of the old strategy; here it is the new one's. */
 #ifndef HET_ALGO_AMP_H
 #define HET_ALGO_AMP_H
 

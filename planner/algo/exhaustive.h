@@ -1,6 +1,6 @@
-/* exhaustive.h - the oracle: looks at every plan, so that others can be measured by it.
- * For about 6 GPUs, 6 layers and a batch of 8; larger input is refused when the effort
- * is spent, never cut.
+/* exhaustive.h - the oracle: looks at every plan, as a reference for other algorithms.
+ * For about 6 GPUs, 6 layers and a batch of 8; larger input is refused when the effort is
+ * spent, never cut.
  *
  * What is looked at: all sets of pipelines; for each its number and size of
  * micro-batches, its cuts, and for each stage the sets and orders of replicas on any
@@ -10,7 +10,7 @@
  * interchangeable, and so are equal nodes, pipelines, and the replicas of a stage where
  * nothing is sent between nodes.
  *
- * What is left out is proved not to be better than the incumbent, nor than the limit
+ * A plan is left out only if it is proved no better than the incumbent or than the limit
  * of the pass: passes with rising limits (from the lower bound on, each a quarter higher
  * than the last) keep the walk among promising plans before there is an incumbent.
  * Bounds, all valid for the event simulation (schedule.h) as for the closed form:
@@ -22,8 +22,8 @@
  *             and T_p >= sum_s (f+g+2c)_s, the way of one micro-batch
  *   area      free GPUs must do what is left to do: sum_t n_t w_t T >= the least weighted
  *             GPU seconds of the samples left, for any w >= 0 (bound.h's compute floor)
- *   tail      synchronisation and optimizer step of the pipelines there are; more
- *             pipelines only add holders (not with measured curves, not of a distributed
+ *   tail      synchronisation and optimizer step of the pipelines so far; more pipelines
+ *             only add holders (not with measured curves, not of a distributed
  *             optimizer's step) */
 #ifndef HET_ALGO_EXHAUSTIVE_H
 #define HET_ALGO_EXHAUSTIVE_H

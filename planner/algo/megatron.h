@@ -17,7 +17,8 @@
  * same as dp pipelines that share their uplinks.
  *
  * However small the effort, a search that starts with it looks at the candidates of the
- * smallest micro-batch size, up to the first that fits: what needs the least memory. */
+ * smallest micro-batch size, up to the first that fits: the one that needs the least
+ * memory. */
 #ifndef HET_ALGO_MEGATRON_H
 #define HET_ALGO_MEGATRON_H
 

@@ -1,6 +1,6 @@
 /* arena.h - memory. Out of memory ends the process (exit 70): the cluster holds all
- * state, and a half-done answer is worth less than a restart. Where the process is
- * somebody else's, it ends a scope.
+ * state, and a half-done answer is worth less than a restart. In the library, whose
+ * process is the user's, it ends a scope instead.
  *
  * An arena owns everything that lives as long as one search or one reconcile; it is
  * given back by freeing the arena, once. */
@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 /* malloc, calloc, realloc, strdup that never return NULL. Sizes that overflow are out of
- * memory as well. xfree gives back what they, and all else in the planner, return;
- * outside scopes free is the same. */
+ * memory as well. xfree frees what these and all other functions of the planner return;
+ * outside scopes free does the same. */
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *old, size_t size);
@@ -38,14 +38,13 @@ void het_free_pointer(void *pointer_to_pointer);
     ((array) = het_array_reserve((array), (capacity), (needed), sizeof *(array)))
 void *het_array_reserve(void *array, size_t *capacity, size_t needed, size_t element);
 
-/* Calls run(context) in a scope: out of memory returns from here with -1, and whatever
- * these functions have allocated meanwhile, on this thread, is freed, then as on return.
- * So nothing of it may be handed out, and nothing that came from outside may be freed or
- * made larger within. Nothing else that must be given back may be held where memory is
- * asked for. Scopes may be nested. */
+/* Calls run(context) in a scope: when memory runs out, this returns -1. On any return it
+ * frees all that these functions allocated meanwhile on this thread. So `run` must hand
+ * out none of it, must not free or grow memory from outside, and must hold no other
+ * resource while it allocates. Scopes may be nested. */
 int het_memory_scope(void (*run)(void *context), void *context);
-/* The scope of this thread, which is outside it then, and inside again: around what is
- * not ours and is called within. */
+/* Leaves the scope of this thread, and enters it again: around foreign code called inside
+ * it. */
 struct memory_scope;
 struct memory_scope *het_memory_scope_leave(void);
 void het_memory_scope_enter(struct memory_scope *left);

@@ -2,8 +2,8 @@
  *
  * A function that can fail returns 0 for success and -1 for failure. On failure it has
  * filled the `struct het_error` it was given and left its outputs alone; on success it
- * has left the error alone. Who knows the cause calls het_fail; who knows the context
- * calls het_wrap on the way out, so that a message reads outside in:
+ * has left the error alone. The function that finds the cause calls het_fail; callers
+ * that know the context call het_wrap on the way out, so that a message reads outside in:
  *
  *     profile opt350/DeviceType.A100_tp1_bs1.json: model.num_layers: expected ... */
 #ifndef HET_BASE_ERROR_H
@@ -11,8 +11,8 @@
 
 enum het_error_code {
     HET_OK = 0,
-    HET_BAD_INPUT,  /* something given to us is wrong; the message says which field and
-                       what to change. hetplan exits 2 */
+    HET_BAD_INPUT,  /* input is wrong; the message says which field and what to change.
+                       hetplan exits 2 */
     HET_NO_PROFILE, /* no measurement for a (device type, tp, microbatch) */
     HET_NO_PLAN,    /* no plan fits; the message says what is missing. hetplan exits 1 */
     HET_CUT_SHORT,  /* told to stop before there was a plan. hetplan exits 3 */
@@ -27,8 +27,8 @@ struct het_error {
     /* One line of UTF-8, cut with "..." when too long; control characters and bytes that
      * are not UTF-8, in what a message quotes, are '?'. */
     char message[1024];
-    /* The field it is about, "job.constraints.dataParallel.minReplicas", as plain as the message;
-     * "" if it is about none, or not known. */
+    /* The field it is about, "job.constraints.dataParallel.minReplicas", cleaned as the
+     * message is; "" if there is none or it is not known. */
     char path[256];
 };
 
@@ -41,8 +41,8 @@ int het_fail(struct het_error *err, enum het_error_code code, const char *format
 int het_wrap(struct het_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Puts `outer` before the path of `err` (may be NULL): "spec" before "layers" or "[3]". It
- * says nothing in the message. */
+/* Puts `outer` before the path of `err` (may be NULL): "spec" before "layers" or "[3]".
+ * The message does not change. */
 void het_error_locate(struct het_error *err, const char *outer);
 
 #endif

@@ -15,7 +15,7 @@ void het_writer_put(struct het_writer *writer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* `text` as a JSON string, in quotes. */
 void het_writer_put_quoted(struct het_writer *writer, const char *text);
-/* The text in `arena`; the writer is empty then. */
+/* The text in `arena`; empties the writer. */
 char *het_writer_take(struct het_writer *writer, struct het_arena *arena);
 
 #endif

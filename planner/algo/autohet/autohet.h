@@ -15,9 +15,9 @@
  * (1F1B), which is linear in S.
  *
  * Differs:
- *  - Eq. 3 knows no sends and no gradients, so besides the best number of pipelines the
- *    next best ones are built, at most HET_AUTOHET_MAX_PLANS, down to HET_AUTOHET_WORTH
- * of the best objective; where no split of layers fits, MIN_mem is raised.
+ *  - Eq. 3 ignores sends and gradients, so besides the best number of pipelines the next
+ *    best ones are built, at most HET_AUTOHET_MAX_PLANS, down to HET_AUTOHET_WORTH of the
+ *    best objective; where no split of layers fits, MIN_mem is raised.
  *  - Eq. 4 as printed minimises the largest g_i / l_i, which gives most layers to the
  *    slowest; l_i / g_i is meant. Here it is the seconds of the layers themselves, the
  *    sends and the sum over the stages with it (balance.h).

@@ -1,6 +1,6 @@
 /* pipeline_grouping.h - unequal GPUs shared out among the pipelines of a plan, so that as
- * many as possible are as strong as possible. What a member's power is, and what it
- * holds, is the caller's question; a member is a GPU or a tensor-parallel group of them.
+ * many as possible are as strong as possible. The caller defines a member's power and
+ * memory; a member is a GPU or a tensor-parallel group of them.
  *
  *   maximize D z,  z = min_j G_j        over D and all ways to form D groups
  *   G_j = sum_i g_i (1 - rho_j),        rho_j = (n_j - 1) / (K + n_j - 1)
@@ -17,9 +17,9 @@
  * Exact, by branch and bound over how many members of each type a group has. At a target
  * z a group is strong enough if sum_i (g_i - z / K) >= z (K - 1) / K: a linear covering.
  * Members with g_i >= z / K and m_i >= 0 never harm a group, so only groups that need all
- * of theirs are looked at and what is left over joins any. The next group is always one
- * with the first type left, and what is left is remembered when nothing came of it, so
- * that equal members and equal groups are told apart only by their counts. */
+ * of theirs are looked at and what is left over joins any. The next group always has a
+ * member of the first type left, and a remainder that led to nothing is remembered; so
+ * only counts distinguish equal members and equal groups. */
 #ifndef HET_ALGO_AUTOHET_PIPELINE_GROUPING_H
 #define HET_ALGO_AUTOHET_PIPELINE_GROUPING_H
 
@@ -47,7 +47,7 @@ struct het_pipeline_grouping_question {
     uint64_t work_limit; /* groups looked at; 0: none */
 };
 
-/* Differences below this share are none: what is proved best is best within it. */
+/* Smaller relative differences count as none: a proof of the best holds within it. */
 #define HET_PIPELINE_GROUPING_TOLERANCE 1e-9
 
 struct het_pipeline_grouping {
@@ -55,7 +55,7 @@ struct het_pipeline_grouping {
     double bound;            /* no way has more */
     uint32_t group_count;    /* D */
     const uint32_t *members; /* [group * type_count + type] */
-    bool is_proved;          /* nothing was left out for the work limit */
+    bool is_proved;          /* the work limit left nothing out */
     uint64_t nodes, work;    /* of the search; groups looked at */
 };
 

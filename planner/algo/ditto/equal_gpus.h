@@ -1,6 +1,6 @@
-/* equal_gpus.h - a cluster of unequal GPUs seen as one of equal, weakest ones; and a
- * pipeline for those turned back into one for the GPUs that there are. Memory comes in as
- * the layers that fit (`ends`); nodes and plans are the caller's.
+/* equal_gpus.h - views a cluster of unequal GPUs as one of equal, weakest ones, and turns
+ * a pipeline for those back into one for the real GPUs. Memory enters as the layers that
+ * fit (`ends`); nodes and plans are the caller's.
  *
  * Source: Ditto (2024), sections 3, 5 and 6. */
 #ifndef HET_ALGO_DITTO_EQUAL_GPUS_H
@@ -12,7 +12,7 @@
  * for the whole model over this type's, rounded (section 5.3.1). */
 uint32_t het_equal_gpus_weight(double weakest_s, double type_s);
 
-/* What a layer's communication takes on the weakest type, as the mean over layers. */
+/* Seconds of a layer's communication on the weakest type, as the mean over layers. */
 struct het_equal_gpus_communication {
     uint32_t layer_count;
     uint32_t node_gpus;     /* M */
@@ -26,10 +26,10 @@ struct het_equal_gpus_communication {
  *
  *   n'' = floor(d / M) full nodes, d' = d - n'' M GPUs of one more, n' = nodes - 1
  *
- * and the weight is the d from 1 to het_equal_gpus_weight whose p(d) is nearest to `type_s`;
- * the smallest of equal ones (section 5.3.2). Differs: the paper's formula multiplies
- * across_s by n'', its text by the nodes less one; they differ when d' = 0, where the
- * formula has a node send to itself. */
+ * and the weight is the d from 1 to het_equal_gpus_weight whose p(d) is nearest to
+ * `type_s`; the smallest of equal ones (section 5.3.2). Differs: the paper's formula
+ * multiplies across_s by n'', its text by the nodes less one; they differ when d' = 0,
+ * where the formula has a node send to itself. */
 uint32_t het_equal_gpus_weight_with_communication(
     double weakest_s, double type_s,
     const struct het_equal_gpus_communication *communication);
@@ -67,7 +67,7 @@ uint64_t het_equal_gpus_gpu_count(const struct het_equal_gpus_question *question
 
 /* By dynamic program (section 6.2): a template for virtual GPUs, one a stage; then x GPUs
  * of type i take up to x d_i of its stages together, such that T is least. GPUs may be
- * left over. The memory of virtual GPUs is not asked for: they do not exist.
+ * left over. Virtual GPUs have no memory limit: they do not exist.
  *
  * The paper's template has as many stages as there are virtual GPUs, and its choices have
  * exactly x d_i of them, though the text says "up to". With both as printed all GPUs are
@@ -76,7 +76,7 @@ uint64_t het_equal_gpus_gpu_count(const struct het_equal_gpus_question *question
  * taken; so there may also be fewer layers than virtual GPUs.
  *
  * Differs: the paper keeps, for the first i stages, the one assignment with the least
- * time, which may have used up the GPUs that the rest needs; and T is not a sum over
+ * time, which may have taken the GPUs that the rest needs; and T is not a sum over
  * stages. Here the table is over the GPUs used of each type, so that the assignment is
  * the best one for each template. */
 bool het_equal_gpus_recover(struct het_arena *arena,

@@ -26,7 +26,7 @@
 
 /* One way to run a stage. */
 struct het_pipeline_template_kind {
-    uint32_t resource;     /* what it takes of: a GPU type; */
+    uint32_t resource;     /* what it takes: a GPU type; */
     uint32_t amount;       /* and how much: GPUs */
     uint32_t most;         /* layers that such a stage may have; 0: any number */
     const double *seconds; /* [layer_count + 1] prefix sums, forward and backward */
@@ -69,7 +69,8 @@ double het_pipeline_template_seconds(const double *stage_s, uint32_t stage_count
 
 /* The template with the least T, in `arena`; of equal ones the most even. Adds the cells
  * that were worked on to `*cells`. False: there is none, or the table is too large
- * (HET_PIPELINE_TEMPLATE_MAX_CELLS: product of the available amounts plus one, times layers).
+ * (HET_PIPELINE_TEMPLATE_MAX_CELLS: product of the available amounts plus one, times
+ * layers).
  *
  * Method. With t = t_k* fixed, T is a sum over stages: t_k before k*, 2 t_k at it,
  * 2 t_k - t behind it, and (N_b - 1) t. So for each t a table over (amounts taken, layers

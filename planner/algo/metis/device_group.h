@@ -46,11 +46,10 @@ typedef bool (*het_device_group_visit)(void *context, const uint32_t *sizes,
  * without order from the most even down in lexicographic order of their rising sizes,
  * each in all its permutations. A list longer than `permute` is shortened first, by
  * fusing its two smallest entries until it is short enough; fused groups stay neighbours.
- * Where no sizes of `sizes` sum up, the even split is the only list. At most
- * HET_DEVICE_GROUP_MAX_STEPS entries are tried for the lists without order. Returns false if the
- * visitor stopped it.
- * Source: Metis, section 4.2.2, part 1 (its 1 - var is `variance`). Differs: the even
- * split where its lists end. */
+ * If no sizes of `sizes` add up to gpu_count, the even split is the only list. At most
+ * HET_DEVICE_GROUP_MAX_STEPS entries are tried for the lists without order. Returns false
+ * if the visitor stopped the enumeration. Source: Metis, section 4.2.2, part 1 (its 1 -
+ * var is `variance`). Differs: the even split if there is no list. */
 bool het_device_group_lists(const struct het_device_group_question *question,
                             het_device_group_visit visit, void *context);
 
@@ -70,7 +69,8 @@ struct het_device_group_row {
 };
 
 /* All orders of the types that have GPUs, in lexicographic order; at most
- * HET_DEVICE_GROUP_MAX_ORDERS. Returns how many, each `*ret_type_count` long, in one array. */
+ * HET_DEVICE_GROUP_MAX_ORDERS. Returns how many, each `*ret_type_count` long, in one
+ * array. */
 #define HET_DEVICE_GROUP_MAX_ORDERS 120
 size_t het_device_group_type_orders(struct het_arena *arena,
                                     const struct het_cluster *cluster,
@@ -84,8 +84,8 @@ struct het_device_group_row het_device_group_row_of(struct het_arena *arena,
                                                     const uint32_t *types,
                                                     size_t type_count);
 
-/* The same with the nodes of the types taking turns: the next node is one of the type of
- * which the least share is laid out, the first in `types` of equal ones. */
+/* The same with the nodes of the types taking turns: the next node is of the type with
+ * the smallest share laid out so far; of equal types, the first in `types`. */
 struct het_device_group_row het_device_group_row_mixed(struct het_arena *arena,
                                                        const struct het_cluster *cluster,
                                                        const uint32_t *types,

@@ -10,34 +10,33 @@
  * variance and permutation length, device_group.h), each order of the GPU types and each
  * number of micro-batches that divides the global batch: start with data parallelism
  * only, share the micro-batch out over unequal replicas, balance the layers, and where a
- * stage runs out of memory follow both ways, more tensor parallelism there, or fewer
- * layers there.
+ * stage runs out of memory try both more tensor parallelism and fewer layers there.
  *
  * Differs from the paper:
  *  - The layers are split exactly (balance.h, pipeline_draft.h) where the paper fills
- *    stages in proportion to their speed; sends count in the bottleneck, and the time of
- *    the gradients beside T_p. Hence "move layers away until the stage fits" is one more
- * exact split, with that stage's memory as a limit.
+ *    stages in proportion to their speed; the bottleneck includes sends, and gradient
+ *    time is added to T_p. Hence "move layers away until the stage fits" is one more
+ *    exact split, with that stage's memory as a limit.
  *  - Samples are shared exactly over unequal replicas (the paper: in proportion), also
  *    inside one type when the number of replicas does not divide the micro-batch.
  *  - Tensor-parallel groups never span nodes nor mix types: GPUs that a stage has on a
  *    node form replicas of the largest degree, up to the stage's, that divides them. In a
- *    stage of two types each has its own degree, and memory raises that of the type that
- *    is short.
+ *    stage of two types each has its own degree, and a type short of memory has its
+ *    degree raised.
  *  - Where a degree does not divide a node's GPUs, or there are more replicas than
- * samples, stages that leave GPUs idle are a start too (het_pipeline_draft_set_trim). The paper
- * uses all GPUs; the search (run_all.h) also hands the algorithm fewer.
- *  - Of the two ways out of memory, fewer layers is followed first: it costs one split,
- *    and its plan prunes the other way. At most HET_METIS_SEARCH_MAX_BRANCHES splits a
- * start.
+ *    samples, stages that leave GPUs idle are a start too (het_pipeline_draft_set_trim).
+ *    The paper uses all GPUs; the search (run_all.h) also hands the algorithm fewer.
+ *  - When a stage is out of memory, fewer layers is tried first: it costs one split, and
+ *    its plan prunes the other way. At most HET_METIS_SEARCH_MAX_BRANCHES splits a start.
  *  - Besides data parallelism only, every higher uniform degree is a start too, unless
- * the bound of the lower one is far above the best plan; and around each new best plan
- * the degree of one stage at a time is changed as long as that helps: with measured
- * profiles and few samples a GPU, tensor parallelism can be the faster one.
- *  - Candidates whose bound (het_pipeline_draft_bound) is not below the best plan are not split.
- *  - Of several stages out of memory, the order says which is dealt with first: Metis'
- *    the first of the pipeline, OOM-first's (J. Shong et al., section 3.4) the one that
- *    is short of most bytes on a GPU.
+ *    the bound of the lower one is far above the best plan; and around each new best plan
+ *    the degree of one stage at a time is changed as long as that helps: with measured
+ *    profiles and few samples a GPU, tensor parallelism can be the faster one.
+ *  - Candidates whose bound (het_pipeline_draft_bound) is not below the best plan are not
+ *    split.
+ *  - Of several stages out of memory, `order` says which one comes first: for Metis the
+ *    first of the pipeline, for OOM-first (J. Shong et al., section 3.4) the one short of
+ *    most bytes on a GPU.
  *  - Rows in which the nodes of the types take turns, as an option (device_group.h).
  *  - Group sizes besides powers of two where the cluster suggests them (device_group.h),
  *    or all sizes (options). The released code handles powers of two only. */

@@ -1,5 +1,5 @@
-/* oomfirst.h - OOM-first: Metis with another rule for which stage out of memory is
- * dealt with first, the one that is short of most.
+/* oomfirst.h - OOM-first: Metis with another rule for which of several stages out of
+ * memory comes first: the one that is short of most bytes.
  *
  * Source: J. Shong, B. Liu, Y. Yu, "Improved Intra-Operator Parallelism for Distributed
  * LLM Training", section 3.4. `oomfirst` is the search of metis_search.h with that rule;

@@ -1,27 +1,27 @@
 /* paper_walk.h - the search of the Metis paper step by step, as its authors' program and
  * that of the OOM-first paper walk it: the same candidates in the same order of degrees,
- * with layers in proportion (proportional_split.h), so that steps are counted as they
- * are. It is for comparing searches; metis_search.h finds better plans.
+ * with layers in proportion (proportional_split.h), so that it counts the steps that they
+ * count. It is for comparing searches; metis_search.h finds better plans.
  *
  * Sources: T. Um et al., Metis, USENIX ATC 2024, Algorithm 1; J. Shong et al., Improved
  * Intra-Operator Parallelism for Distributed LLM Training (the OOM-first paper), section
- * 3.4 and Table 1. What a step is, neither says: it follows the released programs, in our
- * words:
+ * 3.4 and Table 1. Neither paper defines a step; the rules here follow the released
+ * programs, in our words:
  *
  *  - For each order of the types, number of stages, list of group sizes (device_group.h;
  *    powers of two not below variance * floor(GPUs / stages)) and divisor of the global
  *    batch, from the largest: all stages start with data parallelism only.
  *  - A strategy is allowed if each stage has a whole sample for each replica, not more
  *    than was measured, and a measured degree. It then splits the layers in proportion,
- *    up to HET_PAPER_WALK_SPLITS times, shifting shares away from stages that are short of
- *    memory; each split that does not fit is a step.
+ *    up to HET_PAPER_WALK_SPLITS times, shifting shares away from stages that are short
+ *    of memory; each split that does not fit is a step.
  *  - A first split that fits is a plan, and ends the candidate. A later one is a plan,
  *    and the search goes on.
- *  - To go on is a step: one stage with more than one replica gets half as many of twice
- *    the degree. Which, is the order's rule; where two are alike, the first.
+ *  - Each continuation is a step: one stage with more than one replica gets half as many
+ *    of twice the degree. The order says which stage; of equal ones, the first.
  *  - In every order of types but the first, one stage is left out, and the least number
- *    of stages above it that has lists is walked twice. It is a defect of the released
- *    program; here the second walk is not made, its steps are counted.
+ *    of stages above it that has lists is walked twice: a defect of the released program.
+ *    This walk does not repeat it but counts its steps.
  *  - Steps behind a candidate's last plan are not counted, nor are those of a candidate
  *    without any.
  *
@@ -46,7 +46,7 @@ enum het_paper_walk_order {
     HET_PAPER_WALK_OOM_FIRST,
 };
 
-/* Of HET_WALK_MEMORY_METIS (search.h). */
+/* The factor of HET_WALK_MEMORY_METIS (search.h). */
 #define HET_PAPER_WALK_METIS_FACTOR 5.0
 
 struct het_paper_walk_plan {
@@ -91,7 +91,8 @@ struct het_paper_walk_question {
     bool (*spend)(void *context, uint64_t splits);
 };
 
-/* Walks it all. Returns false if `spend` stopped it. No allocation after the start. */
+/* Walks all candidates. Returns false if `spend` stopped it. No allocation after the
+ * start. */
 bool het_paper_walk_run(const struct het_paper_walk_question *question,
                         struct het_paper_walk_counts *ret_counts);
 

@@ -1,14 +1,14 @@
-/* pipeline_draft.h - one pipeline over given device groups, while an algorithm makes up
- * its mind: which replicas the groups hold for given tensor-parallel degrees, how a
- * micro-batch is shared out among them, which layers fit, what the sends take; from that
- * the best split of the layers, a bound that is cheap, and in the end a plan.
+/* pipeline_draft.h - one pipeline over given device groups, before it is a plan: which
+ * replicas the groups hold for given tensor-parallel degrees, how they share a
+ * micro-batch, which layers fit, how long sends take. From these it derives the best
+ * split of the layers, a cheap bound, and in the end a plan.
  *
- * A draft remembers what it worked out (per kind of replica, group and neighbours), so
- * that the next of many similar candidates costs little. It decides nothing: which
- * groups, degrees and micro-batches to try is the algorithm's part.
+ * A draft caches its results (per kind of replica, group and neighbours), so that the
+ * next of many similar candidates costs little. The algorithm decides which groups,
+ * degrees and micro-batches to try.
  *
- * The usual order: het_pipeline_draft_groups, het_pipeline_draft_batch, het_pipeline_draft_set_tp for each stage,
- * het_pipeline_draft_share for each stage, het_pipeline_draft_bound, het_pipeline_draft_balance, het_pipeline_draft_plan. */
+ * The usual order: het_pipeline_draft_groups, _batch, _set_tp for each stage, _share for
+ * each stage, _bound, _balance, _plan. */
 #ifndef HET_ALGO_METIS_PIPELINE_DRAFT_H
 #define HET_ALGO_METIS_PIPELINE_DRAFT_H
 
@@ -48,32 +48,32 @@ void het_pipeline_draft_set_tp(struct het_pipeline_draft *draft, uint32_t stage,
                                uint32_t type, uint32_t tp);
 uint32_t het_pipeline_draft_tp(const struct het_pipeline_draft *draft, uint32_t stage,
                                uint32_t type);
-/* Raises `type` in `stage` to the next degree that changes anything; false, and nothing
+/* Raises `type` in `stage` to the next degree that changes anything; False, with nothing
  * changed, if there is none. */
 bool het_pipeline_draft_raise_tp(struct het_pipeline_draft *draft, uint32_t stage,
                                  uint32_t type);
 bool het_pipeline_draft_has_type(const struct het_pipeline_draft *draft, uint32_t stage,
                                  uint32_t type);
 
-/* Whether the stages rather leave GPUs idle: then their replicas all have the largest
- * degree that is not above the one set, whatever is left over on a node, and there are no
- * more of them than samples and than the job allows; the slowest kinds are left out
- * first. Off after het_pipeline_draft_groups. */
+/* Whether stages may leave GPUs idle. If so, their replicas all have the largest degree
+ * not above the one set, whatever is left over on a node, and number at most the samples
+ * and what the job allows; the slowest kinds are left out first. Off after
+ * het_pipeline_draft_groups. */
 void het_pipeline_draft_set_trim(struct het_pipeline_draft *draft, bool trim);
 /* Whether that would make a difference in any stage. */
 bool het_pipeline_draft_can_trim(struct het_pipeline_draft *draft);
 
-/* Words of the bit sets in which samples were shared out since the last call, for the
- * effort: many samples, over many replicas, of sizes with gaps. */
+/* Words of bit sets written since the last call while sharing samples out, for the
+ * effort: there are many for many samples over many replicas of sizes with gaps. */
 uint64_t het_pipeline_draft_take_work(struct het_pipeline_draft *draft);
 /* Pairs of layers that splits have looked at since the last call, likewise. */
 uint64_t het_pipeline_draft_take_pairs(struct het_pipeline_draft *draft);
 
 enum het_pipeline_draft_share {
-    HET_PIPELINE_DRAFT_SHARED,  /* every replica has its samples */
-    HET_PIPELINE_DRAFT_CROWDED, /* more replicas than samples, or than the job allows */
-    HET_PIPELINE_DRAFT_OVERFULL, /* samples that no replica can take (profile, allowed sizes), or
-                           fewer replicas than the job asks */
+    HET_PIPELINE_DRAFT_SHARED,   /* every replica has its samples */
+    HET_PIPELINE_DRAFT_CROWDED,  /* more replicas than samples, or than the job allows */
+    HET_PIPELINE_DRAFT_OVERFULL, /* samples that no replica can take (profile, allowed
+                                    sizes), or fewer replicas than the job asks */
     HET_PIPELINE_DRAFT_UNUSABLE, /* GPUs without a degree */
 };
 /* Shares the micro-batch out among the replicas of `stage` (het_balance_samples, by the
@@ -96,14 +96,14 @@ enum het_pipeline_draft_share het_pipeline_draft_share(struct het_pipeline_draft
  *   c_s   least seconds of a send behind stage s, over all cuts
  *
  * since a weighted mean over the stages, here with weights (1 / X_s) / sum (1 / X), is
- * never above the maximum. Sends are looked at only if the rest is below `worth_s`. */
+ * never above the maximum. Sends are computed only if the rest is below `worth_s`. */
 double het_pipeline_draft_bound(struct het_pipeline_draft *draft, double worth_s);
 
 /* The split of the layers with the least T_p + max_s Y_s, where stages with
- * `limited[stage]` must fit in memory; it is kept in the draft. False, and the one kept
- * before stays, if there is none below `worth_s`. T_p is het_balance_layers'; the room
- * for gradients is narrowed for at most HET_PIPELINE_DRAFT_MAX_ROUNDS splits. That stages share
- * uplinks is left to het_cost_plan. */
+ * `limited[stage]` must fit in memory; the draft keeps it. False, with the split kept
+ * before unchanged, if none is below `worth_s`. T_p is het_balance_layers'; the room for
+ * gradients is narrowed for at most HET_PIPELINE_DRAFT_MAX_ROUNDS splits. Only
+ * het_cost_plan accounts for stages that share uplinks. */
 #define HET_PIPELINE_DRAFT_MAX_ROUNDS 16
 bool het_pipeline_draft_balance(struct het_pipeline_draft *draft, const bool *limited,
                                 double worth_s, double *ret_seconds);
@@ -116,7 +116,7 @@ bool het_pipeline_draft_short(struct het_pipeline_draft *draft, uint32_t *ret_st
 bool het_pipeline_draft_shortest(struct het_pipeline_draft *draft, uint32_t *ret_stage,
                                  uint32_t *ret_type);
 
-/* When no split fits: the one that comes nearest, and its worst replica. */
+/* When no split fits: the nearest one, and its worst replica. */
 struct het_pipeline_draft_miss {
     double needed_bytes;        /* on one GPU */
     uint32_t type, tp, samples; /* of a micro-batch, on one replica */

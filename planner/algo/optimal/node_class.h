@@ -1,5 +1,5 @@
-/* node_class.h - the nodes of a cluster by what they can do: nodes with the same GPU
- * type, GPU count and links are one class, and inside a class they are only counted. */
+/* node_class.h - classes of interchangeable nodes: nodes with the same GPU type, GPU
+ * count and links are one class, and inside a class they are only counted. */
 #ifndef HET_ALGO_OPTIMAL_NODE_CLASS_H
 #define HET_ALGO_OPTIMAL_NODE_CLASS_H
 
@@ -26,8 +26,8 @@ struct het_node_classes {
     uint32_t node_count; /* of all classes */
 };
 
-/* Of the nodes of `cluster` (the problem's, or some of its GPUs) that have GPUs of a type
- * in the profile. In `arena`. */
+/* Classes of the nodes of `cluster` (the problem's, or some of its GPUs) that have GPUs
+ * of a type in the profile. In `arena`. */
 struct het_node_classes het_node_classes_of(struct het_arena *arena,
                                             const struct het_problem *problem,
                                             const struct het_cluster *cluster);

@@ -8,7 +8,7 @@
 #include "planner/algo/optimal/pipeline_shape.h"
 #include "planner/search/search.h"
 
-/* What a cell takes: whole nodes of classes, or GPUs on a node of one. */
+/* What a cell takes: whole nodes of classes, or GPUs on a node of one class. */
 struct het_signature {
     uint32_t nodes[HET_MAX_NODE_CLASSES];
     uint32_t gpus, gpu_class;
@@ -30,16 +30,17 @@ void het_shape_catalog_init(struct het_shape_catalog *catalog, struct het_search
                             struct het_stage_table *table, struct het_arena *arena);
 void het_shape_catalog_fini(struct het_shape_catalog *catalog);
 
-/* Adds a cell with all micro-batch sizes, whatever `pattern` has there; with
- * recomputation if it does not fit without. What another is as good as in every respect
- * is not kept. */
+/* Adds a cell with all micro-batch sizes, whatever the size in `pattern`; with
+ * recomputation if it does not fit without. Drops a split if another is as good in every
+ * respect. */
 void het_shape_catalog_add(struct het_shape_catalog *catalog,
                            struct het_pipeline_shape *pattern);
 
-/* Adds pipelines on 1 .. HET_SHAPE_CATALOG_MAX_GPUS GPUs of a node: all lists of stages up to
- * HET_SHAPE_CATALOG_MIXED_GPUS, beyond only lists of like stages. Then those over 2 ..
- * HET_SHAPE_CATALOG_MAX_NODES nodes of a class, one, two or four stages a node; then those over
- * several classes. All stop when `effort` units are spent; false then. */
+/* Adds pipelines on 1 .. HET_SHAPE_CATALOG_MAX_GPUS GPUs of a node: all lists of stages
+ * up to HET_SHAPE_CATALOG_MIXED_GPUS, beyond only lists of like stages. Then those over 2
+ * .. HET_SHAPE_CATALOG_MAX_NODES nodes of a class, one, two or four stages a node; then
+ * those over several classes. All stop, and return false, when `effort` units are
+ * spent. */
 #define HET_SHAPE_CATALOG_MAX_GPUS   16u
 #define HET_SHAPE_CATALOG_MIXED_GPUS 4u
 #define HET_SHAPE_CATALOG_MAX_NODES  8u

@@ -1,11 +1,12 @@
-/* shape_count.h - how many of which cells (pipeline_shape.h): the nodes of a cluster
- * shared out among them so that the batch is done in a given time. */
+/* shape_count.h - how many of which cells (pipeline_shape.h): shares the nodes of a
+ * cluster out among cells so that the batch is done in a given time. */
 #ifndef HET_ALGO_OPTIMAL_SHAPE_COUNT_H
 #define HET_ALGO_OPTIMAL_SHAPE_COUNT_H
 
 #include "planner/algo/optimal/shape_catalog.h"
 
-/* Time that may be taken, part by part: all cells of a mixture keep within each. */
+/* Time allowed for each part of an iteration: every cell of a mixture keeps within
+ * each. */
 struct het_shape_count_budget {
     double pipeline_s, sync_s, step_s;
 };
@@ -28,8 +29,9 @@ struct het_shape_count {
 
 /* Fills the nodes with cells so that they do `batch` samples or more within the budget:
  * a linear program over the best cell of each signature, rounded down, the rest of the
- * nodes filled one cell at a time by the program's prices. false: they cannot. In
- * `arena`. With limits of the job on GPUs or data parallelism, nodes may be used in part.
+ * nodes filled one cell at a time by the program's prices. False if that is impossible.
+ * In `arena`. With limits of the job on GPUs or data parallelism, nodes may be used in
+ * part.
  */
 bool het_shape_count_find(const struct het_shape_catalog *catalog,
                           struct het_arena *arena,

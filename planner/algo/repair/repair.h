@@ -1,5 +1,5 @@
-/* repair.h - the running plan, kept as it is where that still can be, and with what
- * is gone left out (surviving_plan.h). Needs a running plan (options->from). */
+/* repair.h - the running plan, kept as far as its nodes still exist (surviving_plan.h).
+ * Needs a running plan (options->from). */
 #ifndef HET_ALGO_REPAIR_REPAIR_H
 #define HET_ALGO_REPAIR_REPAIR_H
 
