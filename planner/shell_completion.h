@@ -1,6 +1,6 @@
-/* shell_completion.h - what a shell reads to complete the command lines of a program that
- * answers `PROGRAM __complete WORD...`: a line for each choice, what it is behind a tab,
- * and ":4" at the end (":0": or a file). */
+/* shell_completion.h - scripts by which a shell completes the command lines of a program.
+ * The program answers `PROGRAM __complete WORD...` with a line for each choice, its
+ * description behind a tab, and ":4" at the end (":0": or a file). */
 #ifndef HET_SHELL_COMPLETION_H
 #define HET_SHELL_COMPLETION_H
 

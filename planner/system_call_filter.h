@@ -1,11 +1,10 @@
-/* system_call_filter.h - what a planner that reads a tenant's question may still ask of
- * the system: to read and write what is open, memory that is not executable, the time,
- * and to end. A filter of system calls (seccomp) refuses all else with EPERM: files,
- * sockets, other processes, signals to them. It cannot be taken back, and execve keeps
- * it.
+/* system_call_filter.h - confines a planner that reads a tenant's question. It may read
+ * and write open files, get memory that is not executable, read the time, and end. A
+ * filter of system calls (seccomp) refuses all else with EPERM: files, sockets, other
+ * processes, signals to them. The filter cannot be removed, and execve keeps it.
  *
- * Of x86-64 and aarch64. A program under AddressSanitizer needs more than that: it is
- * never confined, and neither is what it starts. */
+ * For x86-64 and aarch64. A program under AddressSanitizer needs more calls: neither it
+ * nor what it starts is ever confined. */
 #ifndef HET_SYSTEM_CALL_FILTER_H
 #define HET_SYSTEM_CALL_FILTER_H
 
@@ -24,9 +23,9 @@ bool het_system_call_filter_is_possible(void);
  * library. */
 size_t het_system_call_filter_build(bool may_start,
                                     struct sock_filter ret[HET_SYSTEM_CALL_FILTER_MAX]);
-/* Puts the calling thread under `filter`, and keeps it and what it starts from getting
- * rights that it has not got (no_new_privs). Makes two system calls and nothing else, so
- * that it can stand between vfork and exec. False, with errno, if it cannot. */
+/* Puts the calling thread under `filter`, and keeps it and what it starts from gaining
+ * rights (no_new_privs). Makes two system calls and nothing else, so that it can stand
+ * between vfork and exec. False, with errno, if it cannot. */
 bool het_system_call_filter_enter(const struct sock_filter *filter, size_t length);
 
 #endif

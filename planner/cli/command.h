@@ -1,5 +1,6 @@
-/* command.h - what a command of hetplan is, and what all of them need: the question out of
- * the options, and an end with an exit status. A command stands in its cmd_*.c. */
+/* command.h - what a command of hetplan is, and what all commands share: building the
+ * question from the options, and ending with an exit status. Each command is in its
+ * cmd_*.c. */
 #ifndef HET_CLI_COMMAND_H
 #define HET_CLI_COMMAND_H
 
@@ -40,7 +41,7 @@ struct het_asked {
     enum het_form form;
 };
 void het_asked_fini(struct het_asked *asked);
-/* A planner that answers for this terminal, and has no question yet. */
+/* A planner set up for this terminal, without a question yet. */
 struct het_planner *het_asked_planner(const struct het_options *options);
 /* The plan of the operand as text, to be freed. Errors: HET_BAD_INPUT, also where the
  * operand or an option that the command needs is missing. */
@@ -65,7 +66,7 @@ char *het_command_line(const json_t *json);
 void het_command_print(const json_t *json);
 /* Says on standard error what went wrong; the exit status for it. */
 int het_command_fail(const struct het_command *command, const struct het_error *err);
-/* `code`, if all that was printed has arrived. */
+/* `code`, if all output was written. */
 int het_command_finish(const struct het_command *command, int code);
 
 #endif

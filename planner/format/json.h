@@ -1,5 +1,5 @@
-/* json.h - JSON texts in and out, and a view of a value that knows where in the document
- * it stands, so that every complaint names its path ("nodes[2].memory_gb: ..."). */
+/* json.h - JSON texts in and out, and a view of a value that knows its place in the
+ * document, so that every error names its path ("nodes[2].memory_gb: ..."). */
 #ifndef HET_FORMAT_JSON_H
 #define HET_FORMAT_JSON_H
 
@@ -14,7 +14,7 @@
 #define HET_MAX_NAME_BYTES 253u
 
 /* Decodes one JSON text; HET_BAD_INPUT with line and column. `what` names it in errors.
- * Refuses members given twice and texts above HET_MAX_JSON_BYTES. */
+ * Refuses duplicate members and texts above HET_MAX_JSON_BYTES. */
 int het_json_decode(const char *text, size_t length, const char *what, json_t **ret,
                     struct het_error *err);
 /* Canonical text: keys sorted, no white space, shortest round-trip numbers. The caller
@@ -50,8 +50,8 @@ int het_view_fail(const struct het_view *view, struct het_error *err, const char
 /* Puts the path before the message of `err`. */
 int het_view_wrap(const struct het_view *view, struct het_error *err);
 
-/* Each fails if the value is not what it should be. What is absent is no failure and
- * leaves `ret` alone; het_view_need fails on it. */
+/* Each fails if the value has the wrong form. An absent value is no failure and leaves
+ * `ret` alone; only het_view_need fails on it. */
 int het_view_need(const struct het_view *view, struct het_error *err);
 int het_view_object(const struct het_view *view, struct het_error *err);
 /* Fails on a member of the object that is not one of `names`, which end with NULL: a

@@ -1,7 +1,7 @@
 /* explain.h - why a plan is as it is: what bounds its step, why each cut is where it is,
- * what more GPUs would bring, and what each freedom of plans has brought. Everything is
- * found by pricing other plans (schedule.h) or searching again; what a plan's file says
- * of itself (its `predicted`) is not read. */
+ * what more GPUs would gain, and what each freedom of plans has gained. All of it comes
+ * from pricing other plans (schedule.h) or searching again; the `predicted` of a plan's
+ * file is not read. */
 #ifndef HET_RUN_EXPLAIN_H
 #define HET_RUN_EXPLAIN_H
 
@@ -28,7 +28,7 @@ struct het_explain_stage {
     struct het_explain_move take_from_next, give_to_next;
 };
 
-/* What one step of freedom brought, the ones before included. */
+/* What this and all earlier steps of freedom have gained. */
 struct het_explain_freedom {
     const char *name, *text;
     double iteration_s; /* HUGE_VAL: no plan */

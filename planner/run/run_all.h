@@ -16,11 +16,11 @@ int het_search_check_name(const char *name, struct het_error *err);
 
 /* The best plan for `problem` by simulation (schedule.h) of the best few of each
  * algorithm (shortlist.h), with predicted, search, algorithm and idle filled, in `arena`;
- * `algorithm` is the one that found it. NULL or "auto" runs all, without knowing of each
+ * `algorithm` is the one that found it. NULL or "auto" runs all independently of each
  * other, and then "optimal" from the best plan of the others; so does "optimal" by
- * itself. Each has the whole of the effort, so that the best of all is never worse than
- * any of them alone. "oomfirst" is left out where "metis" never had a choice that it
- * makes otherwise: it would find the same.
+ * itself. Each has the whole effort, so that the best of all is never worse than any of
+ * them alone. "oomfirst" is left out where "metis" never had a choice that it makes
+ * differently: it would find the same.
  *
  * Plans may leave GPUs idle: besides the whole cluster, parts of it are searched. For
  * each type a part takes all its GPUs (as many as the job's limits allow), a power of
@@ -33,19 +33,17 @@ int het_search_check_name(const char *name, struct het_error *err);
  *
  * Effort: three quarters of it are for a first look at every part, half of that for the
  * first, then a sixteenth of what is left for each, or an even share among the last
- * sixteen; the parts that were not searched to their end then get half of what is left
- * each, the one that the best plan is of before the others. Same input, same result,
- * unless it is told to stop (options->stop): then the best plan until then, which says so
- * (is_cut_short).
+ * sixteen; then each part not yet searched to its end gets half of what is left, the part
+ * of the best plan first. Same input, same result, unless options->stop ends the search:
+ * then it returns the best plan so far, which says so (is_cut_short).
  *
  * Where nodes of several vendors have GPUs that the job may use, but not together
  * (vendor_group.h), each vendor's GPUs are searched as if there were no others, and the
- * best plan is taken; of those about equally fast the one that is liked best. Effort is
- * shared by the number of GPUs, an eighth of it for each at the least: a sixteenth of
- * that for a first look, so that a search that is told to stop has looked at all soon;
- * the rest for those that have not been searched to the end and whose bound can win, the
- * one with the best plan first. The bound is the least of all, and there is no plan if
- * none has one.
+ * best plan is taken; of those about equally fast, the preferred one. Effort is shared by
+ * the number of GPUs, an eighth of it for each at the least: a sixteenth of that for a
+ * first look, so that a search that is stopped early has looked at all; the rest for
+ * those that have not been searched to the end and whose bound can win, the one with the
+ * best plan first. The bound is the least of all, and there is no plan if none has one.
  *
  * Errors: HET_CUT_SHORT; HET_NO_PLAN with the reason: a proof that there is none
  * (infeasible.h, limits that cannot be met), else the nearest miss, and whether more

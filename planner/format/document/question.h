@@ -21,8 +21,8 @@
  * ... } (profile/config.h), to be estimated. "pods" is a PodList, to be subtracted when
  * the cluster is a NodeList. "network" (network_json.h) wins over what cluster and
  * hardware say of it. "unused" are GPUs that whoever asks knows cannot be used, as a plan
- * has them (het_unused_json_read): they are told with the plan. "sources" says where parts
- * come from, for messages. "mixedVendorRuntimes" are names of runtimes that join GPUs of
+ * has them (het_unused_json_read): the plan reports them. "sources" says where parts come
+ * from, for messages. "mixedVendorRuntimes" are names of runtimes that join GPUs of
  * different vendors (vendor_group.h): the administrator's word, which is why it is no
  * part of the job. Only cluster, profile and job must be there. */
 struct het_question {

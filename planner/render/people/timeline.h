@@ -1,9 +1,9 @@
-/* people/timeline.h - the timeline of an iteration, to be looked at: lines of text, a
- * picture (SVG), or a trace for chrome://tracing and https://ui.perfetto.dev.
+/* people/timeline.h - draws the timeline of an iteration: lines of text, a picture (SVG),
+ * or a trace for chrome://tracing and https://ui.perfetto.dev.
  *
  * Text and picture have a row for each stage. Pipelines that do the same at the same
- * times, on the same types of GPUs, are shown once, with their number; of more than
- * HET_RENDER_MAX_ROWS rows the first are shown, and how many are not is said. Where a
+ * times, on the same types of GPUs, are shown once, with their number; beyond
+ * HET_RENDER_MAX_ROWS rows it shows the first and says how many are left out. Where a
  * column or pixel holds more than one task, it shows what takes most of its time. The
  * trace has every task. `plan` is the one that was simulated. Texts are in `arena`. */
 #ifndef HET_RENDER_PEOPLE_TIMELINE_H
