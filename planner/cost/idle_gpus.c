@@ -72,7 +72,7 @@ static const enum het_unused_reason *list_reasons(struct het_arena *arena,
     return reasons;
 }
 
-/* Whose GPUs the plan has; NULL: nobody says, or any may be in it. */
+/* Whose GPUs the plan has; NULL: unknown, or it may have any. */
 static const char *vendor_of(const struct het_problem *problem,
                              const struct het_plan *plan)
 {

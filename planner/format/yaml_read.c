@@ -337,8 +337,8 @@ static void forget_anchors(struct reader *reader)
     reader->anchor_count = 0;
 }
 
-/* A copy, so that whoever changes one place does not change the other, and so that what
- * is bounded here is what it costs to walk the result. */
+/* A copy, so that a change in one place does not change the other, and so that what is
+ * bounded here is what it costs to walk the result. */
 static int read_alias(struct reader *reader, const yaml_event_t *event, int depth,
                       struct built *ret)
 {

@@ -31,7 +31,7 @@ enum het_link_source {
     HET_LINK_MEASURED, /* curves */
     HET_LINK_INSTANCE, /* the table of instance types */
     HET_LINK_GPU_TYPE, /* the built-in table of GPU types */
-    HET_LINK_DEFAULT   /* nobody */
+    HET_LINK_DEFAULT   /* none of these */
 };
 
 struct het_node {

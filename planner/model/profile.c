@@ -166,7 +166,7 @@ static bool find_power(const struct het_profile *profile, uint32_t type, uint32_
 }
 
 /* Calls for the measured points whose micro-batches sum up to `samples`, by the rules of
- * the header. Returns how many parts there are, 0 if it cannot be had. */
+ * the header. Returns how many parts there are, 0 if it has no time. */
 #define MAX_PARTS 33
 static size_t find_parts(const struct het_profile *profile, uint32_t type, uint32_t tp,
                          uint32_t samples, struct part *ret_parts)

@@ -31,7 +31,7 @@ bool het_vendor_is_split(const struct het_problem *problem)
     return false;
 }
 
-/* The nodes of one vendor, and those of which nobody says whose they are. */
+/* The nodes of one vendor, and those of unknown vendor. */
 static const struct het_cluster *
 nodes_of(struct het_arena *arena, const struct het_cluster *cluster, const char *vendor)
 {

@@ -62,7 +62,7 @@ struct walk {
     uint32_t first_lists; /* least number of stages above one that has lists; 0: none */
     bool is_stopped;
 
-    const double *nothing;                      /* marks times that cannot be had */
+    const double *nothing;                      /* marks times that do not exist */
     const struct het_device_group_slot **slots; /* [rank] of the row at hand */
     uint32_t row_id;
     const uint32_t *sizes;
@@ -94,7 +94,7 @@ static const double *read_seconds(struct walk *walk, uint32_t type, uint32_t tp,
     return sums;
 }
 
-/* Prefix sums over layers of a replica's seconds; NULL if it cannot be had. */
+/* Prefix sums over layers of a replica's seconds; NULL if the profile lacks them. */
 static const double *find_seconds(struct walk *walk, uint32_t type, uint32_t degree,
                                   uint32_t samples)
 {

@@ -107,8 +107,8 @@ static int32_t fill_from_front(struct het_proportional_split *space, const doubl
     return at;
 }
 
-/* Slices from the back for the last stage, as far as nobody has them (from `start` on
- * nobody has). */
+/* Slices from the back for the last stage, as far as no stage has them (from `start` on
+ * none has). */
 static void fill_from_back(struct het_proportional_split *space, double speed,
                            int32_t last, int32_t start)
 {

@@ -257,8 +257,8 @@ static void set_sends(struct polish *polish, const struct pipe *pipe, uint32_t s
     ret->send_s = send_s;
 }
 
-/* The pipeline's times with its layers as they are; false if they cannot be had, or, if
- * it `must_fit`, do not fit. */
+/* The pipeline's times with its layers as they are; false if the profile lacks them, or,
+ * if it `must_fit`, do not fit. */
 static bool time_pipe(struct polish *polish, struct pipe *pipe, bool must_fit)
 {
     struct het_balance_stage *stages =

@@ -202,7 +202,7 @@ static void narrow_by_sync(const struct het_pipeline_shape_market *market,
         }
 }
 
-/* The least of the parts' ends; NULL if a part cannot be had. */
+/* The least of the parts' ends; NULL if the profile lacks a part. */
 static const uint32_t *find_ends(const struct het_pipeline_shape_market *market,
                                  struct het_arena *scratch,
                                  const struct het_pipeline_shape *cell, uint32_t stage,

@@ -23,7 +23,7 @@ struct column {
     uint32_t count;
 };
 
-/* The best that can be had on 0 .. gpu_count GPUs of a node. */
+/* The best choice on 0 .. gpu_count GPUs of a node. */
 struct node_choice {
     uint64_t samples;
     uint32_t signature; /* of the last pipeline; HET_UNBOUND: leave the GPU idle */

@@ -13,7 +13,7 @@ int het_prediction_json_read(struct het_arena *arena, const struct het_view *pla
 /* All but predicted.stable, which is a plan of its own. */
 json_t *het_prediction_json(const struct het_prediction *predicted);
 
-/* What the plan's bandwidths are that nobody measured or stated. */
+/* The plan's bandwidths that are neither measured nor stated. */
 json_t *het_prediction_json_links(const struct het_assumed_link *links, size_t count);
 json_t *het_prediction_json_parts(double pipeline_s, double gradient_sync_s,
                                   double optimizer_s);

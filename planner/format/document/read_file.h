@@ -31,7 +31,7 @@ int het_read_file_profile(const char *path, json_t **ret, struct het_error *err)
 /* llm_info.json of a Sailor folder: in it, or in one of the two folders above. To be
  * freed by the caller; NULL if there is none. */
 char *het_read_file_find_llm_info(const char *folder);
-/* The last part of the folder's real path, to be freed; NULL if it cannot be had. */
+/* The last part of the folder's real path, to be freed; NULL if it cannot be resolved. */
 char *het_read_file_folder_name(const char *folder);
 
 /* A folder of <TYPE>.json files as { TYPE: CONTENT } ("layerTimes" of profile/metis.h).

@@ -53,7 +53,7 @@ struct picture {
     size_t band_count;
     struct row *rows;
     size_t row_count;
-    uint32_t hidden_pipelines; /* not shown for want of room */
+    uint32_t hidden_pipelines; /* not shown: there is no room */
     uint32_t hidden_stages;    /* of the last band */
 };
 
