@@ -1,5 +1,5 @@
-/* capacity_table.h - what the accounting of capacity.h keeps, for capacity.c, which keeps
- * it up to date, and capacity_view.c, which reads it; nobody else includes this. */
+/* capacity_table.h - the table behind capacity.h: capacity.c updates it and
+ * capacity_view.c reads it. No other file includes this one. */
 #ifndef CONTROLLER_CLUSTER_CAPACITY_TABLE_H
 #define CONTROLLER_CLUSTER_CAPACITY_TABLE_H
 
@@ -8,7 +8,7 @@
 #include "controller/cluster/pod_need.h"
 #include "controller/job/settings.h"
 
-/* Names of resources are small numbers inside; the first ones are always known. */
+/* Inside, resource names are small numbers; the first ones are always known. */
 enum { CPU, MEMORY, STORAGE, PODS, NVIDIA, AMD, KNOWN_RESOURCES };
 #define NO_RESOURCE UINT32_MAX
 
@@ -20,7 +20,7 @@ struct amount {
 /* One resource of a node. */
 struct stock {
     uint32_t resource;
-    bool is_offered;     /* else it stays while somebody holds some of it */
+    bool is_offered;     /* else it stays while some of it is held */
     int64_t allocatable; /* INT64_MAX: not limited */
     int64_t foreign;     /* of pods that are not ours */
     int64_t reserved;    /* of all our jobs */
@@ -28,21 +28,22 @@ struct stock {
 
 struct node {
     char *name;
-    json_t *object; /* NULL: pods or plans speak of it, but there is no such node */
-    size_t pod_count, plan_count; /* that speak of it */
+    json_t *object; /* NULL: pods or plans refer to it, but there is no such node */
+    size_t pod_count, plan_count; /* that refer to it */
     struct node_state state;
     struct stock *stocks;
     size_t stock_count, stock_capacity;
     struct share **shares; /* of all jobs, in any order */
     size_t share_count, share_capacity;
     bool has_gpus;
-    int64_t state_changed_ms; /* usable, taints or allocatable GPUs changed last */
+    int64_t state_changed_ms; /* last change of usability, taints or allocatable GPUs */
     int64_t leaving_since_ms;
-    /* Of this node, whatever was at its address before; and of what views show of it. */
+    /* Identify this node, as its address may be reused, and the version of what views
+     * show. */
     uint64_t serial, version;
 };
 
-/* A job on one node: its pods there, and what its plan will put there. */
+/* A job on one node: its pods there, and what its plan will place there. */
 struct share {
     struct job *job;
     struct node *node;
@@ -53,7 +54,7 @@ struct share {
     size_t counted_count;
 };
 
-/* What pods of a job ask for; see pod_need.h. */
+/* What pods of a job request; see pod_need.h. */
 struct shape {
     struct {
         uint32_t resource; /* NO_RESOURCE: no node offers it */
@@ -71,7 +72,7 @@ struct shape {
 /* One of our jobs. */
 struct job {
     char *key;
-    json_t *object; /* while it is there and not finished: its plan holds resources */
+    json_t *object; /* while it exists and is not finished: its plan holds resources */
     struct shape shape;
     struct job_rules rules;
     struct plan **plans;
@@ -86,11 +87,11 @@ struct pod {
     struct node *node;
     struct job *job; /* NULL: foreign */
     int64_t generation;
-    /* Of one that is neither bound nor nominated: it counts as the pod of place `index`
-     * in the plan of its generation, if it is named so. */
-    char *job_name; /* that its name begins with; NULL: it is not pinned */
+    /* For a pod that is neither bound nor nominated: it counts as the pod of place
+     * `index` in the plan of its generation, if its name matches. */
+    char *job_name; /* prefix of its name; NULL: it is not pinned */
     int64_t index;
-    json_t *unknown; /* { NAME: amount } of what no node offers; NULL: nothing */
+    json_t *unknown; /* { NAME: amount } of resources that no node offers; NULL: none */
     uint32_t amount_count;
     struct amount amounts[]; /* with room for what is unknown */
 };
@@ -121,17 +122,17 @@ struct capacity {
     char **resource_names;           /* [CAPACITY_MAX_RESOURCES], NULL: free */
     size_t *resource_uses;           /* stocks, and amounts of pods */
     size_t resource_count;
-    bool has_learned; /* a name that pods and jobs may have spoken of before */
+    bool has_learned; /* a new name that pods and jobs may already use */
     uint64_t next_serial, names_version;
     size_t claim_count; /* plans that are claims */
 };
 
-/* Who else is counted when it is asked what a job can have of a node. */
+/* Who else counts when computing what a job can use of a node. */
 enum others { ALL_OTHERS, FOREIGN_PODS };
 
 uint32_t capacity_find_resource(const struct capacity *capacity, const char *name);
 struct stock *capacity_find_stock(const struct node *node, uint32_t resource);
-/* What a node has of a resource that it does not report. */
+/* How much a node has of a resource that it does not report. */
 int64_t capacity_unreported(uint32_t resource);
 /* Where `name` is, or belongs, in nodes[]. */
 size_t capacity_node_position(const struct capacity *capacity, const char *name,
@@ -139,17 +140,17 @@ size_t capacity_node_position(const struct capacity *capacity, const char *name,
 struct node *capacity_find_node(const struct capacity *capacity, const char *name);
 struct share *capacity_find_share(const struct job *job, const struct node *node);
 int64_t capacity_counted(const struct share *share, uint32_t resource);
-/* What `others` leave of a resource for the job that has `share` there (NULL: nothing).
- */
+/* What `others` leave of a resource for the job with `share` on the node (NULL: none). */
 int64_t capacity_left(const struct node *node, const struct share *share,
                       enum others others, uint32_t resource);
-/* The most GPUs, 0 to `most`, for which the node has all else that a pod needs; if that
- * is less, `*ret_limit` is what there is too little of, borrowed from the shape. */
+/* The most GPUs, 0 to `most`, for which the node has everything else that a pod needs. If
+ * that is less than `most`, `*ret_limit` is the resource that runs short, borrowed from
+ * the shape. */
 int64_t capacity_fit(const struct node *node, const struct share *share,
                      enum others others, const struct shape *shape, int64_t most,
                      const char **ret_limit);
 void capacity_shape_fini(struct shape *shape);
-/* Finds the numbers of its resources. True if one has another than before. */
+/* Looks up the numbers of the shape's resources. True if one has changed. */
 bool capacity_shape_resolve(const struct capacity *capacity, struct shape *shape);
 void capacity_shape_init(struct shape *shape, const struct capacity *capacity,
                          const struct job_spec *spec);

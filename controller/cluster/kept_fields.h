@@ -1,6 +1,6 @@
-/* kept_fields.h - what the store keeps of nodes and pods: as much as decisions read, so
- * that thousands of them fit a small process. Pure. The results are for watch.h's
- * trim. */
+/* kept_fields.h - the fields of nodes and pods that the store keeps: only those that
+ * decisions read, so that thousands of objects fit a small process. Pure. watch.h's trim
+ * uses them. */
 #ifndef CONTROLLER_CLUSTER_KEPT_FIELDS_H
 #define CONTROLLER_CLUSTER_KEPT_FIELDS_H
 
@@ -11,15 +11,15 @@
 /* Node annotations with longer values are not kept. */
 #define KEPT_FIELDS_MAX_ANNOTATION ((size_t)256)
 
-/* A new object with those members of `from` that `names`, which end with NULL, call. */
+/* A new object with the members of `from` listed in `names`, which ends with NULL. */
 json_t *kept_fields_pick(const json_t *from, const char *const *names);
-/* New references. Of pods that no HeteroTrainingJob controls that is the place and the
- * effective request, as pod-level resources; of those that measure (measurement.h) also
- * how they are, and what they say. */
+/* Return new references. For pods that no HeteroTrainingJob controls, kept_fields_pod
+ * keeps the place and the effective request, as pod-level resources; for measuring pods
+ * (measurement.h) also their state and result. */
 json_t *kept_fields_node(json_t *node);
-/* A number that is the same for two texts of a node only if kept_fields_node keeps the same of
- * them besides the resourceVersion: those that differ in times of heartbeats, or images,
- * need not be decoded. 0: the text is malformed. */
+/* A digest that is equal for two texts of a node only if kept_fields_node keeps the same
+ * of both, apart from the resourceVersion. Texts that differ only in heartbeat times or
+ * images need not be decoded. 0: the text is malformed. */
 uint64_t kept_fields_node_digest(const char *text, size_t length);
 json_t *kept_fields_pod(json_t *pod);
 

@@ -1,22 +1,23 @@
-/* node_state.h - what one Node object says about itself, before any job looks at it: its
- * state, whether it leaves, whether it is a spot node, and the GPUs that it offers by
- * each of its extended resources. Pure. */
+/* node_state.h - what a Node object says about itself, independent of any job: its state,
+ * whether it will go, whether it is a spot node, and the GPUs that it offers through each
+ * of its extended resources. Pure. */
 #ifndef CONTROLLER_CLUSTER_NODE_STATE_H
 #define CONTROLLER_CLUSTER_NODE_STATE_H
 
 #include "controller/job/settings.h"
 
-/* GPUs by one resource. */
+/* GPUs offered through one resource. */
 struct node_offer {
     char *resource, *type; /* type NULL: unknown */
-    const char *vendor; /* if the type does not say it (het_node_vendor); static text */
+    const char *vendor; /* if the type does not give it (het_node_vendor); static text */
     uint64_t memory_bytes;
     int64_t allocatable;
     bool is_shared;
-    bool is_stated; /* an administrator's label says the type */
+    bool is_stated; /* an administrator's label gives the type */
     bool is_mixed;  /* GPUs of several types behind one resource */
-    /* What the labels said of the GPUs last (the label NULL: they never named one); that
-     * they said another type before of the same GPUs, and that they changed again. */
+    /* The label and type last seen for the GPUs (label NULL: none named one); whether the
+     * labels had named another type for the same GPUs before, and whether they changed
+     * again. */
     char *seen_label, *seen_type;
     bool has_changed;
     bool has_flipped;
@@ -24,11 +25,11 @@ struct node_offer {
 
 struct node_state {
     const char *unusable; /* NULL: usable; static text */
-    char *leaving;        /* the taint or annotation that says so; NULL: it stays */
+    char *leaving;        /* the taint or annotation that announces it; NULL: it stays */
     bool is_spot;
-    char *machine; /* changes when the node is made anew or boots */
-    /* Every extended resource that it has, and nvidia.com/gpu in any case, by name: what
-     * would be asked for if GPUs were named so. */
+    char *machine; /* changes when the node is recreated or boots */
+    /* Every extended resource of the node, and always nvidia.com/gpu, by name: each could
+     * be a resource by which jobs request GPUs. */
     struct node_offer *offers;
     size_t offer_count;
 };
@@ -37,13 +38,13 @@ struct node_state {
 void node_state_init(struct node_state *state, const json_t *node,
                      const struct het_hardware *hardware,
                      const struct settings *settings);
-/* Adds what `before` knew of the same node: GPUs whose labels call them another type, and
- * then another one or the first again, while neither the machine nor they were gone in
- * between, are of several types (GPU Feature Discovery writes the labels of any one of
- * them), and stay so until one of both was gone. A label that changes once was put right.
- * An administrator's label is believed, as are types of shared GPUs, which may be cut
- * anew. Types are compared only where the label itself is another, so that a new hardware
- * table makes none. */
+/* Adds what `before` knew of the same node. If the labels change the type of its GPUs
+ * twice while neither the machine nor the GPUs were gone in between, the GPUs are of
+ * several types (GPU Feature Discovery writes the labels of any one of them). They stay
+ * so until the machine or the GPUs were gone. A label that changes once was corrected. An
+ * administrator's label is believed, and so are the types of shared GPUs, which may be
+ * repartitioned. Types are compared only if the label itself differs, so a new hardware
+ * table makes no difference. */
 void node_state_follow(struct node_state *state, const struct node_state *before);
 void node_state_fini(struct node_state *state);
 bool node_state_same(const struct node_state *a, const struct node_state *b);

@@ -1,5 +1,5 @@
-/* precedence.h - who comes first where GPUs are short: the job with the higher priority,
- * then the older one, then the one with the lower uid. Pure. */
+/* precedence.h - which job comes first when GPUs are short: the one with the higher
+ * priority, then the older one, then the one with the lower uid. Pure. */
 #ifndef CONTROLLER_CLUSTER_PRECEDENCE_H
 #define CONTROLLER_CLUSTER_PRECEDENCE_H
 
@@ -12,11 +12,12 @@ struct precedence {
     const char *uid;    /* borrowed from the job */
 };
 
-/* As the API server does for pods: the class that spec.scheduling.priorityClassName
- * names; if it names none, the class with globalDefault (of several the one with the
- * lowest value); 0 where there is no such class. `store` holds the PriorityClasses. */
+/* Resolves priority as the API server does for pods: by the class that
+ * spec.scheduling.priorityClassName names; without one, by the class with globalDefault
+ * (of several, the one with the lowest value); 0 if there is no such class. `store` holds
+ * the PriorityClasses. */
 struct precedence precedence_of(const struct store *store, const json_t *job);
-/* Below 0: `a` comes first; above 0: `b` does. 0 only for one and the same job. */
+/* Below 0: `a` comes first; above 0: `b` does. 0 only for the same job. */
 int precedence_compare(const struct precedence *a, const struct precedence *b);
 
 #endif

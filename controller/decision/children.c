@@ -32,7 +32,8 @@ static json_t *node_levels(const struct snapshot *snapshot,
     return levels;
 }
 
-/* The hardware's levels that the job is to be planned with; NULL if it has none. */
+/* The hardware's topology levels that the planner uses for the job; NULL if it has
+ * none. */
 static json_t *cluster_levels(const struct snapshot *snapshot)
 {
     const json_t *known = json_object_get(snapshot->hardware, "levels");
@@ -128,8 +129,8 @@ static json_t *profile_part(const struct snapshot *snapshot)
                               : estimated_profile(&spec->architecture);
 }
 
-/* The newest plan, so that the planner prices it with the present input, and moves little
- * of what its nodes hold, even if it was stopped; NULL: none. */
+/* The newest plan, even a stopped one, so that the planner prices it with the present
+ * input and moves little of what its nodes hold; NULL: none. */
 static json_t *last_plan(const struct snapshot *snapshot)
 {
     if (!snapshot->plan_count || !snapshot->plans[0].plan)
@@ -137,8 +138,8 @@ static json_t *last_plan(const struct snapshot *snapshot)
     return het_plan_json(snapshot->plans[0].plan);
 }
 
-/* How much slower a plan may be that moves less; whatever it costs, where a checkpoint
- * can be loaded by few plans. */
+/* How much slower a plan may be if it moves less; unlimited where only few plans can load
+ * the checkpoint. */
 static json_t *migration_part(const struct job_spec *spec)
 {
     return object_pack("{s:I}", "maxSlowdownPercent",
@@ -294,7 +295,8 @@ bool children_runs(struct het_arena *arena, const struct job_spec *spec,
     return false;
 }
 
-/* Bytes of the words of the first pod; the others' differ by their GPU type. */
+/* Size in bytes of the first pod's arguments; those of other pods differ by their GPU
+ * type. */
 static size_t arguments_size(struct het_arena *arena,
                              const struct het_rendering *rendering)
 {
@@ -307,7 +309,7 @@ static size_t arguments_size(struct het_arena *arena,
 
 /* ---- plan ConfigMap ---- */
 
-/* What it was made for, and how often plans were made of late. */
+/* Records the input that the plan was made for, and how many plans were made recently. */
 static void note_planning(json_t *annotations,
                           const struct children_generation *generation)
 {
@@ -321,8 +323,8 @@ static void note_planning(json_t *annotations,
                             json_sprintf("%" PRId64, generation->planner_ms));
 }
 
-/* What pods find beside the plan: the runtime's own files, its hostfile in place of ours.
- * `*ret_size` is that of all. */
+/* The files beside the plan: those of the runtime, whose hostfile replaces ours.
+ * `*ret_size` is their total size. */
 static json_t *plan_files(struct het_arena *arena, const struct het_rendering *rendering,
                           const struct het_plan *plan, const struct het_render_job *job,
                           size_t *ret_size)
@@ -470,8 +472,8 @@ static int trainer_index(const struct job_spec *spec)
     return -1;
 }
 
-/* The resource of which `container` asks for some, though it is the operator's to set;
- * NULL: none. */
+/* A resource that `container` requests although only the operator may set it; NULL:
+ * none. */
 static const char *find_gpu_resource(const struct job_spec *spec, const json_t *container)
 {
     static const char *const paths[] = { "resources.limits", "resources.requests" };
@@ -512,7 +514,7 @@ static int check_container(const struct job_spec *spec, const json_t *container,
     return 0;
 }
 
-/* What `container` asks for of resource `name`, and `per_gpu` for each of its GPUs, in
+/* What `container` requests of resource `name` plus `per_gpu` for each of its GPUs, in
  * milli-units. */
 static int sum_quantity(const json_t *container, const char *name, const json_t *per_gpu,
                         int64_t gpus, int64_t *ret, struct het_error *err)
@@ -628,8 +630,8 @@ static void pin(json_t *pod_spec, const struct job_spec *spec, const char *node)
                                            spec->node_selector, node));
 }
 
-/* By which the GPUs of a place are asked for: what the job sees of the node, or where
- * that is of another type by now, what the job says for the type. */
+/* The resource by which a place requests its GPUs: the node's as the job sees it, or, if
+ * the node is of another type by now, the one that the job gives for the type. */
 static const char *gpu_resource(const struct snapshot *snapshot,
                                 const struct het_rank_node *place)
 {
@@ -648,7 +650,8 @@ static void tolerate(json_t *pod_spec, const char *taint)
                                       "Exists", "effect", "NoSchedule"));
 }
 
-/* What Kubernetes' admission plugin ExtendedResourceToleration does, where it is on. */
+/* Does what Kubernetes' admission plugin ExtendedResourceToleration does where it is
+ * enabled. */
 static void tolerate_gpu_taints(json_t *pod_spec, const char *resource)
 {
     tolerate(pod_spec, JOB_SPEC_GPU_RESOURCE);
@@ -656,8 +659,8 @@ static void tolerate_gpu_taints(json_t *pod_spec, const char *resource)
         tolerate(pod_spec, resource);
 }
 
-/* What the program learns of the plan: its environment, and where the job wants it, words
- * behind its own arguments. */
+/* Passes the plan to the program: in its environment and, if the job asks for it, as
+ * further arguments after its own. */
 static void tell_plan(struct het_arena *arena, json_t *container,
                       const struct snapshot *snapshot, const struct snapshot_plan *plan,
                       size_t index, const struct het_rendering *rendering)
@@ -701,8 +704,8 @@ static bool needs_limit(const char *resource)
     return strchr(resource, '/') || !strncmp(resource, "hugepages-", 10);
 }
 
-/* GPUs as limits; perGPUResources times the GPUs on top of what the container asks for. A
- * limit below the request would make the pod invalid: it is raised. */
+/* Sets GPUs as limits and adds perGPUResources times the GPUs to what the container
+ * requests. A limit below the request would make the pod invalid, so it is raised. */
 static int add_resources(json_t *container, const struct job_spec *spec,
                          const char *resource, int64_t gpus, struct het_error *err)
 {
@@ -808,7 +811,8 @@ int children_pod(const struct snapshot *snapshot, const struct snapshot_plan *pl
     tolerate_gpu_taints(pod_spec, resource);
     json_object_set_new(pod_spec, "restartPolicy", json_string("Never"));
     json_object_set_new(pod_spec, "enableServiceLinks", json_false());
-    /* Training needs no rights on the API server; who does says so, and is checked. */
+    /* Training needs no rights on the API server; a job that does says so, and is
+     * checked. */
     if (!json_is_boolean(json_object_get(pod_spec, "automountServiceAccountToken")))
         json_object_set_new(pod_spec, "automountServiceAccountToken", json_false());
     json_object_set_new(pod_spec, "hostname", json_string(name));
@@ -829,7 +833,7 @@ int children_pod(const struct snapshot *snapshot, const struct snapshot_plan *pl
                        find_node_object(snapshot, place->node_name),
                        kueue_group(arena, spec->name, plan->generation),
                        plan->rank_node_count, place->type_name, place->gpu_count, pod);
-    /* What is asked for, by whatever way it came in, is what counts. */
+    /* The finished pod is checked, wherever its requests came from. */
     struct tenancy tenancy = snapshot_tenancy(snapshot);
     if (result == 0)
         result = tenancy_check_pod(&tenancy, spec->ns, pod, ret_reason, err);

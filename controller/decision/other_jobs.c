@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a move takes besides the end of the pods: quiet time, a search, a new generation.
- */
+/* Time that a move takes besides ending the pods: quiet time, a search, a new
+ * generation. */
 #define MOVE_SLACK_MS   ((int64_t)60000)
 #define DEFAULT_GRACE_S 30 /* of a pod, core/v1 */
 
@@ -64,7 +64,7 @@ bool other_jobs_read_claim(struct het_arena *arena, const json_t *config_map,
     return true;
 }
 
-/* The claim in `config_map`, if it is what its job wants now. */
+/* The claim in `config_map`, if it is still its job's current one. */
 static bool read_claim(struct het_arena *arena, const struct store *store,
                        const json_t *config_map, struct claim *ret)
 {
@@ -134,8 +134,7 @@ static bool is_in_a_claim(const struct claim *claims, size_t count, const char *
     return false;
 }
 
-/* When the peer may move without need: after its cool-down, as often as its cap allows.
- */
+/* When the peer may move voluntarily: after its cool-down and within its hourly cap. */
 static int64_t next_move_ms(struct het_arena *arena, const struct job_rules *rules,
                             const json_t *plan, int64_t wall_ms)
 {

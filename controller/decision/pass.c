@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* events.k8s.io/v1: a note has at most 1 kB. Conditions keep to the same. */
+/* events.k8s.io/v1 limits a note to 1 kB; conditions keep to the same limit. */
 #define MESSAGE_BYTES        1024
 #define EVENT_PERIOD_MS      ((int64_t)600000)
 #define REPORTING_CONTROLLER "heterotrain.io/controller"
 
-/* A message of an error is what a message has to be: one line of UTF-8, of bounded
- * length, in which nothing acts on a terminal. */
+/* het_error already gives what a message must be: one line of UTF-8 of bounded length,
+ * without terminal control sequences. */
 const char *pass_text(struct pass *pass, const char *format, ...)
 {
     char buffer[MESSAGE_BYTES];
@@ -182,8 +182,8 @@ int64_t pass_doubled_ms(int64_t first_ms, int64_t times, int64_t most_ms)
     return first_ms < most_ms ? first_ms : most_ms;
 }
 
-/* An Event about the job. Its name is made of what it says, about which generation, in
- * which ten minutes: a decision that is taken again writes no second event. */
+/* Adds an Event about the job. Its name derives from its content, the generation and the
+ * current ten minutes, so a repeated decision writes no second event. */
 void pass_event(struct pass *pass, int phase, bool is_warning, const char *reason,
                 const char *action_word, const char *note)
 {
@@ -232,7 +232,7 @@ const json_t *pass_present(const struct pass *pass, const char *type)
     return object_find_condition(pass->snapshot->job, type);
 }
 
-/* Whether this pass gives `type` another status or reason than the job shows now. */
+/* Whether this pass changes the status or reason of the condition. */
 static bool turns(const struct pass *pass, const struct status_condition *condition)
 {
     const json_t *before = pass_present(pass, condition->type);
@@ -240,7 +240,7 @@ static bool turns(const struct pass *pass, const struct status_condition *condit
            strcmp(object_text(before, "reason"), condition->reason);
 }
 
-/* Conditions whose turn people should hear of: an event of that reason goes with it. */
+/* Conditions whose change people should see: an event with that reason accompanies it. */
 static const struct {
     const char *type, *status;
     bool is_warning;
@@ -264,7 +264,7 @@ static void announce(struct pass *pass, int phase)
     }
 }
 
-/* `status` is taken. */
+/* Takes ownership of `status`. */
 struct action *pass_status(struct pass *pass, int phase, json_t *status)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
@@ -278,7 +278,8 @@ struct action *pass_status(struct pass *pass, int phase, json_t *status)
     return action;
 }
 
-/* Writes the status if it says something new; last, after the actions that it reports. */
+/* Writes the status if it differs from the present one. Call it last, after the actions
+ * that it reports. */
 void pass_write_status(struct pass *pass, int phase)
 {
     json_t *status = status_build(pass->arena, pass->snapshot, &pass->facts);
@@ -289,7 +290,7 @@ void pass_write_status(struct pass *pass, int phase)
     size_t actions = pass->decision->action_count;
     announce(pass, phase);
     bool is_announced = pass->decision->action_count > actions;
-    /* Those whose GPUs are claimed look for the claim's status. */
+    /* Jobs whose GPUs are claimed look for the claim's status. */
     bool is_claim = pass->current && pass->current->claim_until_wall_ms;
     int64_t patience_ms = status_patience_ms(pass->snapshot->job, status);
     struct action *action = pass_status(pass, phase + 1, status);
@@ -298,7 +299,7 @@ void pass_write_status(struct pass *pass, int phase)
 
 /* ---- what is there ---- */
 
-/* Pods of the current plan by index; a second one of an index cannot be (names). */
+/* Pods of the current plan by index; names rule out two pods of one index. */
 void pass_index_pods(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;

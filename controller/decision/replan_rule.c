@@ -54,7 +54,7 @@ size_t replan_rule_read_times(struct het_arena *arena, const char *text,
         char *end;
         long long seconds = strtoll(text, &end, 10);
         if (end == text || seconds < 0 || seconds > INT32_MAX * 100LL)
-            break; /* somebody else's hand */
+            break; /* edited by hand */
         times[count++] = seconds * 1000;
         text = end;
     }

@@ -24,8 +24,8 @@ bool snapshot_job_is_finished(const json_t *job)
 
 /* ---- pods ---- */
 
-/* Whether a pod failed by the infrastructure's doing: status.reason as the kubelet
- * (admission, eviction, preemption, shutdown) and the node controller write it. */
+/* Whether the infrastructure made a pod fail: status.reason as the kubelet (admission,
+ * eviction, preemption, shutdown) and the node controller write it. */
 static bool has_infrastructure_reason(const char *reason)
 {
     static const char *const reasons[] = { "NodeLost",   "NodeShutdown",
@@ -63,7 +63,7 @@ static void read_gates(const json_t *object, struct snapshot_pod *pod)
     }
 }
 
-/* False if it is none of a plan. */
+/* False if it is not a pod of a plan. */
 static bool read_pod(const json_t *object, const struct capacity *capacity,
                      const char *container, struct snapshot_pod *ret)
 {
@@ -168,7 +168,7 @@ static bool is_plan_of(const json_t *config_map, const json_t *held)
                                              json_object_get(held, "data")));
 }
 
-/* The newest plan, which is long, out of the memo if it is still that one. */
+/* Takes the newest plan, which is long, from the memo if it is still the same one. */
 static void read_newest(struct het_arena *arena, struct snapshot_memo *memo,
                         struct snapshot_plan *plan)
 {
@@ -321,7 +321,7 @@ static void avoid_nodes(struct snapshot *snapshot, struct capacity_node *nodes)
     }
 }
 
-/* What was read of the heartbeats of the newest plan's nodes. */
+/* Takes the leases read for the newest plan's nodes. */
 static void take_leases(struct het_arena *arena, const struct snapshot_sources *sources,
                         struct snapshot *snapshot)
 {
@@ -341,7 +341,7 @@ static void take_leases(struct het_arena *arena, const struct snapshot_sources *
 
 /* ---- quota ---- */
 
-/* Whether one of the job's pods owns `workload`, and it is not only called like ours. */
+/* Whether one of the job's pods owns `workload`; its name alone proves nothing. */
 static bool owns_workload(const struct snapshot *snapshot, const json_t *workload)
 {
     const json_t *owners = object_at(workload, "metadata.ownerReferences");
@@ -355,7 +355,7 @@ static bool owns_workload(const struct snapshot *snapshot, const json_t *workloa
     return false;
 }
 
-/* The quota of the job's queue, if it waits in one; its nodes are limited to that. */
+/* Reads the quota of the job's queue, if it is in one, and limits the nodes to it. */
 static void take_quota(struct het_arena *arena, const struct snapshot_sources *sources,
                        struct snapshot *snapshot, struct capacity_node *nodes)
 {
@@ -421,8 +421,8 @@ static bool mixes_vendors(const struct snapshot *snapshot)
     return false;
 }
 
-/* What the planner's answer depends on besides the nodes: all of it, and by parts, so
- * that it can be said what changed. */
+/* Digests what the planner's answer depends on besides the nodes: as a whole, and by
+ * parts so that changes can be named. */
 static void digest_input(struct snapshot *snapshot,
                          const struct snapshot_sources *sources, uint64_t planning_digest)
 {
@@ -444,7 +444,7 @@ static void digest_input(struct snapshot *snapshot,
     snapshot->input_parts = parts;
 }
 
-/* Adds the level of that label, if the hardware settings give it a bandwidth. */
+/* Adds the level with that label if the hardware settings give it a bandwidth. */
 static void add_level(struct snapshot *snapshot, const json_t *levels, const char *label)
 {
     for (size_t i = 0; i < snapshot->level_count; i++)
@@ -507,7 +507,8 @@ static uint64_t digest_nodes(const struct snapshot *snapshot, uint64_t digest)
     return digest;
 }
 
-/* What makes pods of one plan look as they do; not what only decides when they start. */
+/* Digests what determines the content of a plan's pods, without what only determines when
+ * they start. */
 static uint64_t digest_pods(const struct job_spec *spec)
 {
     const char *const texts[] = {
@@ -529,7 +530,7 @@ static uint64_t digest_pods(const struct job_spec *spec)
 
 /* ---- other jobs ---- */
 
-/* Notes what this job's own claim is on, on the nodes. */
+/* Records on the nodes what this job itself has claimed. */
 static void take_own_claim(struct het_arena *arena, const struct capacity *capacity,
                            const struct snapshot *snapshot, struct snapshot_plan *plan,
                            struct capacity_node *nodes)
@@ -551,7 +552,8 @@ static void take_own_claim(struct het_arena *arena, const struct capacity *capac
     }
 }
 
-/* The claim on this job that goes before all others; of lower priority it is none. */
+/* The claim on this job with the highest precedence; claims of lower priority do not
+ * count. */
 static const struct claim *find_claim(struct het_arena *arena, const struct store *store,
                                       const struct precedence *precedence,
                                       const char *job_key)
@@ -565,7 +567,7 @@ static const struct claim *find_claim(struct het_arena *arena, const struct stor
     return NULL;
 }
 
-/* Whether nothing fits what is free, as far as that is known. */
+/* Whether the planner has answered that nothing fits the free GPUs. */
 static bool is_told_no(const struct snapshot *snapshot)
 {
     const struct planner_answer *answer = &snapshot->memory.answer;
@@ -576,8 +578,8 @@ static bool is_told_no(const struct snapshot *snapshot)
            (answer->kind == ANSWER_NO_PLAN && answer->digest == snapshot->input_digest);
 }
 
-/* Whether the job, which holds nothing, may lay a claim (claim.h): only then it
- * matters what others hold. */
+/* Whether the job, which holds nothing, may make a claim (preemption.h). Only then does
+ * it matter what others hold. */
 static bool may_claim(const struct snapshot *snapshot)
 {
     return !snapshot->precedence.never_claims && !snapshot->quota.queue &&
@@ -605,8 +607,8 @@ static void take_others(struct het_arena *arena, const struct snapshot_sources *
     snapshot->peers = peers;
 }
 
-/* What is measured, or should be, for the job. One whose spec cannot be read keeps what
- * it has. */
+/* Lists the measurements that run, or should, for the job. A job whose spec cannot be
+ * read keeps those it has. */
 static void take_measurements(struct het_arena *arena,
                               const struct snapshot_sources *sources,
                               struct snapshot *snapshot)
@@ -667,7 +669,7 @@ static uint64_t digest_planning(const json_t *job, const struct job_spec *known)
     uint64_t digest = 0;
     for (size_t i = 0; i < sizeof planning_parts / sizeof *planning_parts; i++)
         digest = digest_json(digest, json_object_get(spec, planning_parts[i]));
-    /* Those without limits have the same plans. */
+    /* Runtimes without limits give the same plans. */
     const struct het_runtime *runtime = job_spec_runtime(known);
     return het_runtime_runs_all(runtime) ? digest : digest_text(digest, runtime->name);
 }
@@ -679,7 +681,7 @@ uint64_t snapshot_digest_terms(const struct snapshot *snapshot)
     return digest_json(0, terms);
 }
 
-/* Reads the spec into the memo, unless it is the job's that is held there. */
+/* Reads the spec into the memo, unless the memo already holds this job's spec. */
 static void remember_spec(struct snapshot_memo *memo, const struct het_hardware *table,
                           const struct settings *settings, const json_t *job)
 {
@@ -688,7 +690,7 @@ static void remember_spec(struct snapshot_memo *memo, const struct het_hardware 
     struct het_arena *arena = het_arena_new();
     struct snapshot read = { .job = job, .settings = settings };
     bool is_good = snapshot_read_spec(arena, table, &read);
-    /* A status that was written changes nothing of what the job sees. */
+    /* A status write changes nothing of what the job sees. */
     if (!memo->job ||
         !json_equal(json_object_get(memo->job, "spec"), json_object_get(job, "spec")))
         capacity_kept_fini(&memo->kept);
@@ -704,7 +706,7 @@ static void remember_spec(struct snapshot_memo *memo, const struct het_hardware 
     het_arena_free(arena);
 }
 
-/* The spec and what is made of it, out of the memo if there is one. */
+/* Takes the spec and what derives from it, from the memo if there is one. */
 static uint64_t take_spec(struct het_arena *arena, const struct snapshot_sources *sources,
                           struct snapshot *snapshot)
 {

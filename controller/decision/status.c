@@ -83,7 +83,7 @@ static json_t *condition_json(const struct snapshot *snapshot,
     return json;
 }
 
-/* Conditions of this pass, then those that it lets stand. */
+/* The conditions of this pass, then the present ones that it does not touch. */
 static json_t *conditions_json(const struct snapshot *snapshot,
                                const struct status_facts *facts)
 {
@@ -267,7 +267,7 @@ static json_t *allocation_json(const struct snapshot_plan *plan, int64_t *ret_gp
 
 /* ---- pods ---- */
 
-/* Marks the indexes of "0,2-4" in `ret`[count]; what lies beyond is passed over. */
+/* Marks the indexes of "0,2-4" in `ret`[count]; indexes beyond `count` are ignored. */
 static void parse_indexes(const char *text, bool *ret, size_t count)
 {
     char *end;
@@ -453,7 +453,8 @@ static void set_candidate(struct het_arena *arena, json_t *status, const json_t 
                             candidate_json(arena, snapshot, facts->candidate, hash));
 }
 
-/* How long the last generation took from its decision until all its pods were ready. */
+/* Sets how long the last generation took from its decision until all its pods were
+ * ready. */
 static void set_last_start(json_t *status, const json_t *present,
                            const struct snapshot *snapshot,
                            const struct status_facts *facts)

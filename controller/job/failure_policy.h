@@ -1,6 +1,6 @@
-/* failure_policy.h - spec.failurePolicy.rules: what follows when a pod fails, by the exit
- * code of a container or by a condition of the pod. Each rule means what the same rule of
- * a batch/v1 Job's podFailurePolicy means for one pod. Pure. */
+/* failure_policy.h - spec.failurePolicy.rules: what to do when a pod fails, by the exit
+ * code of a container or a condition of the pod. Each rule has the meaning that the same
+ * rule of a batch/v1 Job's podFailurePolicy has for one pod. Pure. */
 #ifndef CONTROLLER_JOB_FAILURE_POLICY_H
 #define CONTROLLER_JOB_FAILURE_POLICY_H
 
@@ -20,9 +20,9 @@ enum failure_action {
 int failure_policy_check(const json_t *rules, const json_t *pod_spec,
                          struct het_error *err);
 
-/* Of a rule that was checked. */
+/* `rule` has been checked. */
 enum failure_action failure_policy_action(const json_t *rule);
-/* Whether it asks for exit codes; else for conditions. */
+/* Whether the rule matches exit codes; if not, it matches conditions. */
 bool failure_policy_asks_exit_code(const json_t *rule);
 /* What makes the rule match `pod`, a Pod object: "container trainer ended with exit code
  * 78", "condition DisruptionTarget is True"; NULL: it does not match. A container that

@@ -15,7 +15,8 @@
 #define JOB_SPEC_MAX_GPU_TYPES 16
 #define JOB_SPEC_MANAGED_BY    "heterotrain.io/controller"
 #define JOB_SPEC_MAX_TOPOLOGY  8
-/* What GPUs are asked for by where a job does not say: the first that a node offers. */
+/* The resources by which GPUs are requested if a job does not say: the first that a node
+ * offers. */
 #define JOB_SPEC_GPU_RESOURCE  "nvidia.com/gpu"
 #define JOB_SPEC_AMD_RESOURCE  "amd.com/gpu"
 
@@ -28,9 +29,9 @@
 #define LABEL_MANAGED_BY    "app.kubernetes.io/managed-by"
 #define MANAGED_BY          "heterotrain"
 #define LABEL_COMPONENT     "app.kubernetes.io/component"
-#define COMPONENT_PROFILER  "profiler" /* of what measures (measurement.h) */
+#define COMPONENT_PROFILER  "profiler" /* of measurements (measurement.h) */
 
-/* Gate of our pods: they are scheduled when the whole plan fits, all together. */
+/* Gate of our pods: they are all scheduled together when the whole plan fits. */
 #define SCHEDULING_GATE "heterotrain.io/placement"
 
 /* Annotations of a plan ConfigMap: why this generation exists. */
@@ -39,26 +40,26 @@
 #define ANNOTATION_RESTARTS      "heterotrain.io/restarts"
 #define ANNOTATION_REPLANS       "heterotrain.io/replans"
 #define ANNOTATION_COMPUTED_AT   "heterotrain.io/computed-at"
-/* The plan counts on GPUs that other jobs hold: which (other_jobs.h). */
+/* The GPUs of other jobs that the plan claims (other_jobs.h). */
 #define ANNOTATION_PREEMPTS      "heterotrain.io/preempts"
 #define ANNOTATION_PLAN_HASH     "heterotrain.io/plan-hash"
 /* "identity/transitions" of the replica that decided on the plan. */
 #define ANNOTATION_LEADER        "heterotrain.io/leader"
-/* Of a gated pod: when what is bound to its generation's nodes was asked for last
+/* On a gated pod: when the pods bound to its generation's nodes were last verified
  * (gang.h). */
 #define ANNOTATION_FIT_MARK      "heterotrain.io/fit-checked-at"
-/* When the scheduling gates of the generation were lifted first. */
+/* When the scheduling gates of the generation were first lifted. */
 #define ANNOTATION_RELEASED      "heterotrain.io/released-at"
-/* Nodes (with commas) that could not take the generation's pods, and until when they are
- * not planned on again. */
+/* Nodes (comma-separated) that could not take the generation's pods, and until when plans
+ * leave them out. */
 #define ANNOTATION_AVOID         "heterotrain.io/avoid-nodes"
 #define NODE_LEASES              "kube-node-lease" /* the namespace of heartbeats */
 #define ANNOTATION_AVOID_UNTIL   "heterotrain.io/avoid-until"
-/* How many generations so far were given up so, this one included. */
+/* How many generations in a row were given up for that, this one included. */
 #define ANNOTATION_GANG_TIMEOUTS "heterotrain.io/gang-timeouts"
-/* Of what the generation's pods were made from, besides the plan. */
+/* Digest of what the generation's pods were made from besides the plan. */
 #define ANNOTATION_POD_DIGEST    "heterotrain.io/pod-digest"
-/* Set when a generation was stopped for good: why, and when. It never starts again. */
+/* Set when a generation is stopped for good: why, and when. It never starts again. */
 #define ANNOTATION_RETIRED       "heterotrain.io/retired"
 #define ANNOTATION_RETIRED_AT    "heterotrain.io/retired-at"
 
@@ -69,8 +70,8 @@
 /* Seconds since 1970 of the voluntary re-plans of the last hour, up to this one. */
 #define ANNOTATION_REPLAN_TIMES "heterotrain.io/replan-times"
 
-/* Set when its program was asked for a checkpoint (when, and what for), and when that
- * ended: the time of the acknowledgement, or why there is none. */
+/* Set when its program is asked for a checkpoint (when, and what for), and when the
+ * request ends: the time of the acknowledgement, or why there is none. */
 #define ANNOTATION_CHECKPOINT_REQUESTED    "heterotrain.io/checkpoint-requested"
 #define ANNOTATION_CHECKPOINT_FOR          "heterotrain.io/checkpoint-for"
 #define ANNOTATION_CHECKPOINT_ACKNOWLEDGED "heterotrain.io/checkpoint-acknowledged"
@@ -93,11 +94,11 @@ struct job_gpu_type {
     int64_t preference;
 };
 
-/* A transformer: to estimate its times, or to measure them. */
+/* A transformer whose times are estimated or measured. */
 struct job_architecture {
-    int64_t layers; /* without embedding and head; 0: the job does not give it */
+    int64_t layers; /* without embedding and head; 0: not given by the job */
     int64_t hidden, heads, kv_heads, ffn_hidden, vocabulary;
-    int64_t sequence_length; /* that of training, if it gives one */
+    int64_t sequence_length; /* that of training; 0: not given */
     const char *precision;   /* as hetplan calls it: "bf16" */
 };
 
@@ -108,18 +109,18 @@ struct job_spec {
 
     bool profile_is_cluster;  /* ClusterModelProfile */
     const char *profile_name; /* NULL: architecture is given instead */
-    /* profilePolicy OnDemand: types of GPUs that the profile lacks are measured with
-     * `architecture`, which is given besides. */
+    /* profilePolicy OnDemand: GPU types that the profile lacks are measured with
+     * `architecture`, which is then also given. */
     bool profile_grows;
     struct job_architecture architecture;
 
     int64_t global_batch;
-    int64_t sequence_length;        /* 0: as the profile or the architecture says */
+    int64_t sequence_length;        /* 0: that of the profile or architecture */
     const json_t *microbatch_sizes; /* array or NULL */
 
     int64_t min_gpus, max_gpus; /* max 0: no limit */
     struct job_gpu_type gpu_types[JOB_SPEC_MAX_GPU_TYPES];
-    size_t gpu_type_count;       /* 0: any type that the profile covers */
+    size_t gpu_type_count;       /* 0: any type in the profile */
     const json_t *node_selector; /* labels, or NULL */
     const json_t *node_affinity; /* v1.NodeSelector, or NULL */
     enum spot_policy spot_policy;
@@ -134,7 +135,7 @@ struct job_spec {
 
     enum replan_mode replan_mode;
     int64_t debounce_ms, cooldown_ms, node_failure_grace_ms;
-    int64_t min_improvement_percent; /* below it a voluntary re-plan is not made */
+    int64_t min_improvement_percent; /* below it there is no voluntary re-plan */
     int64_t max_slowdown_percent;    /* of a plan that moves less than the best one */
     int64_t amortization_ms, max_replans_per_hour;
     unsigned replan_triggers;  /* bits of enum input_change (input_change.h) */
@@ -148,7 +149,7 @@ struct job_spec {
     int64_t hook_port; /* HOOK_HTTP */
     const char *hook_path;
     int64_t termination_grace_s; /* of the pod template */
-    const char *runtime;         /* as het_runtime_find knows it */
+    const char *runtime;         /* a name for het_runtime_find */
     bool runtime_appends_arguments;
     const char *container_name; /* NULL: the first container */
     int64_t master_port;
@@ -160,8 +161,8 @@ struct job_spec {
     int64_t gang_timeout_ms;
 
     bool is_suspended;
-    bool is_plan_only;      /* its plan is shown, and nothing is created */
-    bool rank_zero_decides; /* to have succeeded is enough; else all pods must */
+    bool is_plan_only;      /* its plan is only shown */
+    bool rank_zero_decides; /* its success is enough; else all pods must succeed */
     int64_t deadline_ms;    /* of running, from status.startTime; 0: none */
     int64_t ttl_ms;         /* from status.completionTime; -1: the job is kept */
 
@@ -170,27 +171,26 @@ struct job_spec {
     const json_t *failure_rules; /* of failure_policy.h, or NULL */
 };
 
-/* Whether the job is ours at all: spec.managedBy absent or our name. */
+/* Whether this controller manages the job: spec.managedBy is absent or has our name. */
 bool job_spec_is_ours(const json_t *job);
-/* What can be read of a job whose spec is refused, too: ns, name, uid, generation,
- * created_wall_ms, is_suspended, is_plan_only, and what it takes to end it by default;
- * the strings are borrowed from `job`. */
+/* Reads what is readable even if the spec is refused: ns, name, uid, generation,
+ * created_wall_ms, is_suspended, is_plan_only, and the defaults needed to end the job.
+ * Strings are borrowed from `job`. */
 void job_spec_read_identity(const json_t *job, struct job_spec *ret);
 /* The ownerReference of the HeteroTrainingJob that is the controller of `object`; NULL if
  * none is. */
 const json_t *job_spec_find_owner(const json_t *object);
 /* The ownerReferences of what a job controls. A new reference. */
 json_t *job_spec_owner_references(const struct job_spec *spec);
-/* Lowers the spec's times to what the administrator allows at most: a job that asks for
- * more is refused (tenancy.h), but it may run already. */
+/* Lowers the spec's times to the administrator's limits. A job that exceeds them is
+ * refused (tenancy.h), but it may already run. */
 void job_spec_limit(struct job_spec *spec, const struct settings_limits *limits);
-/* Calls the types of gpuTypes as nodes and plans do, by their names in `hardware`, where
- * the job gives an alias. `hardware` must outlive `spec`. */
+/* Replaces aliases in gpuTypes with the names in `hardware`, as nodes and plans use them.
+ * `hardware` must outlive `spec`. */
 void job_spec_name_types(struct job_spec *spec, const struct het_hardware *hardware);
-/* Whether the job may use GPUs of `type`, a name that nodes and plans have. */
+/* Whether the job may use GPUs of `type`, named as in nodes and plans. */
 bool job_spec_allows_type(const struct job_spec *spec, const char *type);
-/* What a spec says about giving GPUs up; not readable: there is no spec, or it is
- * refused. */
+/* A spec's rules for giving GPUs up; not readable: there is no spec, or it is refused. */
 struct job_rules {
     bool is_readable;
     int64_t min_gpus;
@@ -199,18 +199,17 @@ struct job_rules {
     enum replan_mode replan_mode;
 };
 struct job_rules job_spec_rules(const struct job_spec *spec);
-/* Whether GPUs are asked for by the resource, where a job does not say; in this job. */
+/* Whether GPUs are requested by the resource: by default, and in this job. */
 bool job_spec_is_default_resource(const char *resource);
 bool job_spec_is_gpu_resource(const struct job_spec *spec, const char *resource);
 /* The entry of spec.resources.gpuTypes for `type`; NULL if there is none. */
 const struct job_gpu_type *job_spec_find_gpu_type(const struct job_spec *spec,
                                                   const char *type);
-/* The model's config.json: of the kind of Llama, which counts more weights than other
- * kinds of that shape: RMS norms, a gated feed-forward block, a head with weights of its
- * own. A new reference. */
+/* The model's config.json, as a Llama, which counts more weights than other kinds of the
+ * same shape: RMS norms, a gated feed-forward block, a head with its own weights. Returns
+ * a new reference. */
 json_t *job_spec_model_config(const struct job_architecture *model);
-/* What the job's runtime can run; NULL, which is everything, for a spec that was refused.
- */
+/* What the job's runtime can run; NULL (everything) for a refused spec. */
 const struct het_runtime *job_spec_runtime(const struct job_spec *spec);
 /* The template's own required node affinity (v1.NodeSelector), or NULL. */
 const json_t *job_spec_template_affinity(const struct job_spec *spec);

@@ -1,6 +1,6 @@
 /* settings.h - what the administrator decides for all jobs: the file of --config. Every
- * field has a default, so an empty file, or none, is a whole answer. Pure: whoever reads
- * the file gives the JSON. docs/operations.md describes every field. */
+ * field has a default, so the file may be empty or absent. Pure: the caller reads the
+ * file and passes the JSON. docs/operations.md describes every field. */
 #ifndef CONTROLLER_JOB_SETTINGS_H
 #define CONTROLLER_JOB_SETTINGS_H
 
@@ -10,9 +10,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Entries of a list. */
+/* The most entries of a list. */
 #define SETTINGS_MAX_LIST       ((size_t)64)
-/* Namespaces that something is settled for. */
+/* The most namespaces with settings of their own. */
 #define SETTINGS_MAX_NAMESPACES ((size_t)1024)
 
 struct settings_label {
@@ -30,42 +30,42 @@ struct settings_accounts {
     size_t name_count;
 };
 
-/* What measures the types of GPUs that a profile lacks (measurement.h). */
+/* The program that measures GPU types that a profile lacks (measurement.h). */
 struct settings_profiler {
     const char *image;          /* NULL: nothing is measured */
     const char *const *command; /* none: the image's own */
     size_t command_count;
-    /* Of its pod besides GPUs, as request and limit. */
+    /* Resources of its pod besides GPUs, as request and limit. */
     const struct settings_label *resources;
     size_t resource_count;
     int64_t deadline_s;         /* of one measurement, its retries included */
-    int64_t largest_microbatch; /* that is tried */
+    int64_t largest_microbatch; /* to measure */
 };
 
-/* Whether the planner's process is kept from all but its question (planner_child.h). */
+/* Whether the planner's process has access only to its question (planner_child.h). */
 enum planner_confinement {
     PLANNER_CONFINED,             /* or it is not started */
     PLANNER_CONFINED_IF_POSSIBLE, /* where the system can do it */
     PLANNER_UNCONFINED,
 };
 
-/* Work budgets of the search (hetplan --effort), as jobs name them. */
+/* Work budgets of the search (hetplan --effort) for the names that jobs use. */
 #define EFFORT_LOW    ((int64_t)100000)
 #define EFFORT_NORMAL ((int64_t)1000000)
 #define EFFORT_HIGH   ((int64_t)10000000)
 
-/* How the planner is run for all jobs. */
+/* How the planner runs for all jobs. */
 struct settings_planner {
     enum planner_confinement confinement;
-    /* maxEffort, maxTimeoutSeconds: what jobs get of spec.planner at most. */
+    /* maxEffort, maxTimeoutSeconds: upper limits of spec.planner. */
     int64_t most_effort, most_timeout_ms;
-    /* mixedVendorRuntimes: whose programs join GPUs of different vendors. */
+    /* mixedVendorRuntimes: runtimes whose programs combine GPUs of different vendors. */
     const char *const *mixed_vendor_runtimes;
     size_t mixed_vendor_runtime_count;
 };
 
-/* The most that a job may have of times in which it holds GPUs without using them, or
- * keeps others waiting. */
+/* Upper limits of the times in which a job holds GPUs without using them or keeps other
+ * jobs waiting. */
 struct settings_limits {
     int64_t checkpoint_s;        /* checkpoint.onDisruption.timeoutSeconds */
     int64_t gang_s;              /* scheduling.gangTimeoutSeconds */
@@ -74,11 +74,11 @@ struct settings_limits {
 };
 
 struct settings {
-    /* unhealthyNodeConditions: of nodes on which no GPU is trusted. */
+    /* unhealthyNodeConditions: conditions of nodes whose GPUs must not be used. */
     const struct het_node_condition *unhealthy_conditions;
     size_t unhealthy_condition_count;
-    /* leavingTaints, leavingAnnotations: keys that say that the node will go soon. One
-     * that ends in "*" stands for all keys that begin like it. */
+    /* leavingTaints, leavingAnnotations: keys that announce that the node will go soon. A
+     * key that ends in "*" stands for all keys with that prefix. */
     const char *const *leaving_taints;
     size_t leaving_taint_count;
     const char *const *leaving_annotations;
@@ -90,21 +90,23 @@ struct settings {
      * settings in their order. */
     const char *const *topology_keys;
     size_t topology_key_count;
-    /* allowLoopbackHooks: programs at 127.0.0.0/8 and ::1 may be called
-     * (checkpoint_hook.h). For clusters whose pods are processes of one machine. */
+    /* allowLoopbackHooks: the operator may call programs at 127.0.0.0/8 and ::1
+     * (checkpoint_hook.h). For clusters whose pods are processes on one machine. */
     bool allow_loopback_hooks;
-    /* podSecurity: what pods of jobs are held to, and where to something else. */
+    /* podSecurity: the level that pods of jobs must comply with, and exceptions by
+     * namespace. */
     enum pod_security_level pod_security;
     const struct settings_level *pod_security_levels;
     size_t pod_security_level_count;
-    /* serviceAccounts: whom jobs of a namespace may run as, with credentials. */
+    /* serviceAccounts: the accounts that jobs of a namespace may run as, with
+     * credentials. */
     const struct settings_accounts *service_accounts;
     size_t service_account_count;
-    /* runtimeClasses: that jobs may name; one that ends in "*" stands for all that begin
-     * like it. */
+    /* runtimeClasses: those that jobs may name; one that ends in "*" stands for all with
+     * that prefix. */
     const char *const *runtime_classes;
     size_t runtime_class_count;
-    /* profiler: what jobs with profilePolicy OnDemand have types of GPUs measured by. */
+    /* profiler: measures GPU types for jobs with profilePolicy OnDemand. */
     struct settings_profiler profiler;
     struct settings_planner planner;
     struct settings_limits limits;
@@ -114,15 +116,15 @@ struct settings {
     size_t allowed_host_count;
 };
 
-/* What holds without a file. */
+/* The settings that apply without a file. */
 const struct settings *settings_default(void);
-/* Reads `json`, the defaults where it says nothing; a list that it gives replaces the
- * default list. Everything in `arena`. Errors: HET_BAD_INPUT names the field. */
+/* Reads `json`, with defaults for what it omits; a list in it replaces the default list.
+ * Everything is in `arena`. Errors: HET_BAD_INPUT names the field. */
 int settings_parse(struct het_arena *arena, const json_t *json, struct settings *ret,
                    struct het_error *err);
-/* Whether `key` is one of `patterns`, or begins like one that ends in "*". */
+/* Whether `key` is one of `patterns`, or has the prefix of one that ends in "*". */
 bool settings_match_key(const char *const *patterns, size_t count, const char *key);
-/* The level that pods of jobs in `ns` are held to. */
+/* The level that pods of jobs in `ns` must comply with. */
 enum pod_security_level settings_pod_security(const struct settings *settings,
                                               const char *ns);
 /* Whether jobs of `ns` may run as service account `name` and have its token. */

@@ -63,7 +63,7 @@ static void annotate(struct pass *pass, const struct snapshot_plan *plan, const 
     pass_annotate(pass, PHASE_RETIRE, &kube_config_map, plan->config_map, key, value);
 }
 
-/* Notes a request that nobody has answered; none for NULL. */
+/* Records a request that was not answered; none for NULL. */
 static void note_request(struct pass *pass, const struct snapshot_plan *plan,
                          const char *when, const char *what)
 {
@@ -87,7 +87,7 @@ static void request(struct pass *pass, const struct snapshot_plan *plan, const c
                              pass->snapshot->spec.hook_timeout_ms / 1000));
 }
 
-/* Keeps the hook of `plan` under way. */
+/* Starts the hook of `plan`, or lets it continue. */
 static void keep_hook(struct pass *pass, const struct snapshot_plan *plan, int64_t due)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
@@ -121,7 +121,7 @@ static void fail(struct pass *pass, const struct snapshot_plan *plan, const char
     pass_event(pass, PHASE_EVENTS, true, reason, "Checkpoint", message);
 }
 
-/* What the program said, if that is not written down yet. */
+/* Records the program's answer, if it is not recorded yet. */
 static bool take_answer(struct pass *pass, const struct snapshot_plan *plan)
 {
     const struct hook_memory *hook = &pass->decision->memory.hook;
@@ -140,7 +140,7 @@ static bool take_answer(struct pass *pass, const struct snapshot_plan *plan)
     return hook->outcome == HOOK_ACKNOWLEDGED || hook->outcome == HOOK_REFUSED;
 }
 
-/* Whether the request that stands on `plan` has ended, in one way or another. */
+/* Whether the request recorded on `plan` has ended, with or without a checkpoint. */
 static bool is_answered(struct pass *pass, const struct snapshot_plan *plan)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -163,8 +163,8 @@ static bool is_answered(struct pass *pass, const struct snapshot_plan *plan)
     return false;
 }
 
-/* A checkpoint written for a notice is too old for a stop, if training went on for longer
- * than one takes. */
+/* A checkpoint written for a notice is too old for a stop if training went on for longer
+ * than writing one takes. */
 static bool is_stale(const struct pass *pass, const struct snapshot_plan *plan)
 {
     const struct snapshot *snapshot = pass->snapshot;

@@ -9,7 +9,7 @@
 static void lose(struct pass *pass, const char *trigger, bool pods_still_run,
                  const char *message)
 {
-    /* What stops pods weighs more than what only refuses new ones. */
+    /* A cause that stops pods outweighs one that only refuses new ones. */
     if (pass->lost_trigger && (!pass->lost_pods_still_run || pods_still_run))
         return;
     pass->lost_trigger = trigger;
@@ -48,8 +48,8 @@ static bool is_bound(const struct pass *pass, size_t index)
     return pod && pod->is_scheduled && pod->phase == POD_RUNNING;
 }
 
-/* Whether a claim on this job's GPUs is followed: one of higher priority always is, one
- * of the same priority when the job may move by its own rules. */
+/* Whether the job yields to a claim on its GPUs: always to one of higher priority, and to
+ * one of the same priority when its own rules allow a move. */
 static bool is_claim_met(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -67,7 +67,7 @@ static void check_place(struct pass *pass, size_t index)
     const struct het_rank_node *place = &pass->current->rank_nodes[index];
     const struct capacity_node *node = snapshot_find_node(snapshot, place->node_name);
     if (pass->has_succeeded[index])
-        return; /* it needs its place no more */
+        return; /* it no longer needs its place */
     if (!node) {
         lose(pass, "NodeLost", false,
              pass_text(pass, "node %s is gone", place->node_name));
@@ -112,13 +112,13 @@ static void check_place(struct pass *pass, size_t index)
     }
 }
 
-/* Whether the spec has come to forbid what the plan uses. */
+/* Whether the spec now forbids something that the plan uses. */
 static void check_limits(struct pass *pass)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
     int64_t gpus = pass_count_gpus(pass, NULL);
     const char *why;
-    /* Pods that are missing cannot be made for another runtime. */
+    /* Missing pods cannot be made for another runtime. */
     if (!children_runs(pass->arena, spec, pass->current->plan, &why))
         lose(pass, "SpecChanged", !pass_missing_pods(pass), why);
     if (spec->max_gpus && gpus > spec->max_gpus)

@@ -4,13 +4,13 @@
 
 #include "controller/decision/pass.h"
 
-/* Fills lost_* and is_suspect: nodes gone, unusable, changed, with fewer GPUs; limits of
- * the spec that the plan breaks. What stops pods weighs more than what only refuses new
- * ones. */
+/* Fills lost_* and is_suspect: nodes gone, unusable, changed, or with fewer GPUs; limits
+ * of the spec that the plan breaks. A cause that stops pods outweighs one that only
+ * refuses new ones. */
 void fit_check(struct pass *pass);
-/* Whether nobody hears from the node. */
+/* Whether the node no longer reports. */
 bool fit_is_silent(const struct capacity_node *node);
-/* When a node that will go is gone at the latest; INT64_MAX: nobody says. */
+/* The latest time at which a leaving node is gone; INT64_MAX: not known. */
 int64_t fit_leaving_at_ms(const struct capacity_node *node);
 /* Whether `plan` fits the GPUs that this job may use now. */
 bool fit_holds(const struct pass *pass, const struct het_plan *plan);

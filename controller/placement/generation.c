@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The highest that was used: of every plan, every pod, and what the status says. */
+/* The highest generation used, by every plan, every pod and the status. */
 static int64_t newest_generation(const struct snapshot *snapshot)
 {
     int64_t horizon = plan_object_horizon(snapshot->job);
@@ -25,8 +25,8 @@ static int64_t newest_generation(const struct snapshot *snapshot)
     return newest;
 }
 
-/* Beyond those whose names somebody else's objects have: twice as far each time, so that
- * however many there are, few are tried. */
+/* Skips generations whose names foreign objects have: twice as far each time, so that few
+ * tries suffice however many there are. */
 static int64_t skip_taken(const struct pass *pass, int64_t next)
 {
     const struct job_memory *memory = &pass->snapshot->memory;
@@ -44,7 +44,8 @@ static void refuse(struct pass *pass, const char *reason, const char *message)
     pass->decision->summary = message;
 }
 
-/* Never used before; 0, and the job says why, if there is none. */
+/* A generation never used before; 0 if there is none, and the job's conditions say
+ * why. */
 static int64_t next_generation(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -71,8 +72,7 @@ static int64_t next_generation(struct pass *pass)
     return 0;
 }
 
-/* What the input of `digest` was: that of the answer, or that of the plan that goes on.
- */
+/* The input parts of `digest`: those of the answer, or of the plan that continues. */
 static const char *input_parts(struct pass *pass, uint64_t digest)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -87,7 +87,8 @@ static const char *input_parts(struct pass *pass, uint64_t digest)
     return het_arena_strdup(pass->arena, text);
 }
 
-/* Times of the voluntary re-plans of the last hour; this one's too, if it is one. */
+/* Times of the voluntary re-plans of the last hour, including this one if it is
+ * voluntary. */
 static const char *replan_times(struct pass *pass)
 {
     const char *before = pass->current ? pass->current->replan_times : "";
@@ -95,9 +96,9 @@ static const char *replan_times(struct pass *pass)
                                 pass->is_voluntary);
 }
 
-/* Decides a new generation: its ConfigMap is the decision, and the reservation of its
- * GPUs. What follows from it, the next pass does. `digest` is of the input that the plan
- * was made for. False if the plan cannot be written. */
+/* Decides on a new generation. Its ConfigMap is the decision and reserves its GPUs; the
+ * next pass acts on it. `digest` is that of the input that the plan was made for. False
+ * if the plan cannot be written. */
 bool generation_commit(struct pass *pass, const struct het_plan *plan, uint64_t digest,
                        const char *trigger, int64_t restarts, int64_t replans,
                        const char *event, const char *message)
@@ -142,9 +143,9 @@ static void delete_pod(struct pass *pass, const struct snapshot_pod *pod, int64_
     if (!is_dead && node && fit_is_silent(node))
         is_dead = pass_has_come(pass, node->unusable_since_ms +
                                           pass->snapshot->spec.node_failure_grace_ms);
-    /* Nobody will confirm the end of a pod on a dead node: without grace, and again if a
-     * graceful deletion is on its way already. More than that nobody can do: what is left
-     * then waits for somebody's finalizer. */
+    /* No kubelet confirms the end of a pod on a dead node: it is deleted without grace,
+     * again if a graceful deletion is already under way. If it remains, it waits for a
+     * foreign finalizer, and nothing more can be done. */
     if (kueue_pod_is_stuck(pod->object))
         return;
     if (is_dead)
@@ -162,8 +163,8 @@ static const struct snapshot_plan *find_plan(const struct snapshot *snapshot,
     return NULL;
 }
 
-/* Deletes the pods of an older generation, `pods`, once it is drained; returns how many
- * can still hold a GPU or run a rank. */
+/* Deletes `pods` of an older generation once it is drained. Returns how many can still
+ * hold a GPU or run a rank. */
 static size_t end_pods(struct pass *pass, const struct snapshot_pod *pods, size_t count)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -178,7 +179,7 @@ static size_t end_pods(struct pass *pass, const struct snapshot_pod *pods, size_
         return alive;
     int64_t grace_s = plan && alive ? drain_grace_s(pass, plan) : -1;
     for (size_t i = 0; i < count; i++)
-        /* Ended ones stay while their plan stays, for people to read. */
+        /* Ended pods stay as long as their plan, for people to read. */
         if (!pod_has_ended(&pods[i]) || pods[i].generation < oldest_kept ||
             pods[i].is_on_lost_node)
             delete_pod(pass, &pods[i], grace_s);

@@ -10,12 +10,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* An answer whose nodes have changed since is used if its plan fits and it is no older.
- */
+/* An answer whose nodes have changed since is used only if its plan fits and it is no
+ * older than this. */
 #define STALE_ANSWER_MS        ((int64_t)60000)
-/* A planner that broke is asked again after 1 s * 2^failures, at most this. */
+/* A planner that failed is asked again after 1 s * 2^failures, at most this. */
 #define PLANNER_BACKOFF_MAX_MS ((int64_t)300000)
-/* Writes that are refused are tried again after 500 ms * 2^refusals, at most this. */
+/* Refused writes are retried after 500 ms * 2^refusals, at most this. */
 #define REFUSED_BACKOFF_MAX_MS ((int64_t)256000)
 
 int64_t planning_quiet_ms(const struct job_spec *spec)
@@ -38,7 +38,7 @@ static int64_t planner_retry_ms(const struct job_memory *memory)
            pass_doubled_ms(1000, memory->planner_failures, PLANNER_BACKOFF_MAX_MS);
 }
 
-/* Why no GPU can be used, for people: how many nodes for each reason. */
+/* Message: why no GPU can be used, with the number of nodes for each reason. */
 static const char *no_gpus_message(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -85,8 +85,8 @@ bool planning_ask(struct pass *pass, bool is_urgent)
     return false;
 }
 
-/* A plan of an answer, with what its prediction says of the move; false if it cannot be
- * used: it does not fit, or cannot load the job's checkpoint. */
+/* Reads a plan of an answer and what its prediction says about the move. False if the
+ * plan does not fit or cannot load the job's checkpoint. */
 static bool read_offer(struct pass *pass, const json_t *json, struct planning_offer *ret)
 {
     const json_t *migration = object_at(json, "predicted.migration");
@@ -103,7 +103,7 @@ static bool read_offer(struct pass *pass, const json_t *json, struct planning_of
     return !pass->is_unloadable;
 }
 
-/* Whether the last answer speaks of the present input, or nearly so. */
+/* Whether the last answer is for the present input, or nearly so. */
 static bool is_answer_current(const struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -143,7 +143,7 @@ static void set_no_plan(struct pass *pass)
     pass_set(pass, "Running", "False", "NoPlan", "there is no plan that could run");
 }
 
-/* Only a job that has said so says that all is well again. */
+/* Only a job that has reported the condition reports that it is over. */
 void planning_tell_unknown(struct pass *pass, const struct het_unused *groups,
                            size_t count)
 {
@@ -165,7 +165,8 @@ void planning_tell_unknown(struct pass *pass, const struct het_unused *groups,
         pass_set(pass, "GPUsUnknown", "False", "AllKnown", "");
 }
 
-/* What a job cannot have that waits; it stands while it waits for the same. */
+/* Shows the GPUs that a waiting job cannot use; the list stays while the reason is the
+ * same. */
 static void show_unused(struct pass *pass, const char *reason, const char *message)
 {
     const json_t *before = pass_present(pass, "PlanFeasible");
@@ -192,7 +193,8 @@ void planning_wait_for_planner(struct pass *pass)
 {
     const char *message =
         "the planner is at work, or jobs that come before it are planned first";
-    /* A job that waits keeps saying what is missing until the planner says otherwise. */
+    /* A waiting job keeps reporting what is missing until the planner answers
+     * otherwise. */
     if (strcmp(object_condition(pass->snapshot->job, "PlanFeasible"), "False"))
         pass_set(pass, "PlanFeasible", "Unknown", "Planning", message);
     set_no_plan(pass);
@@ -201,8 +203,8 @@ void planning_wait_for_planner(struct pass *pass)
     pass->decision->summary = message;
 }
 
-/* Which job is only logged, and so is whether the planner is at work already: a status
- * would be written again with each that is planned. */
+/* The other job, and whether the planner already works, are only logged: in the status
+ * they would cost a write for each job that is planned. */
 void planning_wait_for_turn(struct pass *pass)
 {
     planning_wait_for_planner(pass);
@@ -210,7 +212,7 @@ void planning_wait_for_turn(struct pass *pass)
         pass_text(pass, "waits for job %s", pass->snapshot->blocked_by);
 }
 
-/* The planner could not use what it was given; mostly that is the profile. */
+/* The planner rejected its input, mostly because of the profile. */
 void planning_report_refusal(struct pass *pass)
 {
     const char *message = pass->snapshot->memory.answer.message;
@@ -221,9 +223,9 @@ void planning_report_refusal(struct pass *pass)
 
 /* ---- writes that the API server refuses ---- */
 
-/* The API server refused our objects (invalid pod, quota, admission): the job says so,
- * holds no GPUs meanwhile, and tries again after a back-off, or when its spec changes.
- * True if it has to wait now. */
+/* After the API server refused our objects (invalid pod, quota, admission): the job
+ * reports it, holds no GPUs meanwhile, and tries again after a back-off or when its spec
+ * changes. True if it has to wait now. */
 bool planning_wait_for_refused(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -245,9 +247,8 @@ bool planning_wait_for_refused(struct pass *pass)
 
 /* ---- getting a plan ---- */
 
-/* A job that was told that nothing fits gets GPUs as they come free, one by one: the
- * answer to the first would be worse than that to all of them. True if it should wait for
- * more. */
+/* After an answer that nothing fits, GPUs may come free one by one, and a plan for the
+ * first would be worse than one for all of them. True if the job should wait for more. */
 static bool is_settling(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -263,7 +264,7 @@ static bool is_settling(struct pass *pass)
     return true;
 }
 
-/* Whether nothing fits what is free, and that is known. */
+/* Whether the planner has answered that nothing fits the free GPUs. */
 static bool is_told_no(const struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -274,8 +275,8 @@ static bool is_told_no(const struct pass *pass)
            (planning_is_answered(pass) && snapshot->memory.answer.kind == ANSWER_NO_PLAN);
 }
 
-/* Why there is no plan yet, as conditions; asks the planner if that is what is missing.
- */
+/* Sets the conditions that explain why there is no plan yet; asks the planner if it was
+ * not asked. */
 static void explain_no_plan(struct pass *pass)
 {
     const struct planner_answer *answer = &pass->snapshot->memory.answer;
@@ -326,8 +327,8 @@ static const struct het_plan *move_plan(struct pass *pass)
     return plan;
 }
 
-/* A plan for the present input, and the digest of what it was made for; NULL if there is
- * none yet, which the conditions explain. */
+/* A plan for the present input, and the digest of the input it was made for; NULL if
+ * there is none yet, and the conditions say why. */
 static const struct het_plan *find_plan(struct pass *pass, uint64_t *ret_digest)
 {
     const struct het_plan *plan = candidate_find_approved(pass);
@@ -350,7 +351,8 @@ static const struct het_plan *find_plan(struct pass *pass, uint64_t *ret_digest)
 
 /* ---- plans that were found ---- */
 
-/* "3 GB/s out of a node of A100, ..." of the links that `source` says; "" for none. */
+/* "3 GB/s out of a node of A100, ..." of the links whose source is `source`; "" for
+ * none. */
 static const char *links_text(struct pass *pass, const struct het_prediction *predicted,
                               enum het_link_source source)
 {
@@ -390,7 +392,7 @@ void planning_tell_links(struct pass *pass, const struct het_plan *plan)
                  "all bandwidths were stated or measured");
 }
 
-/* A job of which only the plan is wanted. */
+/* For a job of which only the plan is wanted. */
 static void show_plan(struct pass *pass, const struct het_plan *plan)
 {
     candidate_show(pass, plan);
@@ -408,8 +410,7 @@ static void show_plan(struct pass *pass, const struct het_plan *plan)
     pass->decision->summary = "planned, and only shown";
 }
 
-/* Whether a plan that is shown already may be looked at for a while longer, however the
- * cluster changes. */
+/* Whether a plan already shown may stay a while longer, however the cluster changes. */
 static bool is_shown_long_enough(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -429,7 +430,8 @@ void planning_preview(struct pass *pass)
     pass->decision->is_unanswered = false; /* it takes no GPUs */
 }
 
-/* Nothing fits what is free: others may have to give GPUs up. True if it was decided. */
+/* Nothing fits the free GPUs, so others may have to give some up. True if a generation
+ * was decided. */
 static bool seek_with_claim(struct pass *pass, const char *trigger, int64_t restarts,
                             int64_t replans)
 {
@@ -439,7 +441,7 @@ static bool seek_with_claim(struct pass *pass, const char *trigger, int64_t rest
     switch (preemption_seek(pass, trigger, restarts, replans,
                             planner_retry_ms(&pass->snapshot->memory))) {
     case PREEMPTION_NOTHING:
-        /* Not what a claim ran into is told, but why there is no plan. */
+        /* The conditions say why there is no plan, not what the claim ran into. */
         memcpy(pass->facts.conditions, facts.conditions, sizeof facts.conditions);
         pass->facts.condition_count = facts.condition_count;
         return false;
@@ -462,7 +464,7 @@ bool planning_seek(struct pass *pass, const char *trigger, int64_t restarts,
         planning_wait(pass, "NoProfile", "there is no profile to plan with");
         return false;
     }
-    /* Nobody waits for a job whose planner broke. */
+    /* Other jobs do not wait for one whose planner failed. */
     pass->decision->is_unanswered = !snapshot->memory.planner_failures;
     if (pass_is_held_up(pass)) {
         planning_wait_for_turn(pass);

@@ -13,7 +13,7 @@
 #define GIVEN_UP      "ClaimGivenUp" /* why the generation of a claim was stopped */
 #define PREEMPTED     "Preempted"    /* why that of a victim was */
 #define REFUSED       "PodsRefused"
-/* Why a plan whose nodes have too little left was. */
+/* Why a plan was stopped whose nodes have too little left. */
 #define CAPACITY_LOST "CapacityLost"
 #define MAX_RUNGS     16 /* questions about one state of the cluster */
 
@@ -38,9 +38,9 @@ static uint64_t rung_digest(const struct snapshot *snapshot,
     return digest;
 }
 
-/* The questions, without their nodes, in order, until one is answered with a plan: the
- * fewest victims that could do, for no more GPUs than are needed; the same without that
- * limit; then twice as many victims each time, up to all. */
+/* The questions, without their nodes, in the order in which they are asked until one
+ * yields a plan: the fewest victims that could suffice, for no more GPUs than needed; the
+ * same without that limit; then twice as many victims each time, up to all. */
 static size_t list_rungs(const struct pass *pass, const struct victims_offer *offers,
                          size_t count, struct rung ret[MAX_RUNGS])
 {
@@ -76,7 +76,7 @@ static void add_nodes(const struct pass *pass, const struct victims_offer *offer
 }
 
 /* Whether the newest plan was a claim that never ran: its GPUs did not come free in time,
- * or did, and another tenant has come to hold something else there (CPU, memory). */
+ * or they did but another tenant now holds something else there (CPU, memory). */
 static bool is_given_up(const struct pass *pass)
 {
     const struct snapshot_plan *current = pass->current;
@@ -143,8 +143,8 @@ static bool make_claim(struct pass *pass, const struct victims_offer *offers,
                              replans, "Preempting", message);
 }
 
-/* When another claim went before ours: two that see each other must not take turns. 0:
- * none did. */
+/* When another claim went before ours, so that two that see each other do not alternate;
+ * 0: none did. */
 static int64_t overtaken_until_wall_ms(const struct pass *pass)
 {
     const struct snapshot_plan *current = pass->current;
@@ -154,8 +154,8 @@ static int64_t overtaken_until_wall_ms(const struct pass *pass)
     return is_overtaken ? current->created_wall_ms + PREEMPTION_PAUSE_MS : 0;
 }
 
-/* A claim that was given up is not laid again at once; and nobody is disturbed for pods
- * that the API server has refused, unless they are others now. */
+/* A claim that was given up is not repeated at once, and no job is disturbed for pods
+ * that the API server has refused, unless the pods are different now. */
 static bool is_pausing(struct pass *pass)
 {
     if (pass_was_retired_for(pass, REFUSED))
@@ -169,7 +169,7 @@ static bool is_pausing(struct pass *pass)
     return !pass_has_come_wall(pass, pass->current->claim_until_wall_ms + pause_ms);
 }
 
-/* Jobs of the same priority may be asked once their own rules allow them a move. */
+/* Jobs of the same priority can be claimed from once their own rules allow a move. */
 static void look_again(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -200,7 +200,8 @@ enum preemption_step preemption_seek(struct pass *pass, const char *trigger,
     const struct planner_answer *answer = &snapshot->memory.what_if;
     struct victims_offer *offers;
     struct rung rungs[MAX_RUNGS];
-    if (is_given_up(pass)) /* none of them may ever run, and nobody else tidies them */
+    if (is_given_up(pass)) /* none of them can ever run, and only this pass removes
+                              them */
         generation_drop_old(pass);
     /* Kueue preempts for the jobs of its queues. */
     if (pass->lost_pods_still_run || snapshot->quota.queue || is_pausing(pass))
@@ -210,7 +211,7 @@ enum preemption_step preemption_seek(struct pass *pass, const char *trigger,
     size_t count = victims_offers(pass->arena, snapshot, &offers);
     size_t rung_count = list_rungs(pass, offers, count, rungs), next = 0;
     uint64_t all = digest_all(snapshot, rungs, rung_count);
-    if (demand_is_sought(pass, all)) /* they were answered with no, all of them */
+    if (demand_is_sought(pass, all)) /* all of them were answered without a plan */
         next = rung_count;
     for (size_t i = 0; i < rung_count; i++) {
         if (!what_if_is_answered(pass, &rungs[i].question))
@@ -237,7 +238,7 @@ enum preemption_step preemption_seek(struct pass *pass, const char *trigger,
     return PREEMPTION_NOTHING;
 }
 
-/* Whether a node has not all GPUs for place `index` of the current plan. */
+/* Whether a node lacks GPUs for place `index` of the current plan. */
 static bool is_short(const struct pass *pass, size_t index)
 {
     const struct het_rank_node *place = &pass->current->rank_nodes[index];
@@ -284,7 +285,7 @@ bool preemption_has_stopped(const struct pass *pass)
     return pass_was_retired_for(pass, PREEMPTED);
 }
 
-/* Whether a node that the current plan uses has not all of its GPUs any more. */
+/* Whether a node that the current plan uses no longer has all of its GPUs. */
 static bool is_taken_from(const struct pass *pass)
 {
     for (size_t i = 0; i < pass->current->rank_node_count; i++)

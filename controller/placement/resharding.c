@@ -55,7 +55,7 @@ static struct het_plan *renamed(struct het_arena *arena, const struct het_plan *
     return copy;
 }
 
-/* `plan` with its nodes called by the order of their first appearance. */
+/* `plan` with its nodes named by the order of their first appearance. */
 static const struct het_plan *without_names(struct het_arena *arena,
                                             const struct het_plan *plan)
 {
@@ -92,8 +92,8 @@ static bool is_named(const char *const *names, size_t count, const char *name)
     return false;
 }
 
-/* The names of nodes that can hold the current plan, place by place; NULL if some cannot
- * be found. */
+/* The names of nodes that can hold the current plan, place by place; NULL if some place
+ * has none. */
 static const char **find_places(const struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -126,7 +126,7 @@ const struct het_plan *resharding_move(const struct pass *pass)
         return NULL;
     struct het_plan *plan = renamed(pass->arena, current->plan, current->rank_nodes,
                                     current->rank_node_count, names);
-    plan->idle_count = 0; /* the cluster is another one than the plan was made for */
+    plan->idle_count = 0; /* the plan was made for another cluster */
     return plan;
 }
 

@@ -19,8 +19,8 @@ int64_t victims_free(const struct snapshot *snapshot)
     return gpus;
 }
 
-/* How many of `gpus` that a peer gives up on a node the job can use: none where other
- * tenants leave it too little of something else. */
+/* How many of the `gpus` that a peer gives up on a node the job can use: none where other
+ * tenants leave too little of something else. */
 static int64_t usable_of(const struct snapshot *snapshot, const char *name, int64_t gpus)
 {
     const struct capacity_node *node = snapshot_find_node(snapshot, name);
@@ -30,7 +30,8 @@ static int64_t usable_of(const struct snapshot *snapshot, const char *name, int6
     return gpus < room ? gpus : room;
 }
 
-/* `gpus` of what the peer holds, from its last nodes: what is of no use is no offer. */
+/* Offers `gpus` of what the peer holds, from its last nodes on; GPUs that the job cannot
+ * use are no offer. */
 static struct victims_offer make_offer(struct het_arena *arena,
                                        const struct snapshot *snapshot,
                                        const struct other_job *peer, int64_t gpus)
@@ -115,8 +116,8 @@ const struct capacity_node *victims_view(struct het_arena *arena,
     return nodes;
 }
 
-/* Takes from `offer` what covers `missing` (by node, lowered), as an offer cut to that.
- */
+/* Cuts `offer` to what covers `missing`, which holds GPUs by node and is lowered by
+ * it. */
 static struct victims_offer cut(struct het_arena *arena, const struct snapshot *snapshot,
                                 const struct victims_offer *offer, int64_t *missing)
 {

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Whether somebody else's object has the name of our Service. */
+/* Whether a foreign object has the name of our Service. */
 static bool service_is_foreign(const struct pass *pass)
 {
     const json_t *service = pass->snapshot->service;
@@ -26,12 +26,11 @@ static void keep_service(struct pass *pass)
     if (generation && !strcmp(generation, wanted))
         return;
     json_t *service = children_service(snapshot, pass->current->generation);
-    if (!snapshot
-             ->service) { /* created, so that one of somebody else is never taken over */
+    if (!snapshot->service) { /* created, so that a foreign one is never taken over */
         pass_create(pass, PHASE_SERVICE, &kube_service, service);
         return;
     }
-    /* Never one that somebody made under its name meanwhile. */
+    /* Never a foreign one created under its name meanwhile. */
     json_object_set_new(json_object_get(service, "metadata"), "uid",
                         json_string(kube_uid(snapshot->service)));
     struct action *action = pass_add(pass, ACTION_APPLY, PHASE_SERVICE);
@@ -71,7 +70,7 @@ static bool create_pods(struct pass *pass)
     return false;
 }
 
-/* The scheduler's word on the first pod that it cannot bind. */
+/* The scheduler's message about the first pod that it cannot bind. */
 static const char *pending_message(struct pass *pass, size_t placed)
 {
     for (size_t i = 0; i < pass->current->rank_node_count; i++) {
@@ -118,7 +117,7 @@ static const struct snapshot_pod *find_gated(const struct pass *pass)
     return NULL;
 }
 
-/* Writes the mark, whatever else was written to the pod meanwhile. */
+/* Writes the mark, even if the pod has been changed meanwhile. */
 static void write_mark(struct pass *pass, const struct snapshot_pod *pod)
 {
     char now[TIMESTAMP_SIZE];
@@ -132,7 +131,7 @@ static void write_mark(struct pass *pass, const struct snapshot_pod *pod)
                                "annotations", ANNOTATION_FIT_MARK, now);
 }
 
-/* Whether the watch of pods has come to the version of the marked pod, or beyond. */
+/* Whether the watch of pods has reached the version of the marked pod. */
 static bool mark_is_seen(const struct pass *pass)
 {
     char mark[TIMESTAMP_SIZE];
@@ -155,7 +154,7 @@ static void read_nodes(struct pass *pass)
                                            pass->current->rank_nodes[i].node_name));
 }
 
-/* True once there is no more to wait for. */
+/* True once there is nothing left to wait for. */
 static bool await_mark(struct pass *pass)
 {
     struct job_memory *memory = &pass->decision->memory;
@@ -173,8 +172,8 @@ static bool await_mark(struct pass *pass)
     return false;
 }
 
-/* Whether what we know of the plan's nodes is fresh; if not, sees to it, and a later pass
- * sees whether the plan still fits (fit_check). */
+/* Whether the view of the plan's nodes is fresh. If not, refreshes it, and a later pass
+ * checks whether the plan still fits (fit_check). */
 static bool is_fit_fresh(struct pass *pass)
 {
     struct job_memory *memory = &pass->decision->memory;
@@ -193,7 +192,7 @@ static bool is_fit_fresh(struct pass *pass)
 
 /* ---- the gates ---- */
 
-/* Pods of the generation that have our gate; somebody else's. */
+/* Counts pods of the generation that have our gate, and those that have another. */
 static size_t count_gated(const struct pass *pass, size_t *ret_others)
 {
     size_t gated = 0;
@@ -226,7 +225,8 @@ static json_t *lifting_patch(const struct snapshot_pod *pod)
     return patch;
 }
 
-/* The time is written first: whoever goes on after a crash knows since when pods wait. */
+/* The time is written first, so that after a crash it is known since when the pods
+ * wait. */
 static void mark_released(struct pass *pass)
 {
     char now[TIMESTAMP_SIZE];
@@ -260,8 +260,8 @@ static bool is_blocking(const struct pass *pass, size_t index)
            (!pass->pods[index] || !pod_is_placed(pass->pods[index]));
 }
 
-/* Nodes of pods that are not bound, with commas: as many as GANG_AVOID_BYTES have room
- * for, each with its whole name. */
+/* Nodes of unbound pods, comma-separated: as many whole names as fit in
+ * GANG_AVOID_BYTES. */
 static const char *blocking_nodes(struct pass *pass)
 {
     size_t size = 1;
@@ -295,7 +295,7 @@ static const char *first_blocking_nodes(struct pass *pass)
                : list;
 }
 
-/* Time-outs of the job that its kept plans tell of. */
+/* Time-outs of the job recorded on its kept plans. */
 static int64_t count_timeouts(const struct snapshot *snapshot)
 {
     int64_t count = 0;
@@ -378,7 +378,7 @@ static bool wait_for_fit(struct pass *pass)
                     "what is bound to the nodes of the plan is made sure of");
 }
 
-/* The pods are there and gated, and nothing older is. */
+/* The pods exist, gated, and no older ones are left. */
 static bool release(struct pass *pass, size_t gated, size_t others)
 {
     if (others)
@@ -412,7 +412,7 @@ bool gang_form(struct pass *pass)
     bool has_gates = children_has_gates(pass->snapshot);
     size_t missing = pass_missing_pods(pass);
     size_t older = generation_fence_older(pass, pass->current->generation);
-    /* In a queue they would ask for quota that the older ones still have. */
+    /* In a queue they would request quota that the older ones still hold. */
     bool is_early = older && pass->snapshot->quota.queue;
     if (has_gates && missing && !is_early && !create_pods(pass))
         return false;

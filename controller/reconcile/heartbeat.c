@@ -52,7 +52,8 @@ static void avoid(struct pass *pass, const char *node)
                   until);
 }
 
-/* The second time: whether a lease is as it was. The next pass sees its node left out. */
+/* At the second read: whether the lease is unchanged. The next pass then leaves its node
+ * out. */
 static bool judge(struct pass *pass, uint64_t doubt_digest)
 {
     for (size_t i = 0; i < pass->snapshot->lease_count; i++) {
@@ -70,7 +71,7 @@ bool heartbeat_listen(struct pass *pass)
 {
     struct job_memory *memory = &pass->decision->memory;
     if (pass->current->rank_node_count < 2)
-        return false; /* who lost a peer had one elsewhere */
+        return false; /* a rank that lost a peer had it on another node */
     if (memory->heard_generation != pass->current->generation)
         memory->hearing = HEARING_NONE;
     memory->heard_generation = pass->current->generation;

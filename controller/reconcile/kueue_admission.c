@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define EVICTED "Evicted" /* trigger of what follows */
+#define EVICTED "Evicted" /* trigger of the next generation */
 
 static const json_t *current_workload(const struct pass *pass)
 {
@@ -54,8 +54,8 @@ static void report_eviction(struct pass *pass, const struct snapshot_pod *pod)
     pass->decision->summary = message;
 }
 
-/* Kueue gives what it took to somebody else, and says so in other objects a moment later:
- * what can be had is looked at when that has come to rest. */
+/* Kueue gives the withdrawn quota to another job and updates other objects a moment
+ * later: the remaining quota is read once they have settled. */
 static bool has_settled(struct pass *pass)
 {
     return pass_has_come(pass, pass->decision->memory.input_changed_ms +
@@ -85,7 +85,7 @@ bool kueue_admission_evicted(struct pass *pass)
 
 /* ---- what is left of older generations ---- */
 
-/* Whether all that is left of a generation waits for Kueue to let go of it. */
+/* Whether all remaining pods of a generation wait for Kueue to release them. */
 static bool is_stuck(const struct snapshot *snapshot, int64_t generation)
 {
     size_t stuck = 0;
@@ -146,7 +146,7 @@ static size_t count_roles(const struct pass *pass)
     return count;
 }
 
-/* The current generation has its pods, and Kueue has the word. */
+/* The current generation has its pods and waits for Kueue's decision. */
 static void report_generation(struct pass *pass)
 {
     const struct kueue_quota *quota = &pass->snapshot->quota;
@@ -182,7 +182,7 @@ static void report_generation(struct pass *pass)
     }
 }
 
-/* A job that was evicted says so until it has pods again. */
+/* An evicted job reports the eviction until it has pods again. */
 static bool still_says_evicted(const struct pass *pass)
 {
     return pass_was_retired_for(pass, EVICTED) &&

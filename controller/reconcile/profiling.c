@@ -9,7 +9,7 @@
 #define REFUSED_BACKOFF_MS     ((int64_t)1000)
 #define REFUSED_BACKOFF_MAX_MS ((int64_t)600000)
 
-/* What is said of all types together: of the worst of them. */
+/* The progress of all types together is that of the worst. */
 enum progress {
     PROGRESS_MEASURED,
     PROGRESS_WAITING, /* for GPUs */
@@ -27,7 +27,7 @@ struct profiling {
     struct pass *pass;
     enum progress worst;
     const char *message; /* "TYPE: ...; TYPE: ..." */
-    bool has_written; /* one write to the profile a pass: the next goes by its outcome */
+    bool has_written;    /* one profile write per pass; the next depends on its outcome */
 };
 
 static void note(struct profiling *profiling, const struct measurement *measurement,
@@ -53,8 +53,8 @@ static int64_t spare_gpus(const struct pass *pass, const struct capacity_node *n
     return gpus;
 }
 
-/* The node of the type with the most GPUs to spare, of equals the first by name; NULL: no
- * node has `gpus`. */
+/* The node of the type with the most spare GPUs, first by name where equal; NULL: no node
+ * has `gpus`. */
 static const struct capacity_node *find_node(const struct pass *pass, const char *type,
                                              int64_t gpus)
 {
@@ -72,7 +72,7 @@ static const struct capacity_node *find_node(const struct pass *pass, const char
     return best;
 }
 
-/* Whether the API server refused something of this kind a moment ago. */
+/* Whether the API server refused such a write recently. */
 static bool is_refused(struct pass *pass)
 {
     const struct job_memory *memory = &pass->snapshot->memory;
@@ -153,7 +153,7 @@ static void tell_refusal(struct profiling *profiling,
                    profiling->pass->snapshot->memory.profiling_refusal));
 }
 
-/* The pod has said what it found. */
+/* The pod has reported its result. */
 static void take_result(struct profiling *profiling,
                         const struct measurement *measurement)
 {
@@ -180,7 +180,7 @@ static void take_result(struct profiling *profiling,
     measurement_result_fini(&result);
 }
 
-/* Nobody can say any more what was measured: again. */
+/* The result is lost: measures again. */
 static void start_over(struct profiling *profiling, const struct measurement *measurement)
 {
     struct pass *pass = profiling->pass;
@@ -231,7 +231,7 @@ static void keep(struct profiling *profiling, const struct measurement *measurem
     }
 }
 
-/* A failure is told of once, when the condition turns. */
+/* A failure is reported once, when the condition changes. */
 static void announce(struct pass *pass, const struct profiling *profiling)
 {
     const json_t *before = pass_present(pass, CONDITION);
@@ -251,7 +251,7 @@ void profiling_drop_spent(struct pass *pass)
     }
 }
 
-/* The whole, of all types. */
+/* The condition for all types together. */
 static void conclude(struct profiling *profiling)
 {
     struct pass *pass = profiling->pass;

@@ -34,7 +34,7 @@ static void keep_generation(struct pass *pass)
     generation_drop_old(pass);
     if (!pass->is_leaving)
         drain_forget_notice(pass);
-    /* Whether a node comes back is not known yet: the grace is there to wait for that. */
+    /* The node may still come back: the grace period waits for that. */
     if (!pass->lost_trigger && !pass->is_suspect)
         replan_consider(pass);
 }
@@ -46,7 +46,7 @@ static void run_current(struct pass *pass)
     pass->facts.plan = current;
     pass->facts.holds_gpus = true;
     if (!current->plan) {
-        /* Somebody else's hand, or another release: the generation is replaced. */
+        /* Edited by hand or written by another release: the generation is replaced. */
         restart_generation(
             pass, "PlanUnreadable",
             pass_text(pass, "plan.json of %s cannot be read", current->name),
@@ -78,13 +78,13 @@ static void run_current(struct pass *pass)
         keep_generation(pass);
 }
 
-/* Notes when what the planner's answer depends on changed last. */
+/* Records when the planner's input last changed. */
 static void track_input(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
     struct job_memory *memory = &pass->decision->memory;
     *memory = snapshot->memory;
-    memory->hook = (struct hook_memory){ 0 }; /* until drain.h wants it again */
+    memory->hook = (struct hook_memory){ 0 }; /* until drain.h asks for it again */
     if (memory->input_digest == snapshot->input_digest)
         return;
     memory->input_digest = snapshot->input_digest;
@@ -93,7 +93,7 @@ static void track_input(struct pass *pass)
         memory->input_unsettled_ms = snapshot->now_ms;
 }
 
-/* Whether the spec can be acted on; says why not. */
+/* Whether the spec is accepted; if not, reports why. */
 static bool is_spec_accepted(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -118,8 +118,8 @@ static bool is_spec_accepted(struct pass *pass)
     return true;
 }
 
-/* Whether the profile was measured with as many tokens a sample as the job trains with;
- * one that does not say so holds for any. */
+/* Whether the profile was measured with the job's number of tokens per sample; a profile
+ * without that number holds for any. */
 static bool has_sequence_length(struct pass *pass)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
@@ -136,7 +136,7 @@ static bool has_sequence_length(struct pass *pass)
     return false;
 }
 
-/* Whether there is a profile that can be planned with; says why not. */
+/* Whether there is a profile to plan with; if not, reports why. */
 static bool is_profile_accepted(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -144,7 +144,7 @@ static bool is_profile_accepted(struct pass *pass)
     if (!spec->profile_name)
         return true; /* it is estimated */
     if (!snapshot->profile && spec->profile_grows && !spec->is_plan_only)
-        return false; /* nothing is measured yet, which profiling.h tells */
+        return false; /* nothing is measured yet; profiling.h reports it */
     if (!snapshot->profile) {
         pass_set(
             pass, "Accepted", "False", "ProfileNotFound",
@@ -169,9 +169,9 @@ static bool is_profile_accepted(struct pass *pass)
     return has_sequence_length(pass);
 }
 
-/* A running generation whose spec was changed into something we cannot act on: it goes on
- * as it was, and what it does is still told. It gives GPUs up as others do, and if it has
- * not begun. */
+/* For a running generation whose spec was changed to one that is refused: it continues as
+ * it was and is still reported. It gives GPUs up as others do, and also if it has not
+ * started. */
 static void watch_current(struct pass *pass)
 {
     pass->facts.plan = pass->current;
@@ -187,7 +187,7 @@ static void watch_current(struct pass *pass)
         gang_report(pass);
 }
 
-/* Conditions that every job shows from the first visit on. */
+/* Conditions that every job shows from its first pass on. */
 static void set_known_conditions(struct pass *pass)
 {
     static const char *const unknown[] = { "PlanFeasible", "Placed", "Running",
@@ -210,7 +210,8 @@ void reconcile(struct het_arena *arena, const struct snapshot *snapshot,
         return;
     }
     if (snapshot_job_is_finished(snapshot->job)) {
-        /* Nothing follows from the spec any more, but that it can be read again. */
+        /* The spec of a finished job matters no more, except that it can be read
+         * again. */
         if (!strcmp(object_text(pass_present(&pass, "Accepted"), "reason"), "Unreadable"))
             is_spec_accepted(&pass);
         lifecycle_clean_finished(&pass);

@@ -13,12 +13,12 @@
 #include <math.h>
 #include <string.h>
 
-/* A job that runs and may not move yet looks up as often, however much changes. */
+/* How often a running job that may not move yet is looked at, however much changes. */
 #define DEAF_MS ((int64_t)30000)
 
 /* ---- why, and when ---- */
 
-/* What has changed since the plan was made; all of it if that is not known. */
+/* The changes since the plan was made; all possible ones if that is not known. */
 static unsigned changes(const struct pass *pass)
 {
     struct input_state before;
@@ -36,7 +36,7 @@ static const char *name_of(unsigned set)
     return "CapacityChanged";
 }
 
-/* Whether the job wants a better plan to be looked for at all; says why not. */
+/* Whether the job wants a better plan at all; if not, reports why. */
 static bool is_wanted(struct pass *pass, unsigned changed)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
@@ -80,8 +80,8 @@ static void say_later(struct pass *pass, const char *reason, int64_t wall_ms)
                        name_of(changes(pass)), when));
 }
 
-/* Whether it is too early, and until when the pass waits then: debounce, cool-down, the
- * cap of an hour. */
+/* Whether it is too early (debounce, cool-down, hourly cap); if so, sets when to look
+ * again. */
 static bool is_too_early(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -109,7 +109,7 @@ static bool is_too_early(struct pass *pass)
     }
     if (pass_has_come(pass, due))
         return false;
-    /* What the job shows of the reason is no older than that. */
+    /* The reason shown in the status is at most this old. */
     int64_t deaf_ms = snapshot->now_ms + DEAF_MS;
     pass_deafen(pass, due < deaf_ms ? due : deaf_ms);
     return true;
@@ -127,7 +127,7 @@ static double remaining_s(const struct pass *pass)
     return (double)(start_ms + snapshot->spec.deadline_ms - snapshot->wall_ms) / 1000;
 }
 
-/* Seconds that the last start took, or what one is reckoned with. */
+/* Seconds that the last start took, or the default estimate. */
 static double restart_s(const struct snapshot *snapshot)
 {
     const json_t *seconds = object_at(snapshot->job, "status.lastStart.seconds");
@@ -152,8 +152,8 @@ static struct replan_rule_verdict judge(const struct pass *pass,
     bool is_asked = spec->hook_method != HOOK_NONE;
     double most_s = (double)spec->hook_timeout_ms / 1000;
     struct replan_rule_input input = {
-        /* Both with the present profile and hardware, where the running plan can be
-         * priced. */
+        /* Both use the present profile and hardware if the running plan can be priced
+         * with them. */
         .current_s = predicted->from_iteration_s > 0
                          ? predicted->from_iteration_s
                          : pass->current->plan->predicted.iteration_s,
@@ -194,7 +194,7 @@ static void record(struct pass *pass, const char *result,
     };
 }
 
-/* Asks, or says what the planner said, when there is no plan to compare with. */
+/* With no plan to compare with: asks the planner, or reports its answer. */
 static void explain_no_better_plan(struct pass *pass)
 {
     const struct planner_answer *answer = &pass->snapshot->memory.answer;
@@ -217,8 +217,8 @@ static void explain_no_better_plan(struct pass *pass)
     }
 }
 
-/* Whether this very candidate was weighed before, with this result, for the same input
- * and on the same terms: the numbers of then stand, though the clock goes on. */
+/* Whether this candidate was weighed before with this result, for the same input and
+ * terms: those numbers stay, although time has passed. */
 static bool was_weighed(const struct pass *pass, const char *hash, const char *result)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -229,7 +229,7 @@ static bool was_weighed(const struct pass *pass, const char *hash, const char *r
            snapshot->memory.considered_terms == snapshot_digest_terms(snapshot);
 }
 
-/* An approval of something else may have come since. */
+/* Another plan may have been approved since. */
 static void stay_rejected(struct pass *pass)
 {
     const char *stale = candidate_stale_approval(pass, NULL);
@@ -251,7 +251,7 @@ static void reject(struct pass *pass, const struct replan_rule_verdict *verdict,
         pass_event(pass, PHASE_EVENTS, false, "ReplanSuppressed", "Plan", message);
 }
 
-/* Bids for the GPUs that `plan` takes; whether others come first, and who. */
+/* Bids for the GPUs that `plan` takes. True if other jobs come first; reports which. */
 static bool is_outbid(struct pass *pass, const struct het_plan *plan, double gain,
                       const char *message)
 {
@@ -270,7 +270,7 @@ static bool is_outbid(struct pass *pass, const struct het_plan *plan, double gai
     return true;
 }
 
-/* Weighs what the planner offers against the running plan. */
+/* Weighs the offered plan against the running one. */
 static void weigh(struct pass *pass, const struct planning_offer *offer)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -316,7 +316,7 @@ static bool take_approved(struct pass *pass)
     const struct het_plan *plan = candidate_find_approved(pass);
     if (!plan || !het_plan_compare(plan, current->plan) || pass_is_held_up(pass))
         return false;
-    /* Of an answer to the present input it is known that there is nothing to add. */
+    /* An answer for the present input needs no further look. */
     const struct planner_answer *answer = &snapshot->memory.answer;
     uint64_t digest =
         answer->kind == ANSWER_PLAN && planning_is_answered(pass) ? answer->digest : 0;
@@ -357,7 +357,7 @@ void replan_consider(struct pass *pass)
         return;
     }
     pass->decision->memory.considered_digest = snapshot->memory.answer.digest;
-    size_t chosen = 0; /* the present plan is no news, but what is better than it is */
+    size_t chosen = 0; /* the present plan is nothing new, but one better than it is */
     if (!het_plan_compare(offers[0].plan, current->plan) && count > 1)
         chosen = 1;
     if (!het_plan_compare(offers[chosen].plan, current->plan))

@@ -14,12 +14,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Between two generations whose pods the API server refuses, doubled by each one kept. */
+/* Pause between two generations whose pods the API server refuses, doubled for each one
+ * kept. */
 #define REFUSED_PAUSE_MS ((int64_t)5000)
 
 /* ---- what broke a generation ---- */
 
-/* When the container of a failed pod ended; the present if the kubelet did not say. */
+/* When the container of a failed pod ended; now, if the kubelet did not report it. */
 static int64_t ended_wall_ms(const struct pass *pass, const struct snapshot_pod *pod)
 {
     const json_t *list = object_at(pod->object, "status.containerStatuses");
@@ -35,8 +36,8 @@ static int64_t ended_wall_ms(const struct pass *pass, const struct snapshot_pod 
     return last && last < pass->snapshot->wall_ms ? last : pass->snapshot->wall_ms;
 }
 
-/* When somebody else began to end the pod: a disruption, or its deletion. INT64_MAX:
- * nobody did; INT64_MIN: at a time that nobody noted. */
+/* When a disruption or deletion from outside began to end the pod. INT64_MAX: none did;
+ * INT64_MIN: at an unknown time. */
 static int64_t disturbed_wall_ms(const struct snapshot_pod *pod)
 {
     int64_t disrupted_ms = INT64_MAX, deleted_ms = INT64_MAX;
@@ -57,8 +58,8 @@ static int64_t disturbed_wall_ms(const struct snapshot_pod *pod)
 /* What is wrong with the pods of the current generation; NULL: nothing of that kind. */
 struct breakage {
     const struct snapshot_pod *broken;    /* the first by index */
-    const struct snapshot_pod *failed;    /* so, by itself */
-    const struct snapshot_pod *disturbed; /* first of those that somebody else ends */
+    const struct snapshot_pod *failed;    /* failed by itself */
+    const struct snapshot_pod *disturbed; /* first of those ended from outside */
     int64_t disturbed_wall_ms;
     /* The first of failurePolicy.rules that matches one of them, which, and why. */
     const json_t *rule;
@@ -94,8 +95,8 @@ static void find_disturbed(const struct pass *pass, struct breakage *found)
     }
 }
 
-/* Ranks fail when a peer of theirs is taken away. So a failure is the program's own only
- * if it came before any disturbance, with all nodes well. */
+/* Ranks fail when they lose a peer. So a failure is the program's own only if it came
+ * before any disturbance, with all nodes healthy. */
 static bool is_own_failure(const struct pass *pass, const struct breakage *found,
                            const struct snapshot_pod *pod)
 {
@@ -103,8 +104,8 @@ static bool is_own_failure(const struct pass *pass, const struct breakage *found
            ended_before(pass, pod, found->disturbed_wall_ms);
 }
 
-/* Whether `rule` may be asked about `pod`, which is broken: of a pod that we told to end,
- * or that went with its node, conditions say nothing of a failure. */
+/* Whether `rule` applies to the broken `pod`: the conditions of a pod that we deleted, or
+ * that went with its node, do not indicate a failure. */
 static bool may_ask(const struct pass *pass, const struct breakage *found,
                     const json_t *rule, const struct snapshot_pod *pod)
 {
@@ -156,7 +157,7 @@ void restart_generation(struct pass *pass, const char *trigger, const char *mess
     pass_set_not_placed(pass, trigger, message);
     bool fits = current->plan && fit_holds(pass, current->plan);
     if (fits && *current->retired && pass_is_held_up(pass)) {
-        /* A retired plan holds no GPUs: to take them again is to take them anew. */
+        /* A retired plan holds no GPUs: restarting it has to take them again. */
         pass->decision->is_unanswered = true;
         planning_wait_for_turn(pass);
         generation_stop(pass, trigger);
@@ -173,7 +174,7 @@ void restart_generation(struct pass *pass, const char *trigger, const char *mess
     if (pass->snapshot->spec.replan_mode == REPLAN_NEVER) {
         generation_stop(pass, trigger);
         generation_fence_older(pass,
-                               current->generation); /* nobody else comes for them */
+                               current->generation); /* no other job will take them */
         pass_set(pass, "PlanOutdated", "True", trigger, message);
         planning_wait(pass, "PlanLost",
                       pass_text(pass,
@@ -188,9 +189,9 @@ void restart_generation(struct pass *pass, const char *trigger, const char *mess
     }
 }
 
-/* What the infrastructure does is not counted, but a pod that is evicted again and again
- * must not make a generation a second: none starts sooner than backoffSeconds after the
- * one before it. */
+/* Restarts caused by the infrastructure are not counted, but repeated evictions must not
+ * make a generation a second: each starts at least backoffSeconds after the previous
+ * one. */
 static void restart_disrupted(struct pass *pass, const char *trigger, const char *message)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -232,9 +233,9 @@ static void say_listening(struct pass *pass, const char *message)
     pass->decision->summary = pass_text(pass, "%s; listening for its nodes", message);
 }
 
-/* `pod` failed (NULL: it is gone since), as `message` says: the generation starts again
- * after the back-off, until the limit. What the story is stands on the ConfigMap from the
- * first sight on, as pods may go. */
+/* `pod` failed (NULL: it is gone by now), as `message` says: the generation restarts
+ * after the back-off, up to the limit. The ConfigMap records the failure as soon as it is
+ * seen, as pods may go. */
 static void restart_failed(struct pass *pass, const struct snapshot_pod *pod,
                            const char *message)
 {
@@ -270,8 +271,8 @@ static void restart_failed(struct pass *pass, const struct snapshot_pod *pod,
     pass->decision->summary = pass_text(pass, "%s; backing off", message);
 }
 
-/* Whether pods that are missing were looked for in the server's storage; if not, asks for
- * that, and the next pass sees what has come. */
+/* Whether missing pods were looked for in the server's storage; if not, has them read,
+ * and the next pass sees the result. */
 static bool was_searched(struct pass *pass)
 {
     const struct job_spec *spec = &pass->snapshot->spec;
@@ -286,7 +287,7 @@ static bool was_searched(struct pass *pass)
     return false;
 }
 
-/* Does what the first rule that matches says. */
+/* Follows the first rule that matches. */
 static void follow_rule(struct pass *pass, const struct breakage *found)
 {
     enum failure_action action = failure_policy_action(found->rule);
@@ -309,7 +310,7 @@ bool restart_broken(struct pass *pass)
 {
     bool is_backing_off = pass_was_retired_for(pass, "RestartBackOff");
     if (*pass->current->retired && !is_backing_off)
-        return false; /* its pods end because they were told to */
+        return false; /* its pods end because they were deleted */
     struct breakage found = find_breakage(pass);
     const char *message = found.failed
                               ? pass_text(pass, "pod %s failed (exit code %" PRId64 ")",
@@ -324,7 +325,7 @@ bool restart_broken(struct pass *pass)
             pass->current->restarts);
         return true;
     }
-    /* A failure that was counted stays so; it may yet turn out to be final. */
+    /* A counted failure stays counted; it may still turn out to be final. */
     if (found.why &&
         (!is_backing_off || failure_policy_action(found.rule) == FAILURE_FAIL_JOB)) {
         follow_rule(pass, &found);
@@ -334,7 +335,7 @@ bool restart_broken(struct pass *pass)
         restart_failed(pass, found.failed, message);
         return true;
     }
-    /* Pods that went with their node are the node's story: restart_lost tells it. */
+    /* restart_lost handles pods that went with their node. */
     if (pass->lost_trigger && !pass->lost_pods_still_run)
         return false;
     const struct snapshot_pod *pod = found.disturbed ? found.disturbed : found.broken;
@@ -351,8 +352,8 @@ bool restart_broken(struct pass *pass)
     return missing > 0;
 }
 
-/* What made a node refuse new pods, as a set of changes; all of them if it is nothing
- * that triggers can leave out. */
+/* What made a node refuse new pods, as a set of changes; all of them if triggers cannot
+ * exclude it. */
 static unsigned lost_change(const struct pass *pass)
 {
     struct input_state after = { 0 };
@@ -370,7 +371,7 @@ static unsigned lost_change(const struct pass *pass)
            (after.tainted ? 1u << INPUT_CHANGE_NODE_TAINTED : 0);
 }
 
-/* The plan cannot run as it is, and its pods have not failed (yet). */
+/* Handles a plan that cannot run as it is, although its pods have not failed (yet). */
 void restart_lost(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -392,7 +393,7 @@ void restart_lost(struct pass *pass)
                            pass->current->restarts);
         return;
     }
-    /* The pods run on; they are moved if there is a place to move to. */
+    /* The pods keep running; they move if there is another place. */
     struct status_facts before = pass->facts;
     bool may_move = spec->replan_mode != REPLAN_NEVER &&
                     (spec->replan_triggers & lost_change(pass));
@@ -410,15 +411,15 @@ void restart_lost(struct pass *pass)
         pass->lost_pods_still_run = false;
         planning_wait(pass, pass->lost_trigger, pass->lost_message);
     }
-    pass->decision->is_unanswered = false; /* it has GPUs; nobody waits for it */
-    /* They die with the node if there is no other place. */
+    pass->decision->is_unanswered = false; /* it has GPUs; no job waits for it */
+    /* The pods die with the node if there is no other place. */
     if (pass->is_leaving && pass->lost_pods_still_run &&
         (spec->replan_mode == REPLAN_NEVER || planning_is_answered(pass)))
         drain_before_loss(pass);
 }
 
-/* The user changed what pods are made from. The same plan, with other pods; while it does
- * not fit as it is, what runs goes on. */
+/* The user changed the input of the pods: makes new ones for the same plan. While the
+ * plan does not fit as it is, the running pods continue. */
 bool restart_changed(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -432,9 +433,9 @@ bool restart_changed(struct pass *pass)
                              "starts again with it");
 }
 
-/* The API server refused the pods of the newest generations, whoever asked: the pause
- * doubles with each, also if the controller that remembers them has died. True if it is
- * not over, and the pods are still the same. */
+/* The API server refused the pods of the newest generations, whichever replica made them:
+ * the pause doubles with each, even if the controller that remembers them has died. True
+ * if it is not over and the pods are still the same. */
 static bool is_refused_again_too_soon(struct pass *pass)
 {
     const struct snapshot *snapshot = pass->snapshot;
@@ -455,7 +456,7 @@ static bool is_refused_again_too_soon(struct pass *pass)
     return true;
 }
 
-/* The job had failed, and whoever stopped it did not come to say so. */
+/* Whether the job had failed, but the replica that stopped it did not report it. */
 static bool had_failed(struct pass *pass)
 {
     static const char *const final[] = { "RestartLimitReached", "PodFailurePolicy",

@@ -1,4 +1,4 @@
-/* restart.h - a generation that broke: failed and lost pods, lost nodes. Pure. */
+/* restart.h - handles a broken generation: failed and lost pods, lost nodes. Pure. */
 #ifndef CONTROLLER_RECONCILE_RESTART_H
 #define CONTROLLER_RECONCILE_RESTART_H
 
@@ -8,16 +8,16 @@
  * with a new one. */
 void restart_generation(struct pass *pass, const char *trigger, const char *message,
                         int64_t restarts);
-/* A pod failed: again after the back-off, until the limit; what the infrastructure did is
- * not counted. Returns true if that is the case and the pass is over. */
+/* Handles a failed pod: restarts after the back-off, up to the limit; failures caused by
+ * the infrastructure are not counted. True if a pod failed; the pass is then over. */
 bool restart_broken(struct pass *pass);
-/* The plan cannot run as it is, and its pods have not failed (yet). */
+/* Handles a plan that cannot run as it is, although its pods have not failed (yet). */
 void restart_lost(struct pass *pass);
-/* The pods are not what the spec makes of the plan any more. True if a generation of new
- * ones was decided. */
+/* Handles pods that no longer match the spec. True if a generation of new ones was
+ * decided. */
 bool restart_changed(struct pass *pass);
-/* A retired generation never starts again; what it was retired for has its own story
- * (back-off of a failed pod), all else gets a new generation. */
+/* Follows up on a retired generation, which never starts again: some reasons have their
+ * own handling (back-off of a failed pod), all others lead to a new generation. */
 void restart_retired(struct pass *pass);
 
 #endif
