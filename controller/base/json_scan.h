@@ -1,14 +1,14 @@
 /* json_scan.h - finds the parts of a JSON text without decoding it, so that a value that
- * no decoder of ours takes does not hide its neighbours. Follows strings and brackets
- * only: what it lets through may still be no JSON inside a value, but a text that was cut
- * short is never taken for a complete one. */
+ * cannot be decoded does not hide its neighbours. It follows only strings and brackets: a
+ * value may still contain invalid JSON, but a truncated text is never taken for a
+ * complete one. */
 #ifndef CONTROLLER_BASE_JSON_SCAN_H
 #define CONTROLLER_BASE_JSON_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A piece of text that somebody else owns. */
+/* A piece of borrowed text. */
 struct json_span {
     const char *text;
     size_t length;
@@ -20,8 +20,8 @@ struct json_span {
  *   while (json_next_member(&walk, &key, &value)) ...
  *   if (!json_walk_is_complete(&walk)) ...   the text ended early, or is malformed
  *
- * Only white space may stand before and behind the object or array. Keys are given
- * without quotes and with their escapes as they are. */
+ * Only white space may precede and follow the object or array. Keys are returned without
+ * quotes, with their escapes unchanged. */
 struct json_walk {
     const char *start, *at, *end;
     char closing;

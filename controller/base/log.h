@@ -1,13 +1,13 @@
-/* log.h - what the operator did, one event a line:
+/* log.h - a log of what the operator does, one event a line:
  *
  *   time=2026-01-01T00:00:00.000000Z level=info component=watch event=expired
  * resource=pods
  *
- * A value with anything but plain printable characters stands in double quotes, with
+ * A value with other than plain printable characters is put in double quotes, with
  * backslash escapes for quotes, control characters, bytes that are not UTF-8 and
- * characters that a terminal would act on: what comes from the cluster can neither end
- * the line nor forge a field. Only the shell logs; what decides returns values. All
- * threads may call everything. */
+ * characters that a terminal would act on, so text from the cluster can neither end the
+ * line nor forge a field. Only the shell logs; the code that decides returns values. All
+ * functions are thread-safe. */
 #ifndef CONTROLLER_BASE_LOG_H
 #define CONTROLLER_BASE_LOG_H
 
@@ -22,7 +22,7 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR, LOG_OFF };
 enum {
     LOG_LINE_BYTES = 8192,  /* a longer line is cut, and ends in " cut=true" */
     LOG_VALUE_BYTES = 2048, /* of a string before escaping; the rest is "..." */
-    LOG_COMPONENTS = 32,    /* that can have a level of their own */
+    LOG_COMPONENTS = 32,    /* with a level of their own */
 };
 
 struct log_field {
@@ -60,16 +60,16 @@ bool log_is_enabled(enum log_level level, const char *component);
 void log_write(enum log_level level, const char *component, const char *event,
                const struct log_field *fields, size_t field_count);
 
-/* The time of the lines that follow, ms since 1970. Before the first call there is no
- * time in a line. */
+/* Sets the time of the following lines, ms since 1970. Before the first call lines have
+ * no time. */
 void log_set_time(int64_t now_ms);
 
 /* "info", or "watch=debug,http=warning,info": levels of components, and of all others
- * (left as it is if not named). Levels: debug, info, warning, error, off. On an error
- * nothing changes. At the start: info. */
+ * (unchanged if not named). Levels: debug, info, warning, error, off. On an error nothing
+ * changes. Initially info. */
 int log_set_levels(const char *text, struct het_error *err);
-/* What log_set_levels would take to bring the present levels about, components in the
- * order in which they were named first; the caller frees. */
+/* The present levels in the format of log_set_levels, components in the order in which
+ * they were first named; the caller frees. */
 char *log_get_levels(void);
 
 /* Where lines go, without the newline; NULL: standard error, one write(2) a line. */

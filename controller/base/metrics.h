@@ -1,9 +1,9 @@
-/* metrics.h - what the operator counts and measures, as Prometheus reads it (text
- * exposition format 0.0.4). The table of metrics is in metrics.c and nowhere else: name,
- * kind, labels, buckets, the most series. All threads may call everything; a call takes
- * less than a microsecond. Only the shell measures; what decides returns values.
+/* metrics.h - what the operator counts and measures, in Prometheus' text exposition
+ * format 0.0.4. The table in metrics.c defines all metrics: name, kind, labels, buckets,
+ * greatest number of series. All functions are thread-safe; a call takes less than a
+ * microsecond. Only the shell measures; the code that decides returns values.
  *
- * Every function takes NULL for `metrics` and then does nothing: nobody listens. */
+ * Every function accepts NULL for `metrics` and then does nothing. */
 #ifndef CONTROLLER_BASE_METRICS_H
 #define CONTROLLER_BASE_METRICS_H
 
@@ -55,11 +55,11 @@ enum metric {
 enum {
     METRICS_LABELS = 3,        /* of one metric */
     METRICS_LABEL_BYTES = 128, /* of a value; the rest is cut off */
-    METRICS_BUCKETS = 20,      /* of a histogram, the last (+Inf) left out */
+    METRICS_BUCKETS = 20,      /* of a histogram, without the last (+Inf) */
 };
 
-/* Values of the metric's labels, in the order of its table. A byte that is no printable
- * ASCII counts as '?'. */
+/* Values of the metric's labels, in the order of its table. A byte that is not printable
+ * ASCII becomes '?'. */
 struct metrics_labels {
     const char *values[METRICS_LABELS];
 };
@@ -68,24 +68,24 @@ struct metrics_labels {
 
 struct metrics;
 
-/* `clock_s` tells the seconds since any moment; NULL: it is always 0. */
+/* `clock_s` returns seconds since any fixed moment; NULL: the time is always 0. */
 struct metrics *metrics_new(double (*clock_s)(void *context), void *context);
 void metrics_free(struct metrics *metrics);
 
-/* What the clock says; 0 for NULL. */
+/* The time of the clock; 0 for NULL. */
 double metrics_now(const struct metrics *metrics);
 
-/* A counter or gauge. When a metric has its most series, all further ones are one, whose
- * labels are "other". */
+/* Update a counter or gauge. When a metric has its most series, all further ones share
+ * one whose labels are "other". */
 void metrics_add(struct metrics *metrics, enum metric metric, double amount,
                  struct metrics_labels labels);
 void metrics_set(struct metrics *metrics, enum metric metric, double value,
                  struct metrics_labels labels);
-/* A histogram. NaN is not counted: it would make the sum NaN for ever. */
+/* Updates a histogram. NaN is ignored: it would make the sum NaN for ever. */
 void metrics_observe(struct metrics *metrics, enum metric metric, double value,
                      struct metrics_labels labels);
 
-/* All series of a gauge at once: those not named are no more. */
+/* Replaces all series of a gauge; those not named are removed. */
 struct metrics_value {
     struct metrics_labels labels;
     double value;
@@ -93,8 +93,8 @@ struct metrics_value {
 void metrics_replace(struct metrics *metrics, enum metric metric,
                      const struct metrics_value *values, size_t count);
 
-/* The whole exposition, which the caller frees. Metrics stand in the order of the enum,
- * series in that of their labels. Metrics without a series have only HELP and TYPE. */
+/* Renders the whole exposition; the caller frees it. Metrics follow the order of the
+ * enum, series that of their labels. A metric without series has only HELP and TYPE. */
 char *metrics_render(struct metrics *metrics, size_t *ret_length);
 
 #endif

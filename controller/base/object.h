@@ -1,5 +1,5 @@
-/* object.h - Kubernetes objects as JSON: the kinds that there are to us, readers of what
- * every object has, readers and writers of what stands at a path. Pure.
+/* object.h - Kubernetes objects as JSON: the kinds that we use, readers of common fields,
+ * and readers and writers of the value at a path. Pure.
  *
  * A path is keys of at most 63 bytes joined by dots: "metadata.name". A key that itself
  * holds a dot (labels, resource names) is read from its map with json_object_get. */
@@ -22,11 +22,11 @@ struct kube_resource {
 extern const struct kube_resource kube_node, kube_pod, kube_service, kube_config_map,
     kube_event, kube_lease, kube_job, kube_model_profile, kube_cluster_model_profile,
     kube_priority_class, kube_batch_job, kube_namespaces;
-/* Of admission: whether somebody may do something; who is asked about jobs. */
+/* Kinds of admission: whether a user may do something; the webhooks that check jobs. */
 extern const struct kube_resource kube_access_review, kube_webhook_configuration;
-/* Who a bearer token is of. */
+/* Who owns a bearer token. */
 extern const struct kube_resource kube_token_review;
-/* Of Kueue, where it is installed. */
+/* Kueue's kinds, where it is installed. */
 extern const struct kube_resource kube_local_queue, kube_cluster_queue,
     kube_resource_flavor, kube_workload;
 
@@ -35,7 +35,7 @@ extern const struct kube_resource kube_local_queue, kube_cluster_queue,
 /* Orders resourceVersions as decimal strings: <0, 0, >0. "" comes before all. */
 int kube_compare_versions(const char *a, const char *b);
 
-/* Readers of what every object has; "" when absent, or with a NUL inside. */
+/* Readers of common fields; "" when absent, or with a NUL inside. */
 const char *kube_name(const json_t *object);
 const char *kube_namespace(const json_t *object);
 const char *kube_uid(const json_t *object);
@@ -52,8 +52,8 @@ const char *object_string(const json_t *value);
 
 /* ---- paths ---- */
 
-/* json_pack of our own objects, which cannot fail but for lack of memory or a wrong
- * format: a defect of ours, which ends the process. */
+/* json_pack for our own objects. It fails only when memory is short or the format is
+ * wrong, a bug of ours; both end the process. */
 json_t *object_pack(const char *format, ...);
 
 /* The value at `path`, borrowed; NULL if there is none. */
@@ -73,12 +73,12 @@ json_t *object_find_condition(const json_t *object, const char *type);
 const char *object_condition(const json_t *object, const char *type);
 bool object_condition_is_true(const json_t *object, const char *type);
 
-/* Puts `value` (a reference that is taken) at `path`, with the maps on the way. */
+/* Puts `value` (takes the reference) at `path`, creating the maps on the way. */
 void object_set(json_t *object, const char *path, json_t *value);
 void object_remove(json_t *object, const char *path);
-/* As object_set, only if nothing is there. */
+/* Like object_set, but only if `path` has no value. */
 void object_default(json_t *object, const char *path, json_t *value);
-/* The map or list at `path`, made empty if there is none. */
+/* The map or list at `path`, created empty if there is none. */
 json_t *object_map(json_t *object, const char *path);
 json_t *object_list(json_t *object, const char *path);
 

@@ -1,6 +1,6 @@
-/* process.h - what a program finds around it: clocks, its terminal, the programs beside
- * it. For the mains, and for who waits for another process; what decides is given these
- * as values. */
+/* process.h - the environment of a program: clocks, its terminal, the programs beside it.
+ * For main functions and code that waits for another process; code that decides gets
+ * these as values. */
 #ifndef CONTROLLER_BASE_PROCESS_H
 #define CONTROLLER_BASE_PROCESS_H
 
@@ -8,10 +8,10 @@
 #include <time.h>
 
 int64_t process_clock_ms(clockid_t clock);
-/* Of the terminal that standard output is; 0: it is none, or does not say. */
+/* Width of the terminal on standard output; 0: it is not one, or the width is unknown. */
 int process_terminal_width(void);
-/* `program` in the folder of this program, for free; just the name if that cannot be
- * known. */
+/* Path of `program` in the folder of this program; just the name if the folder is
+ * unknown. The caller frees. */
 char *process_path_beside(const char *program);
 
 #endif

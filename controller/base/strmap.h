@@ -1,6 +1,6 @@
-/* strmap.h - a map from strings to pointers: copies its keys, owns nothing else. Order is
- * that of nothing: whoever needs an order sorts what it lists. It shrinks again: there
- * are at most sixteen slots, or sixteen an entry. */
+/* strmap.h - a map from strings to pointers: copies its keys and owns nothing else. It
+ * has no order: callers that need one sort the entries. It also shrinks: there are at
+ * most sixteen slots, or sixteen per entry. */
 #ifndef CONTROLLER_BASE_STRMAP_H
 #define CONTROLLER_BASE_STRMAP_H
 

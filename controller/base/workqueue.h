@@ -1,11 +1,11 @@
 /* workqueue.h - which keys to look at, and when. client-go's semantics: a key is queued
  * once however often it is added; a key added while it is being worked on comes again
  * afterwards; failures back off by 5 ms * 2^n up to 300 s. Keys are "namespace/name";
- * namespaces take turns, so one tenant's thousand jobs do not delay another's one.
- * Time is an argument.
+ * namespaces take turns, so one tenant's thousand jobs do not delay another's one. Time
+ * is an argument.
  *
- * A key is remembered while it waits, is worked on, or has failed and was not forgotten;
- * of the most keys that there were at one time, two pointers each stay. */
+ * A key is remembered while it waits, is worked on, or has failed and was not forgotten.
+ * Two pointers stay allocated for each key of the peak count. */
 #ifndef CONTROLLER_BASE_WORKQUEUE_H
 #define CONTROLLER_BASE_WORKQUEUE_H
 
@@ -20,13 +20,13 @@ struct workqueue;
 struct workqueue *workqueue_new(void);
 void workqueue_free(struct workqueue *queue);
 
-/* Where keys are counted and their times measured, as those of the queue `name` (static);
- * NULL: nowhere. */
+/* Counts keys and measures their times under the queue name `name` (static); NULL:
+ * measures nothing. */
 void workqueue_set_metrics(struct workqueue *queue, struct metrics *metrics,
                            const char *name);
 
-/* Who has had least comes first: of the namespaces with ready keys those of the least
- * `load` take turns. NULL, as without a call: all do. */
+/* Of the namespaces with ready keys, only those with the least `load` take turns. NULL
+ * (the default): all do. */
 typedef size_t workqueue_load(void *context, const char *ns);
 void workqueue_set_load(struct workqueue *queue, workqueue_load *load, void *context);
 
@@ -39,20 +39,20 @@ int64_t workqueue_add_failed(struct workqueue *queue, const char *key, int64_t n
 /* Forgets the failures of `key`. */
 void workqueue_forget(struct workqueue *queue, const char *key);
 
-/* `key` is of something that is gone: it does not wait any more, and its failures are
- * forgotten. */
+/* The object of `key` is gone: removes the key from the queue and forgets its
+ * failures. */
 void workqueue_remove(struct workqueue *queue, const char *key);
 
 /* The next ready key, now marked as being worked on; NULL if none is ready. Valid until
  * workqueue_done of that key. */
 const char *workqueue_take(struct workqueue *queue, int64_t now_ms);
-/* The key that would be taken, left as it is; NULL if none is ready. */
+/* The key that workqueue_take would take, without taking it; NULL if none is ready. */
 const char *workqueue_peek(struct workqueue *queue, int64_t now_ms);
 void workqueue_done(struct workqueue *queue, const char *key);
 
-/* When the next key gets ready (<= now: one is ready), INT64_MAX if none waits. */
+/* When the next key becomes ready (<= now: one is ready); INT64_MAX if none waits. */
 int64_t workqueue_next_ms(const struct workqueue *queue);
-/* Keys that wait, ready or not; one being worked on counts if it is to come again. */
+/* Keys that wait, ready or not; one being worked on counts if it was added again. */
 size_t workqueue_length(const struct workqueue *queue);
 /* Keys that are remembered. */
 size_t workqueue_size(const struct workqueue *queue);

@@ -4,10 +4,10 @@
  * Retries: 429 and 5xx with Retry-After are waited out (up to 10 times); GET is retried
  * after connection errors; a write is never repeated blindly (its outcome is then
  * KUBE_UNKNOWN and the caller reads back). A client-side limiter holds requests to 50 a
- * second, bursts of 100 (settable); what waits is started in the order of asking, but
- * what only tells something (events, patches of a status) is overtaken by what does
- * something: pods of a job that lost a node do not wait for the statuses of a thousand
- * others.
+ * second, bursts of 100 (settable); waiting requests start in the order in which they
+ * were made, but requests that only report (events, status patches) are overtaken by
+ * those that act: pods of a job that lost a node do not wait for the statuses of a
+ * thousand others.
  *
  * Every verb returns the id of its request, never 0, for kube_cancel. JSON given to a
  * verb is read before it returns. */
@@ -23,8 +23,8 @@
 enum {
     KUBE_MAX_RETRIES = 10,            /* of one request, after a Retry-After */
     KUBE_MAX_RECONNECTS = 3,          /* of one GET, after a lost connection */
-    KUBE_MAX_RETRY_AFTER_MS = 120000, /* a longer one is the caller's to wait for */
-    KUBE_MAX_OVERTAKING = 3,          /* in a row; then the first that was overtaken */
+    KUBE_MAX_RETRY_AFTER_MS = 120000, /* the caller waits for a longer one */
+    KUBE_MAX_OVERTAKING = 3,          /* in a row; then the first overtaken one starts */
     KUBE_MAX_PARALLEL = 16,        /* requests under way at once, streams not counted */
     KUBE_TIMEOUT_MS = 65000,       /* of a request: the server's own is 60 s */
     KUBE_PROBE_TIMEOUT_MS = 20000, /* of a probe */
@@ -44,7 +44,7 @@ enum kube_outcome {
     KUBE_BUSY,         /* 429, after the retries */
     KUBE_SERVER_ERROR, /* 5xx, after the retries */
     KUBE_UNREACHABLE,  /* no connection, and the request was surely not acted on */
-    KUBE_UNKNOWN,      /* a write of which nobody knows whether it was done */
+    KUBE_UNKNOWN,      /* a write that may or may not have been done */
 };
 
 /* "ok", "not-found", ...: for logs and metrics. */
@@ -73,17 +73,17 @@ struct kube *kube_new(struct transport *transport, const char *user_agent);
 /* Cancels everything. Not from inside a callback. */
 void kube_free(struct kube *kube);
 void kube_set_rate(struct kube *kube, double requests_per_s, int burst);
-/* Where the duration of each request is measured, streams left out; NULL: nowhere. */
+/* Measures the duration of each request except streams; NULL: none is measured. */
 void kube_set_metrics(struct kube *kube, struct metrics *metrics);
-/* Starts what the limiter or a Retry-After held back until `now_ms`. Call before polling.
- */
+/* Starts requests that the limiter or a Retry-After held back until `now_ms`. Call before
+ * polling. */
 void kube_step(struct kube *kube, int64_t now_ms);
-/* From now on a write (any request but GET) is only sent while `is_open` says so; it is
- * asked each time, right before the sending. Until then the write waits; others do not
- * wait for it. A write that is sent ends after KUBE_FENCED_TIMEOUT_MS, here and (query
- * parameter `timeout`) in the server. */
+/* From now on a write (any request except GET) is sent only while `is_open` returns true;
+ * it is called right before each write is sent. Until then the write waits, without
+ * delaying other requests. A write that is sent ends after KUBE_FENCED_TIMEOUT_MS, here
+ * and (query parameter `timeout`) in the server. */
 void kube_set_fence(struct kube *kube, bool (*is_open)(void *context), void *context);
-/* Writes that have been sent and not been answered. */
+/* Writes that have been sent and not yet answered. */
 size_t kube_writes_in_flight(const struct kube *kube);
 /* When kube_step has something to do next; INT64_MAX if nothing waits, or only for the
  * fence. */
@@ -103,13 +103,13 @@ char *kube_escape(const char *text);
 uint64_t kube_get_version(struct kube *kube, kube_callback *callback, void *context);
 uint64_t kube_get(struct kube *kube, const struct kube_resource *resource, const char *ns,
                   const char *name, kube_callback *callback, void *context);
-/* The collection raw, for item-wise decoding (kube_split_list); `query` like
+/* Returns the raw collection, for item-wise decoding (kube_split_list); `query` like
  * "limit=500&resourceVersion=0" or "". */
 uint64_t kube_list(struct kube *kube, const struct kube_resource *resource,
                    const char *ns, const char *query, kube_callback *callback,
                    void *context);
-/* A field of a pod that the server does not know is an error (KUBE_INVALID): its author is
- * somebody else, and it would be dropped. */
+/* A pod field unknown to the server is an error (KUBE_INVALID): a user wrote it, and the
+ * server would otherwise drop it. */
 uint64_t kube_create(struct kube *kube, const struct kube_resource *resource,
                      const char *ns, json_t *object, kube_callback *callback,
                      void *context);
@@ -135,9 +135,10 @@ uint64_t kube_delete(struct kube *kube, const struct kube_resource *resource,
  * KUBE_NOT_FOUND. */
 uint64_t kube_discover(struct kube *kube, const struct kube_resource *resource,
                        kube_callback *callback, void *context);
-/* A GET that stays open: `on_data` gets the pieces of its 2xx body as they come,
- * `callback` the end, with KUBE_OK if the server closed it properly. Neither waits nor
- * repeats: a 429 is told at once. `query` as for kube_list, with "watch=1" in it. */
+/* A GET that stays open: `on_data` receives the pieces of its 2xx body as they arrive;
+ * `callback` reports the end, KUBE_OK if the server closed it properly. It neither waits
+ * nor retries: a 429 is reported at once. `query` as for kube_list, with "watch=1" in
+ * it. */
 uint64_t kube_watch(struct kube *kube, const struct kube_resource *resource,
                     const char *ns, const char *query,
                     void (*on_data)(void *context, const char *bytes, size_t length),

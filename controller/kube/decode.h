@@ -1,6 +1,6 @@
-/* decode.h - what an API server sends, as text: lists and lines of a watch are cut into
- * objects without decoding them, so that one bad object cannot hide the others; an object
- * is decoded within bounds. Pure. */
+/* decode.h - splits lists and watch lines from an API server into objects without
+ * decoding them, so that one bad object cannot hide the others, and decodes single
+ * objects within bounds. Pure. */
 #ifndef CONTROLLER_KUBE_DECODE_H
 #define CONTROLLER_KUBE_DECODE_H
 
@@ -25,15 +25,15 @@ int kube_split_list(const struct kube_resource *resource, const char *text, size
                     void *context, char **ret_resource_version, char **ret_continue,
                     struct het_error *err);
 /* Decodes one object of a server: NUL inside strings tolerated, depth at most 512, at
- * most 4 MiB, integers beyond int64 read as reals, of members of one name the last. NULL
- * and `err` when it cannot be. */
+ * most 4 MiB, integers beyond int64 read as reals, the last of several members with one
+ * name. On failure returns NULL and fills `err`. */
 json_t *kube_decode(const char *text, size_t length, struct het_error *err);
 
 /* Finds the parts of one line of a WATCH without decoding its object. */
 int kube_split_event(const char *text, size_t length, char ret_type[16],
                      const char **ret_object, size_t *ret_object_length,
                      struct het_error *err);
-/* What can be known of an object that cannot be decoded; "" where it cannot. */
+/* The identity of an object that cannot be decoded; parts that are not found are "". */
 struct kube_identity {
     char ns[256], name[256], uid[128], version[32];
 };

@@ -1,10 +1,10 @@
-/* transport.h - requests and streams to one server, as an interface, without a word of
+/* transport.h - an interface for requests and streams to one server; knows nothing of
  * Kubernetes.
  *
  * `struct transport` has three implementations: HTTPS through libcurl (http.h), the
- * embedded API server (api_server.h), and runs of kubectl (kubectl_transport.h). All
- * are driven by one loop in one thread: transport_start never blocks, callbacks run
- * inside transport_poll and nowhere else. */
+ * embedded API server (api_server.h), and runs of kubectl (kubectl_transport.h). All are
+ * driven by one loop in one thread: transport_start never blocks, callbacks run inside
+ * transport_poll and nowhere else. */
 #ifndef CONTROLLER_KUBE_TRANSPORT_H
 #define CONTROLLER_KUBE_TRANSPORT_H
 
@@ -17,7 +17,7 @@
 
 enum { TRANSPORT_DEFAULT_RESPONSE_BYTES = 512 << 20 };
 
-/* How a path begins that is a whole URL, to another address than the server's. */
+/* Prefix of a path that is a whole URL, for an address other than the server's. */
 #define HTTP_OUTSIDE "http://"
 bool http_is_outside(const char *path);
 
@@ -42,7 +42,7 @@ struct http_reply {
     const char *body;       /* "" for a stream that was delivered through on_data */
     size_t body_length;
     bool maybe_sent; /* with status 0: the server may have acted on the request */
-    bool is_refused; /* with status 0: nobody listens at the address */
+    bool is_refused; /* with status 0: the connection was refused */
     /* With status 0: HET_BAD_INPUT for a body that is too long, HET_IO for the rest. */
     struct het_error error;
 };
@@ -75,8 +75,8 @@ struct transport {
 /* Starts `request`; returns its id, never 0. Everything is copied. */
 uint64_t transport_start(struct transport *transport, const struct http_request *request,
                          const struct http_handler *handler);
-/* No callback of `id` runs after this; an id that has ended is ignored. May be called
- * from inside a callback. */
+/* No callback of `id` runs after this; the id of a finished request is ignored. May be
+ * called from inside a callback. */
 void transport_cancel(struct transport *transport, uint64_t id);
 /* Waits up to `timeout_ms` for something to happen on the transport or on `extra`
  * (poll(2) semantics, revents filled), and runs the callbacks that are due. -1: the

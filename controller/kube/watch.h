@@ -1,12 +1,12 @@
 /* watch.h - keeps one collection of the API server in the store: list in pages, watch
  * from its resourceVersion, bookmarks, 410 in its three forms, back-off with jitter, and
- * a probe after silence. Calls back with every change; knows no kind in particular.
+ * a probe after silence. Calls back on every change; knows no particular kind.
  *
- * A list is compared with what the store holds of the kind in the namespace, so there is
- * one watch for a kind and namespace. A list that would remove more than a fifth of that
- * (and five), or more than half, is believed only when a second one from quorum says the
- * same 10 s later: what it lacks was lacking before, but for less than would be
- * doubted by itself. If it says something else, it is the one in doubt, and the next
+ * A list is compared with what the store holds of the kind in the namespace, so a kind
+ * and namespace have only one watch. A list that would remove more than a fifth of the
+ * objects (and more than five), or more than half, is believed only if a second one from
+ * quorum, 10 s later, confirms it: it lacks the same objects, apart from fewer than would
+ * themselves be doubted. If it does not, it becomes the list in doubt, and the next one
  * decides. */
 #ifndef CONTROLLER_KUBE_WATCH_H
 #define CONTROLLER_KUBE_WATCH_H
@@ -21,7 +21,7 @@ enum {
     WATCH_TIMEOUT_MIN_S = 300, /* how long the server keeps one watch */
     WATCH_TIMEOUT_MAX_S = 600,
     WATCH_SHORT_MS = 1000,        /* ended sooner without an event: an error */
-    WATCH_BACKOFF_FIRST_MS = 800, /* each with as much again as jitter */
+    WATCH_BACKOFF_FIRST_MS = 800, /* each plus up to the same again as jitter */
     WATCH_BACKOFF_LAST_MS = 30000,
     WATCH_BACKOFF_RESET_MS = 120000,
     WATCH_INTERNAL_ERROR_MS = 30000, /* 500 on a watch, before listing again */
@@ -41,28 +41,28 @@ struct watch_config {
     const char *ns;             /* "" : all namespaces */
     const char *label_selector; /* NULL: none */
     const char *field_selector; /* NULL: none */
-    /* What to keep of an object: returns a new reference (json_incref(object) to keep
-     * all, NULL to refuse the object). NULL: keep all. */
+    /* Returns the part of an object to keep, as a new reference (json_incref(object):
+     * all; NULL: refuses the object). NULL: keeps all. */
     json_t *(*trim)(json_t *object);
-    /* A number of an object's text that is the same only if `trim` keeps the same of it
-     * besides the resourceVersion; 0: it cannot tell. An event with the number of the
-     * object that is held changes nothing and is not decoded. NULL: all are. */
+    /* A digest of an object's text, equal only if `trim` keeps the same apart from the
+     * resourceVersion; 0: not known. An event with the digest of the held object changes
+     * nothing and is not decoded. NULL: all events are decoded. */
     uint64_t (*digest)(const char *text, size_t length);
-    /* Called each time that an object is quarantined, for the first reason, and with
-     * `why` NULL when one is deleted that was not held; NULL: no one listens. `text` is
-     * the object's. `context` is that of watch_change. */
+    /* Called each time an object is quarantined, with the first reason, and with `why`
+     * NULL when an object that was not held is deleted. `text` is the object's. May be
+     * NULL. `context` is that of watch_change. */
     void (*on_quarantine)(void *context, const struct kube_identity *identity,
                           struct json_span text, const char *why);
-    /* Called when a list has been taken into the store; NULL: no one listens. */
+    /* Called when a list has been taken into the store; may be NULL. */
     void (*on_listed)(void *context, const struct watch *watch);
 };
 
 /* An object that cannot be read, or that `trim` refuses, is quarantined: logged, counted,
  * and the version held before stays.
  *
- * `before` is NULL for a new object, `after` for a removed one; both are borrowed.
- * An object made again under its name is removed first. What was removed while we did not
- * look is told with the last version seen. */
+ * `before` is NULL for a new object, `after` for a removed one; both are borrowed. An
+ * object recreated under its name is removed first. A removal missed by the watch is
+ * reported with the last version seen. */
 typedef void watch_change(void *context, const struct kube_resource *resource,
                           json_t *before, json_t *after);
 
@@ -80,20 +80,20 @@ void watch_step(struct watch *watch, int64_t now_ms);
 int64_t watch_next_ms(const struct watch *watch);
 /* Whether one complete list has been taken into the store. Never becomes false again. */
 bool watch_is_synced(const struct watch *watch);
-/* What others wrote before this call must be known before anything is decided: the
- * collection is listed anew from quorum, whatever is under way. (The versions that caches
- * and watches show are no proof: those of other kinds can not be compared with them, and
- * a cache that has not heard of a version for long cannot tell that there was none.) */
+/* Makes sure that everything written before this call is known before anything is
+ * decided: lists the collection again from quorum, whatever is under way. (Versions from
+ * caches and watches prove nothing: they are not comparable with those of other kinds,
+ * and a stale cache cannot tell that there was no newer one.) */
 void watch_require_fresh(struct watch *watch);
-/* Whether that has been done; true if it was never required. */
+/* Whether that list has been taken; true if none was required. */
 bool watch_is_fresh(const struct watch *watch);
 
-/* Whether the list that was just taken has that object, be it quarantined. Only inside
+/* Whether the list just taken contains the object, quarantined or not. Only inside
  * on_listed. */
 bool watch_has_listed(const struct watch *watch, const char *ns, const char *name);
-/* The version up to which the store has heard of every change in the collection; ""
- * before the first list. Comparable with the versions of its objects. Valid until the
- * next call of the watch or the transport. */
+/* The version up to which the store knows every change in the collection; "" before the
+ * first list. Comparable with the versions of its objects. Valid until the next call of
+ * the watch or the transport. */
 const char *watch_version(const struct watch *watch);
 
 struct watch_statistics {
@@ -105,8 +105,8 @@ struct watch_statistics {
     uint64_t probes;
     uint64_t quarantined; /* objects */
     uint64_t unchanged;   /* events that were not decoded */
-    uint64_t failures;    /* whatever led to a back-off */
-    uint64_t doubted;     /* lists that waited to be confirmed */
+    uint64_t failures;    /* anything that led to a back-off */
+    uint64_t doubted;     /* lists that waited for confirmation */
 };
 struct watch_statistics watch_statistics(const struct watch *watch);
 

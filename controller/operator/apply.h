@@ -1,12 +1,12 @@
-/* apply.h - performs a decision's actions, in the order of their phases, through kube.
- * Actions of one phase run at the same time, up to 16; creations in growing batches (1,
- * 2, 4, ... 16), so that a quota error costs one request, not a thousand. The first
- * failure ends the run: the next pass starts again from what is there. Nothing blocks.
+/* apply.h - performs a decision's actions through kube, in the order of their phases. Up
+ * to 16 actions of one phase run concurrently; creations run in growing batches (1, 2, 4,
+ * ... 16), so that a quota error costs one request, not a thousand. The first failure
+ * ends the run: the next pass starts again from the present objects. Nothing blocks.
  *
- * Every object that comes back is handed on at once, so that the next decision sees our
- * own writes before the watch does. After an outcome that is not known, and after one
- * that says that we know the object wrongly (it exists, it is another, it is gone), it is
- * read back before anything else. */
+ * Every returned object is passed on at once, so that the next decision sees our own
+ * writes before the watch does. After an unknown outcome, and after one that shows that
+ * our view of the object is wrong (it exists, is another, is gone), the object is read
+ * back first. */
 #ifndef CONTROLLER_OPERATOR_APPLY_H
 #define CONTROLLER_OPERATOR_APPLY_H
 
@@ -16,21 +16,21 @@
 #define APPLY_MAX_PARALLEL 16
 
 struct apply_outcome {
-    /* NULL if all was done; its code is HET_DENIED when the server refuses what was to be
-     * created, whoever asks again. */
+    /* NULL if everything was done. The code is HET_DENIED if the server refuses the new
+     * object and will refuse it again. */
     const struct het_error *err;
-    const struct kube_resource *failed; /* what the write that failed was to */
-    const json_t *taken;    /* what was to be created, if somebody else's has its name */
-    int64_t retry_after_ms; /* what the server asked for, -1 if nothing */
+    const struct kube_resource *failed; /* kind of the object whose write failed */
+    const json_t *taken;    /* the object to create, if a foreign one has its name */
+    int64_t retry_after_ms; /* requested by the server; -1: nothing */
 };
 
 struct apply_callbacks {
-    /* An object is about to be read; what this returns goes to on_read. */
+    /* Called before an object is read; the result is passed to on_read. */
     uint64_t (*on_reading)(void *context);
-    /* An object as it was read after that. */
+    /* An object as read after that. */
     void (*on_read)(void *context, const struct kube_resource *resource, json_t *object,
                     uint64_t reading);
-    /* An object as a write of ours left it; NULL: the one with `uid` is gone. */
+    /* An object after our write; NULL: the one with `uid` is gone. */
     void (*on_object)(void *context, const struct kube_resource *resource, const char *ns,
                       const char *name, const char *uid, json_t *object);
     /* The run of `key` is over. */
@@ -41,12 +41,12 @@ struct apply_callbacks {
 struct apply;
 
 struct apply *apply_new(struct kube *kube, const struct apply_callbacks *callbacks);
-/* The kube must be freed before, so that no answer comes for what is freed here. */
+/* Free the kube first, so that no answer arrives for freed requests. */
 void apply_free(struct apply *apply);
 
-/* Starts the writes of `decision` (PLAN and HOOK are none) and copies what it needs of
- * it. One run a key at a time. on_done comes later, from transport_poll, or at once if
- * there is nothing to write. */
+/* Starts the writes of `decision` (PLAN and HOOK are not writes) and copies what it
+ * needs. A key has one run at a time. on_done is called from transport_poll, or at once
+ * if there is nothing to write. */
 void apply_start(struct apply *apply, const char *key, const struct decision *decision);
 bool apply_is_running(const struct apply *apply, const char *key);
 size_t apply_running(const struct apply *apply);

@@ -1,7 +1,7 @@
-/* dashboard_plan.h - a plan as the dashboard draws it: lanes of pipelines, with what each
- * stage takes and where it is. Pure.
+/* dashboard_plan.h - a plan as the dashboard draws it: lanes of pipelines, with the time
+ * and place of each stage. Pure.
  *
- *   { "nodes": ["a100-0", ...],      that the plan is on, in the order of its ranks
+ *   { "nodes": ["a100-0", ...], of the plan, in the order of its ranks
  *     "lanes": [
  *       { "microbatches": 24,
  *         "stages": [ { "layers": [FIRST, COUNT], "recompute": "full",   (left out: none)
@@ -9,10 +9,9 @@
  *                       "us": [FORWARD, BACKWARD, SEND] } ],  (left out: not known)
  *         "at": [ [ [NODE, FIRST_GPU, GPUS, NODE, ...], ... ] ] } ] }
  *
- * A lane stands for as many pipelines that follow each other and are alike as "at" has
- * entries; each entry has a list for each stage. NODE counts in "nodes", FIRST_GPU on the
- * node within the job's own GPUs there. FORWARD, BACKWARD and SEND are microseconds of
- * one micro-batch. */
+ * A lane stands for consecutive equal pipelines, one per entry of "at"; an entry has a
+ * list for each stage. NODE is an index into "nodes", FIRST_GPU one into the job's own
+ * GPUs on that node. FORWARD, BACKWARD and SEND are microseconds per micro-batch. */
 #ifndef CONTROLLER_OPERATOR_DASHBOARD_PLAN_H
 #define CONTROLLER_OPERATOR_DASHBOARD_PLAN_H
 

@@ -1,18 +1,19 @@
-/* loop.h - one operator: watches the cluster, and for each job that something
- * concerns takes a snapshot, decides (reconcile.h), asks the planner, writes (apply.h).
+/* loop.h - one operator: watches the cluster and, for each affected job, takes a
+ * snapshot, decides (reconcile.h), asks the planner, and writes (apply.h).
  *
- * One thread, one loop, and whoever runs it owns the clock:
+ * One thread, one loop; the caller owns the clock:
  *
  *     for (;;) {
  *         controller_step(controller, now_ms, wall_ms);
  *         controller_poll(controller, controller_next_ms(controller) - now_ms);
  *     }
  *
- * All that it knows is the API server's; it may be freed at any moment and made anew.
+ * All state is in the API server; the controller may be freed and recreated at any
+ * moment.
  *
- * Of several replicas the one that holds the lease (lease.h) decides. The others watch,
- * so that they know what it knows, and write nothing but the lease. Every other request
- * that changes something goes through one kube, whose fence is the lease's. */
+ * Of several replicas, the one that holds the lease (lease.h) decides. The others watch,
+ * so that their stores are up to date, and write only the lease. All other writes go
+ * through one kube with the lease's fence. */
 #ifndef CONTROLLER_OPERATOR_LOOP_H
 #define CONTROLLER_OPERATOR_LOOP_H
 
@@ -26,23 +27,24 @@
 #include <jansson.h>
 
 enum {
-    CONTROLLER_PLANNERS = 2,        /* children that plan at the same time */
+    CONTROLLER_PLANNERS = 2,        /* planner processes at the same time */
     CONTROLLER_KEYS_A_STEP = 8,     /* jobs decided between two looks at the network */
     CONTROLLER_RESYNC_MS = 600000,  /* every job is looked at again after 10 min + 10 % */
     CONTROLLER_MAX_POLL_MS = 30000, /* one wait */
-    CONTROLLER_SLACK_MS = 2000, /* others wait for a search: its CPU time, and this, */
+    CONTROLLER_SLACK_MS = 2000,     /* others wait for a search: its CPU time plus
+                                       this, */
     CONTROLLER_PATIENCE_MS = 32000, /* but at most this */
-    /* A search is cut short after its turn if others wait that come before it. */
-    CONTROLLER_TURN_MS = 10000,      /* of one that a job cannot run without */
+    /* A search is cut short after its turn if jobs with precedence wait. */
+    CONTROLLER_TURN_MS = 10000,      /* of a search that a job cannot run without */
     CONTROLLER_LATER_TURN_MS = 1000, /* of another; both double with each cut, */
-    CONTROLLER_TURN_DOUBLINGS = 3,   /* so often; then what it has is the answer */
-    CONTROLLER_DOUBT_MS = 10000,     /* a plan whose writing failed may yet appear */
-    CONTROLLER_MEASURE_MS = 5000,    /* metrics of what is there are no older */
-    /* A job whose writes failed is not decided on before its pause is over, whatever
-     * happens, unless its spec changes; a longer pause is for what nobody disturbs. */
+    CONTROLLER_TURN_DOUBLINGS = 3,   /* this often; then its best plan is the answer */
+    CONTROLLER_DOUBT_MS = 10000,     /* a plan whose write failed may still appear */
+    CONTROLLER_MEASURE_MS = 5000,    /* greatest age of metrics about present objects */
+    /* A job whose writes failed is not decided on before its back-off, or this much of
+     * it, is over, unless its spec changes. After that, events end the back-off early. */
     CONTROLLER_HOLD_MS = 30000,
-    /* Runs of writes for one job: so many at once, and then one in so many ms. What ever
-     * goes round in circles goes round slowly, and its neighbours do not feel it. */
+    /* Runs of writes for one job: a burst of this many, then one per CONTROLLER_RUN_MS. A
+     * job that goes in circles thus goes slowly and does not affect the others. */
     CONTROLLER_RUNS = 60,
     CONTROLLER_RUN_MS = 6000,
 };
@@ -50,63 +52,61 @@ enum {
 struct controller_config {
     const char *ns;               /* of the jobs; "" or NULL: all namespaces */
     const char *planner;          /* path of hetplan */
-    planner_child_inside *inside; /* plans instead of hetplan, in this process; NULL: */
+    planner_child_inside *inside; /* plans in this process instead of hetplan; NULL: */
     void *inside_context;         /*   hetplan does */
     const json_t *hardware;       /* the admin's hardware file, may be NULL */
     const char *hardware_map_ns;  /* ConfigMap that has it under "hardware.json"; NULL: */
-    const char *hardware_map;     /*   none. While it is there it wins over `hardware` */
+    const char *hardware_map;     /*   none. If it exists, it overrides `hardware` */
     const struct settings *settings; /* NULL: the default */
-    size_t planners;       /* children at the same time; 0: CONTROLLER_PLANNERS */
+    size_t planners;       /* processes at the same time; 0: CONTROLLER_PLANNERS */
     double requests_per_s; /* to the API server; 0: client.h's own */
     int burst;
     uint64_t seed;                    /* of jitter */
     struct metrics *metrics;          /* borrowed; NULL: nothing is measured */
     const struct lease_config *lease; /* copied; NULL: there are no other replicas */
-    /* Called with each decision that reconcile makes, before it is carried out; NULL: no
-     * one listens. */
+    /* Called with each decision of reconcile before it is carried out; may be NULL. */
     void (*on_decision)(void *context, const struct snapshot *snapshot,
                         const struct decision *decision);
     void *decision_context;
-    /* For tests: each snapshot is taken again without what is remembered of the job, and
-     * must be the same. */
+    /* For tests: takes each snapshot again without the job's memo, and requires it to be
+     * the same. */
     bool doubts_memos;
 };
 
 struct controller;
 
-/* `transport` is borrowed; the strings of `config` too. Nothing is requested before the
- * first step. Errors: HET_BAD_INPUT, what is wrong with the hardware file. */
+/* Borrows `transport` and the strings of `config`. Requests nothing before the first
+ * step. Errors: HET_BAD_INPUT if the hardware file is wrong. */
 struct controller *controller_new(struct transport *transport,
                                   const struct controller_config *config,
                                   struct het_error *err);
-/* Ends requests and planners where they are. */
+/* Cancels requests and kills planners. */
 void controller_free(struct controller *controller);
 
-/* Does all that is due at `now_ms`, which only ever grows; `wall_ms` since 1970 goes into
- * what people read. */
+/* Does everything due at `now_ms`, which never decreases; `wall_ms` (since 1970) is for
+ * times that people read. */
 void controller_step(struct controller *controller, int64_t now_ms, int64_t wall_ms);
-/* When controller_step has something to do; INT64_MAX: only when the network or a planner
- * speaks. */
+/* When controller_step has something to do; INT64_MAX: only after input from the network
+ * or a planner. */
 int64_t controller_next_ms(const struct controller *controller);
-/* Waits for network and planners, at most `timeout_ms` (what is negative is none). */
+/* Waits for network and planners, at most `timeout_ms`; a negative value means 0. */
 void controller_poll(struct controller *controller, int64_t timeout_ms);
 
-/* Waits for planners alone, at most `timeout_ms`, and takes their answers; for whoever
- * has another clock than they. */
+/* Waits only for planners, at most `timeout_ms`, and takes their answers; for callers
+ * with a virtual clock. */
 void controller_poll_planners(struct controller *controller, int64_t timeout_ms);
 
-/* LEASE_LOST: it must not go on, and the process has to end. LEASE_HOLDS, as long as
- * there are no other replicas. */
+/* The state of the lease; LEASE_HOLDS if there are no other replicas. After LEASE_LOST
+ * the controller must not continue, and the process has to end. */
 enum lease_state controller_lease(const struct controller *controller);
-/* Decides and writes nothing any more; the lease is given back once the writes that are
- * on their way are over. Then, or at once where there is no lease, controller_has_stopped
- * is true. */
+/* Stops deciding and writing, and releases the lease once the writes under way have
+ * ended. controller_has_stopped is true from then on, or at once without a lease. */
 void controller_stop(struct controller *controller);
 bool controller_has_stopped(const struct controller *controller);
 
-/* Whether all that is watched has been listed; nothing is decided before. */
+/* Whether all watched collections have been listed; nothing is decided before. */
 bool controller_is_synced(const struct controller *controller);
-/* The API server is of Kubernetes 1.minor; 0: it has not said yet. */
+/* Minor version of the API server (Kubernetes 1.minor); 0: not known yet. */
 int64_t controller_server_minor(const struct controller *controller);
 /* Whether requests (other than watches), planners or checkpoint hooks are under way. */
 bool controller_is_busy(const struct controller *controller);
@@ -115,18 +115,18 @@ size_t controller_planners(const struct controller *controller);
 
 struct controller_statistics {
     uint64_t passes;   /* jobs decided */
-    uint64_t actions;  /* of those decisions, writes and questions */
+    uint64_t actions;  /* writes and questions of those decisions */
     uint64_t failures; /* runs of writes that failed */
-    uint64_t held;     /* runs that ended with the job held back (CONTROLLER_RUNS) */
+    uint64_t held;     /* runs after which the job was held back (CONTROLLER_RUNS) */
     uint64_t plans;    /* questions to the planner */
-    uint64_t events;   /* objects that came, changed or went */
+    uint64_t events;   /* objects added, changed or removed */
 };
 struct controller_statistics controller_statistics(const struct controller *controller);
-/* What it knows, as the dashboard shows it (overview.h); the caller frees. Complete once
- * all that is watched has been listed. */
+/* The dashboard's document (dashboard_data.h); the caller frees it. Complete once all
+ * watched collections have been listed. */
 char *controller_overview(const struct controller *controller,
                           struct dashboard_data *overview, size_t *ret_length);
-/* A node that more GPUs are planned or taken on than it has; NULL: none (capacity.h). */
+/* A node with more GPUs planned or taken than it has; NULL: none (capacity.h). */
 const char *controller_find_overcommit(const struct controller *controller);
 
 #endif
