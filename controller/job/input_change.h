@@ -9,8 +9,7 @@
 
 /* Bits 1 << enum input_change make a set. */
 enum input_change {
-    INPUT_CHANGE_NODE_ADDED, /* a node has become usable: a new one, or one that is
-                                back */
+    INPUT_CHANGE_NODE_ADDED, /* a node became usable; new, or back */
     INPUT_CHANGE_NODE_REMOVED,
     INPUT_CHANGE_NODE_CORDONED,
     INPUT_CHANGE_NODE_TAINTED,
@@ -32,8 +31,7 @@ struct input_state {
     uint64_t spec, profile;               /* digests */
     uint64_t nodes;                       /* of the names of the usable nodes */
     int64_t node_count;                   /* of these */
-    int64_t allocatable, taken;           /* GPUs of the usable nodes; those of them that
-                                             others have */
+    int64_t allocatable, taken;           /* their GPUs; those that others have */
     int64_t cordoned, tainted, not_ready; /* unusable GPU nodes, by reason */
 };
 

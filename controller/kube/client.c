@@ -80,15 +80,15 @@ struct call {
     size_t body_length;
     char *ns, *name; /* of the object asked for; NULL: any */
     bool is_stream, is_probe;
-    bool is_patient; /* it only tells something: others overtake it */
+    bool is_patient; /* it only reports something: others overtake it */
     void (*on_data)(void *context, const char *bytes, size_t length);
     kube_callback *callback;
     void *context;
 
     int retry_count, reconnect_count;
     double started_s; /* by the clock of the metrics */
-    /* A reply comes at a time that is not known before the next kube_step: until then
-     * a waiting call has a delay and no date. */
+    /* The time of a reply is not known before the next kube_step: until then a waiting
+     * call has a delay but no due time. */
     int64_t wait_ms, due_ms;
     bool is_dated;
 };
@@ -382,7 +382,7 @@ static void read_refusal(struct reading *reading, const struct call *call,
     }
 }
 
-/* Why `object` is not what was asked for; NULL if it is (0.3). */
+/* Why `object` is not what was asked for; NULL if it is. */
 static char *find_mismatch(const struct call *call, const json_t *object)
 {
     const char *kind = object_string(json_object_get(object, "kind"));
@@ -509,8 +509,8 @@ static void on_stream_data(void *context, const char *bytes, size_t length)
 
 /* ---- starting ---- */
 
-/* A write that outlives its fence must not be done: neither we nor the server take longer
- * over it than the fence allows for. */
+/* A write must not outlive its fence: its time-outs, here and in the server, keep within
+ * what the fence allows. */
 static char *fenced_path(const struct call *call)
 {
     return xasprintf("%s%ctimeout=%ds", call->path, strchr(call->path, '?') ? '&' : '?',
@@ -557,7 +557,7 @@ static struct call *first_of(const struct calls *calls, bool is_open)
     return call;
 }
 
-/* The next that no fence holds back; NULL: none. */
+/* The next call that no fence holds back; NULL: none. */
 static struct call *find_startable(const struct kube *kube)
 {
     bool is_open = !kube->fence_is_open || is_queue_empty(kube) ||
@@ -670,7 +670,7 @@ static uint64_t enqueue(struct call *call)
     return id;
 }
 
-/* What may not wait takes its token all the same. */
+/* A call that may not wait still takes a token. */
 static uint64_t start_at_once(struct call *call)
 {
     call->kube->tokens -= 1;
@@ -822,7 +822,7 @@ uint64_t kube_delete(struct kube *kube, const struct kube_resource *resource,
                                  callback, context);
     call->form = REPLY_REMOVED;
     expect(call, ns, name);
-    /* Never the namesake of what was meant. What it owns goes with it, which is
+    /* Never another object of the same name. What it owns is deleted with it, which is
      * not the default of batch/v1. */
     json_auto_t *options = json_pack("{s:s, s:s, s:{s:s}, s:s}", "kind", "DeleteOptions",
                                      "apiVersion", "v1", "preconditions", "uid", uid,

@@ -189,7 +189,7 @@ static int parse_server(const char *server, struct address *ret, struct het_erro
 }
 
 /* The second of libcurl's two ways to fail silently: a list that lost its head lost the
- * token with it (0.3). */
+ * token with it. */
 static int append(struct curl_slist **list, struct het_error *err, const char *format,
                   ...) __attribute__((format(printf, 3, 4)));
 
@@ -227,7 +227,7 @@ static int set_pem(CURL *easy, CURLoption option, char *pem, struct het_error *e
     return 0;
 }
 
-/* What holds for every request, wherever it goes. */
+/* Options of every request, whatever its address. */
 static int set_caution(CURL *easy, const char *scheme, struct het_error *err)
 {
     SET(easy, CURLOPT_PROTOCOLS_STR, scheme);
@@ -300,8 +300,8 @@ static bool is_literal_address(const char *host, size_t length)
     return inet_pton(is_v6 ? AF_INET6 : AF_INET, text, &address) == 1;
 }
 
-/* To another address than the server's: nothing of ours goes there, and what is left of
- * the connection is not used again. */
+/* For an address other than the server's: sends none of our credentials and does not
+ * reuse the connection. */
 static int set_outside(CURL *easy, const char *url, struct het_error *err)
 {
     const char *host = url + strlen(HTTP_OUTSIDE);
@@ -338,7 +338,7 @@ static int set_body(struct exchange *exchange, const struct http_request *reques
             return -1;
     }
     SET(easy, CURLOPT_CUSTOMREQUEST, request->method);
-    /* What never was reused is not sent again either. */
+    /* A connection that is not reused causes no second send either. */
     bool is_bare_write = !is_get && !request->body;
     SET(easy, CURLOPT_FRESH_CONNECT, request->new_connection || is_bare_write ? 1L : 0L);
     return 0;
@@ -475,7 +475,7 @@ static void finish(struct exchange *exchange, CURLcode code)
                                                : (size_t)HTTP_ERROR_BODY_BYTES);
         return;
     }
-    /* OpenSSL's own words can be dark: libcurl's say what failed. */
+    /* OpenSSL's messages can be obscure; libcurl's say what failed. */
     het_fail(&exchange->error, HET_IO, "%s%s%s", curl_easy_strerror(code),
              *exchange->error_text ? ": " : "", exchange->error_text);
 }
@@ -499,7 +499,7 @@ static int run_curl(struct http_transport *transport)
     return 0;
 }
 
-/* Hands on the pieces that have come. */
+/* Delivers the pieces that have arrived. */
 static void deliver_data(struct exchange *exchange)
 {
     size_t length = exchange->length;
@@ -566,7 +566,7 @@ static int wait_for_events(struct http_transport *transport, struct pollfd *extr
     int timeout = timeout_ms < 0 ? 0 : timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms;
     CURLMcode code =
         curl_multi_poll(transport->multi, fds, (unsigned)extra_count, timeout, NULL);
-    /* libcurl does not tell that the other side hung up. */
+    /* libcurl does not report that the other side hung up. */
     for (size_t i = 0; i < extra_count; i++)
         extra[i].revents = 0;
     if (extra_count)

@@ -15,7 +15,7 @@ enum question {
     GIVE_BACK,
 };
 
-/* What came back; taken by the next step, which knows what time it is. */
+/* A reply; the next step, which knows the time, takes it. */
 struct answer {
     bool is_there;
     enum kube_outcome outcome;
@@ -35,7 +35,7 @@ struct lease {
     int64_t asked_ms;
     struct answer answer;
 
-    json_t *observed;    /* the Lease as the server had it last; NULL: never read */
+    json_t *observed;    /* the Lease as last read; NULL: never read */
     int64_t observed_ms; /* when it was first seen so */
     bool must_read;      /* before anything else */
     bool is_missing;     /* there is no Lease, as far as we know */
@@ -122,7 +122,7 @@ static int64_t duration_ms_of(const struct lease *lease)
                                                       : LEASE_DURATION_MS;
 }
 
-/* Nobody holds it: it was given back, or has not changed for as long as it lasts. */
+/* The Lease is free: released, or unchanged for its whole duration. */
 static bool is_free(const struct lease *lease, int64_t now_ms)
 {
     return !*holder_of(lease) || now_ms - lease->observed_ms >= duration_ms_of(lease);
@@ -147,7 +147,7 @@ static void observe(struct lease *lease, json_t *object, int64_t now_ms)
                   LOG_INT("transitions", transitions_of(lease)));
 }
 
-/* The Lease with `holder`; its other members stay, whoever put them there. */
+/* The Lease with `holder`; its other members stay. */
 static json_t *lease_object(const struct lease *lease, const char *holder,
                             int64_t wall_ms)
 {
@@ -247,8 +247,8 @@ static void end(struct lease *lease, enum lease_state state, const char *why)
               LOG_STR("identity", lease->config.identity), LOG_STR("why", why));
 }
 
-/* When a follower looks again: after a while that differs between replicas, but not after
- * the Lease became free. */
+/* When a follower looks again: after a random delay, but not later than the Lease becomes
+ * free. */
 static int64_t next_look_ms(struct lease *lease)
 {
     uint64_t jitter_ms = LEASE_RETRY_MS * LEASE_JITTER_PERMILLE / 1000;
@@ -258,7 +258,7 @@ static int64_t next_look_ms(struct lease *lease)
     return !lease->must_read && free_ms < look_ms ? free_ms : look_ms;
 }
 
-/* An update or creation of ours was done: we hold the lease since it was sent. */
+/* Our update or creation succeeded: we hold the lease since it was sent. */
 static void take_hold(struct lease *lease)
 {
     if (lease->state == LEASE_FOLLOWS)
@@ -290,8 +290,8 @@ static void take_success(struct lease *lease, enum question asked, json_t *objec
     }
 }
 
-/* Others may have written: what we know of the Lease is of no use. A conflict is read
- * back at once; what the server could not do is tried again later. */
+/* Others may have written, so our copy of the Lease is stale. After a conflict it is read
+ * back at once; after a server error, later. */
 static void take_failure(struct lease *lease, enum question asked, int64_t now_ms)
 {
     enum kube_outcome outcome = lease->answer.outcome;
@@ -328,7 +328,7 @@ static void take_answer(struct lease *lease, int64_t now_ms)
     drop_answer(lease);
 }
 
-/* Nobody knows what became of a request that takes too long. */
+/* The outcome of a request that takes too long is unknown. */
 static void give_up(struct lease *lease)
 {
     kube_cancel(lease->kube, lease->request_id);
@@ -376,7 +376,7 @@ void lease_release(struct lease *lease)
         lease->due_ms = lease->now_ms;
         break;
     case LEASE_FOLLOWS:
-        /* An update may be on its way that makes it ours. */
+        /* An update under way may make it ours. */
         if (lease->asked == CREATE || lease->asked == UPDATE || is_ours(lease)) {
             lease->state = LEASE_RELEASES;
             lease->due_ms = lease->now_ms;

@@ -34,8 +34,7 @@ enum {
     LEASE_REQUEST_MS = 5000,      /* a request that takes longer is given up */
     LEASE_FENCE_MS = LEASE_RENEW_MS - KUBE_FENCED_TIMEOUT_MS,
     LEASE_RELEASED_S = 1,   /* duration of a released Lease */
-    LEASE_LONGEST_S = 3600, /* of durations that others write; beyond:
-                               LEASE_DURATION_MS */
+    LEASE_LONGEST_S = 3600, /* of what others write; else LEASE_DURATION_MS */
 };
 
 struct lease_config {

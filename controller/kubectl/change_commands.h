@@ -1,5 +1,5 @@
-/* change_commands.h - the commands that change a job: `approve` carries out the plan that
- * waits for it, `suspend` and `resume` set spec.suspend. Each is one merge patch. */
+/* change_commands.h - the commands that change a job: `approve` approves the candidate
+ * plan, `suspend` and `resume` set spec.suspend. Each is one merge patch. */
 #ifndef CONTROLLER_KUBECTL_CHANGE_COMMANDS_H
 #define CONTROLLER_KUBECTL_CHANGE_COMMANDS_H
 
@@ -10,12 +10,12 @@ enum {
     CHANGE_LEAST_DIGITS = 8 /* of a hash */
 };
 
-/* Approves what status.candidate shows, and shows it; with a hash (whole, or its first
- * digits) only that plan. The patch holds for the very object that was read: what is
- * approved is what was shown. Errors: HET_NO_PLAN, if none waits; HET_CONFLICT, if it is
- * another one than the hash says. */
+/* Approves and shows the plan in status.candidate; with a hash (whole, or its first
+ * digits) only that plan. The patch applies only to the object as it was read, so exactly
+ * the shown plan is approved. Errors: HET_NO_PLAN if none waits; HET_CONFLICT if the hash
+ * names another one. */
 int htj_approve(struct session *session, struct het_error *err);
-/* All jobs that are named; goes on to the next after one that fails. */
+/* Change all named jobs; a failure does not stop the rest. */
 int htj_suspend(struct session *session, struct het_error *err);
 int htj_resume(struct session *session, struct het_error *err);
 

@@ -1,7 +1,6 @@
-/* history_command.h - the command `history`: what was decided about a job, and why: its
- * plans by generation (those that are kept), the last plan that was weighed against the
- * running one, and the events (those that the API server still has: an hour's, by
- * default). */
+/* history_command.h - the command `history`: what was decided about a job, and why: the
+ * kept plans by generation, the last plan weighed against the running one, and the events
+ * that the API server still has (by default those of an hour). */
 #ifndef CONTROLLER_KUBECTL_HISTORY_COMMAND_H
 #define CONTROLLER_KUBECTL_HISTORY_COMMAND_H
 

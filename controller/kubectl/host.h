@@ -1,5 +1,5 @@
-/* host.h - what a command of kubectl-htj sees of the world: terminal, clock, and the
- * way to an API server. controller/kubectl/main.c makes a real one, tests one of the
+/* host.h - the environment of a kubectl-htj command: terminal, clock, and the connection
+ * to an API server. controller/kubectl/main.c makes a real one, tests one with the
  * embedded server. */
 #ifndef CONTROLLER_KUBECTL_HOST_H
 #define CONTROLLER_KUBECTL_HOST_H
@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* The way to an API server, open as long as the host. */
+/* The connection to an API server, open as long as the host. */
 struct htj_link {
     struct transport *transport;
     const char *ns; /* of the options, else of the context */
@@ -22,7 +22,7 @@ struct htj_host {
     /* Errors: HET_BAD_INPUT, HET_IO. */
     int (*connect)(void *context, const struct htj_options *options, struct htj_link *ret,
                    struct het_error *err);
-    int64_t (*now_ms)(void *context); /* monotonic; what is due for the link is done */
+    int64_t (*now_ms)(void *context); /* monotonic; also does what is due on the link */
     int64_t (*wall_ms)(void *context);
     void *context;
 };

@@ -1,6 +1,6 @@
-/* options.h - the options of kubectl-htj: one table for reading them, for --help and
- * for completion. Written as kubectl's: --name VALUE, --name=VALUE, -n VALUE, -nVALUE,
- * before, between and behind other words; "--" ends them. */
+/* options.h - the options of kubectl-htj: one table for reading them, for --help and for
+ * completion. Written as for kubectl: --name VALUE, --name=VALUE, -n VALUE, -nVALUE,
+ * before, between and after other words; "--" ends them. */
 #ifndef CONTROLLER_KUBECTL_OPTIONS_H
 #define CONTROLLER_KUBECTL_OPTIONS_H
 
@@ -25,7 +25,7 @@ enum htj_command_bit {
 #define HTJ_MAX_WORDS 16
 #define HTJ_MAX_LOGIN 16
 
-/* An option that is kubectl's to understand: which server, and who we are there. */
+/* An option passed on to kubectl: which server, and which credentials. */
 struct htj_login {
     const char *name, *value; /* "context", "research" */
 };
@@ -36,11 +36,11 @@ struct htj_options {
     const char *ns, *output, *file, *config, *config_map, *hardware, *hardware_map;
     int64_t generation; /* 0: the newest */
     bool is_candidate, is_quick, is_svg, is_help;
-    const char *words[HTJ_MAX_WORDS]; /* what is no option */
+    const char *words[HTJ_MAX_WORDS]; /* words that are not options */
     size_t word_count;
 };
 
-/* `outputs`: what -o may be, "table json"; its first word is the default. Everything is
+/* `outputs`: the values of -o, "table json"; the first word is the default. Everything is
  * borrowed from `arguments`. Errors: HET_BAD_INPUT. */
 int htj_options_parse(unsigned command, const char *outputs, int count,
                       char *const *arguments, struct htj_options *ret,
@@ -48,12 +48,12 @@ int htj_options_parse(unsigned command, const char *outputs, int count,
 /* The options of a command, a paragraph each, at most 80 columns. */
 void htj_options_print_help(unsigned command, const char *outputs, FILE *out);
 
-/* What the value of an option is, for completion. */
+/* The kind of an option's value, for completion. */
 enum htj_value { HTJ_NO_VALUE, HTJ_TEXT, HTJ_FILE, HTJ_NAMESPACE, HTJ_OUTPUT };
-/* Of the option that `word` is ("-n", "--namespace"); HTJ_NO_VALUE: it takes none, or is
- * not an option of the command, or has its value with it. */
+/* The kind of value of the option `word` ("-n", "--namespace"); HTJ_NO_VALUE: it takes
+ * none, is not an option of the command, or includes its value. */
 enum htj_value htj_options_value(unsigned command, const char *word);
-/* Those that begin with `prefix`, a line each with its help behind a tab. */
+/* Prints the options that begin with `prefix`, a line each, with its help after a tab. */
 void htj_options_complete(unsigned command, const char *prefix, FILE *out);
 
 #endif

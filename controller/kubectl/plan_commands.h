@@ -1,6 +1,6 @@
-/* plan_commands.h - the commands that ask the planner: `plan`, what plan a job would get
- * now; `explain`, why a plan is as it is; `timeline`, when its stages work and wait. The
- * planner runs in this process. */
+/* plan_commands.h - the commands that ask the planner: `plan` shows what plan a job would
+ * get now; `explain`, why a plan is as it is; `timeline`, when its stages work and wait.
+ * The planner runs in this process. */
 #ifndef CONTROLLER_KUBECTL_PLAN_COMMANDS_H
 #define CONTROLLER_KUBECTL_PLAN_COMMANDS_H
 

@@ -1,5 +1,5 @@
-/* session.h - one run of a command: its options, the API server, and what nearly
- * every command begins with: the job, and a plan of it. */
+/* session.h - one run of a command: its options, the API server, and the first steps of
+ * nearly every command: reading the job and one of its plans. */
 #ifndef CONTROLLER_KUBECTL_SESSION_H
 #define CONTROLLER_KUBECTL_SESSION_H
 
@@ -16,7 +16,7 @@ struct session {
     const char *ns; /* of the options, else of the context */
 };
 
-/* Opens the way to the server; nothing is asked yet. */
+/* Opens the connection; sends no request yet. */
 int session_init(struct session *session, const struct htj_host *host,
                  const struct htj_options *options, struct het_error *err);
 void session_fini(struct session *session);
@@ -27,7 +27,7 @@ int session_get_name(const struct session *session, size_t most, const char **re
 /* A new reference. Errors: HET_NOT_FOUND, HET_DENIED, HET_IO. */
 int session_get_job(struct session *session, const char *name, json_t **ret,
                     struct het_error *err);
-/* Says something on standard error, in words, that is no failure. */
+/* Prints a note, not a failure, on standard error. */
 void session_note(const struct session *session, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -37,9 +37,9 @@ struct shown_plan {
     json_t *json;       /* plan.json; owned */
     const struct het_plan *plan;
 };
-/* The one that the options name: the newest, --revision, --candidate. Errors:
- * HET_NO_PLAN, when there is none yet, and why; HET_NOT_FOUND; HET_BAD_INPUT, when what
- * is there is no plan as the controller writes them. */
+/* The plan that the options name: the newest, --revision, --candidate. Errors:
+ * HET_NO_PLAN when there is none yet, and why; HET_NOT_FOUND; HET_BAD_INPUT when the
+ * object is not a plan as the controller writes it. */
 int session_get_plan(struct session *session, const json_t *job, struct shown_plan *ret,
                      struct het_error *err);
 void shown_plan_fini(struct shown_plan *plan);

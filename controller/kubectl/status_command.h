@@ -1,5 +1,5 @@
-/* status_command.h - the command `status`: where a job stands, for people: its plan, its
- * pods, its conditions, and what waits for approval. */
+/* status_command.h - the command `status`: shows the state of a job: its plan, its pods,
+ * its conditions, and what waits for approval. */
 #ifndef CONTROLLER_KUBECTL_STATUS_COMMAND_H
 #define CONTROLLER_KUBECTL_STATUS_COMMAND_H
 

@@ -1,5 +1,5 @@
-/* text_table.h - text for people: lines in columns, paragraphs. Whatever the cluster says
- * is made printable first: nobody's message can move the cursor. */
+/* text_table.h - text for people: lines in columns, paragraphs. Text from the cluster is
+ * made printable first, so that no message can move the cursor. */
 #ifndef CONTROLLER_KUBECTL_TEXT_TABLE_H
 #define CONTROLLER_KUBECTL_TEXT_TABLE_H
 
@@ -15,13 +15,13 @@ struct text_table;
 struct text_table *text_table_new(struct het_arena *arena, const char *const *headings);
 /* A line: as many cells as columns, copied. NULL is "-". */
 void text_table_add(struct text_table *table, const char *const *cells);
-/* Every column is as wide as it has to be; the text of the last one is broken between
- * words into lines of `width` in all, if it then has room for 20 letters, and stands
- * below its line otherwise. */
+/* Every column is as wide as its content. The text of the last one is wrapped between
+ * words to a total `width` if that leaves it 20 columns; otherwise it goes below its
+ * line. */
 void text_table_print(const struct text_table *table, FILE *out, int width);
 
-/* `text` from column `indent` on, broken between words into lines of `width`; `label`, at
- * most `indent` characters, stands before the first line. */
+/* Prints `text` from column `indent` on, wrapped between words to `width`; `label`, at
+ * most `indent` characters, precedes the first line. */
 void text_table_print_text(FILE *out, const char *label, const char *text, int indent,
                            int width);
 /* `text` without control characters, in `arena`; line ends become blanks. */

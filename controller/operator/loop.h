@@ -31,8 +31,7 @@ enum {
     CONTROLLER_KEYS_A_STEP = 8,     /* jobs decided between two looks at the network */
     CONTROLLER_RESYNC_MS = 600000,  /* every job is looked at again after 10 min + 10 % */
     CONTROLLER_MAX_POLL_MS = 30000, /* one wait */
-    CONTROLLER_SLACK_MS = 2000,     /* others wait for a search: its CPU time plus
-                                       this, */
+    CONTROLLER_SLACK_MS = 2000,     /* others wait for a search's CPU time plus this, */
     CONTROLLER_PATIENCE_MS = 32000, /* but at most this */
     /* A search is cut short after its turn if jobs with precedence wait. */
     CONTROLLER_TURN_MS = 10000,      /* of a search that a job cannot run without */

@@ -31,8 +31,7 @@ enum planner_child_outcome {
     PLANNER_CHILD_NO_PLAN, /* exit 1: `message` says why none fits */
     PLANNER_CHILD_REFUSED, /* exit 2: the question is wrong; `message` names the field */
     PLANNER_CHILD_CUT,     /* cut short (planner_child_cut) before it had a plan */
-    PLANNER_CHILD_BROKE,   /* crashed, timed out, or printed garbage; `message` says
-                              which */
+    PLANNER_CHILD_BROKE,   /* crashed, timed out or printed garbage; see `message` */
 };
 
 struct planner_child_reply {
@@ -95,8 +94,8 @@ size_t planner_child_poll_list(const struct planner_child *planner, struct pollf
 /* Reads and writes without blocking, ends children that are done or too late, and calls
  * back. */
 void planner_child_step(struct planner_child *planner, int64_t now_ms);
-/* When planner_child_step has to kill something, or an answer from inside arrives; INT64_MAX if
- * nothing runs. */
+/* When planner_child_step has to kill a child, or an answer from inside arrives;
+ * INT64_MAX: nothing runs. */
 int64_t planner_child_next_ms(const struct planner_child *planner);
 size_t planner_child_running(const struct planner_child *planner);
 

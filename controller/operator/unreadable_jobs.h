@@ -6,8 +6,7 @@
 #include "controller/kube/watch.h"
 
 enum {
-    UNREADABLE_JOBS = 1024,       /* jobs whose users are told; further ones are only
-                                     logged */
+    UNREADABLE_JOBS = 1024,       /* jobs whose users are told; others are logged */
     UNREADABLE_RETELL_MS = 30000, /* after a failure */
 };
 

@@ -1,8 +1,8 @@
-/* record_file.h - `--record FILE`: writes each decision and what it was made from as a
- * line of FILE (snapshot_json.h). When FILE would become larger than its limit it is
- * renamed FILE.1, in place of the one before, and a new one begun; so both together are
- * never larger than twice the limit. A disk that fails disturbs nothing: what cannot be
- * written is left out, and the log says so once, and when it can be written again. */
+/* record_file.h - `--record FILE`: writes each decision and its input as a line of FILE
+ * (snapshot_json.h). Before FILE exceeds its limit it is renamed to FILE.1, replacing the
+ * previous one, and a new FILE is begun, so both together never exceed twice the limit. A
+ * failing disk does no harm: records that cannot be written are dropped, and the log
+ * reports the failure once, and the recovery. */
 #ifndef CONTROLLER_RECORD_RECORD_FILE_H
 #define CONTROLLER_RECORD_RECORD_FILE_H
 
@@ -12,7 +12,7 @@
 
 struct record_file;
 
-/* Opens `path`, to go on at its end; only its owner may read it. `max_bytes` 0:
+/* Opens `path` for appending; only its owner may read it. `max_bytes` 0:
  * RECORD_FILE_MAX_BYTES. Errors: HET_IO. */
 struct record_file *record_file_new(const char *path, int64_t max_bytes, bool with_env,
                                     struct het_error *err);

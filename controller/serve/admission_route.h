@@ -1,8 +1,9 @@
-/* admission_route.h - the webhook as it is served: POST /validate, an AdmissionReview. What can
- * be told from the review alone (review.h) is answered at once, in the server's thread.
- * Whether the user may create pods is asked of the API server, which only the loop does:
- * the request waits in a queue between the two threads, ADMISSION_ROUTE_WAITING at most and
- * ADMISSION_ROUTE_MS long. Whatever goes wrong is a no that says why. */
+/* admission_route.h - the HTTP route of the webhook: POST /validate with an
+ * AdmissionReview. What the review alone decides (admission_verdict.h) is answered at
+ * once, in the server's thread. Whether the user may create pods is a question to the API
+ * server, which only the loop asks: the request waits in a queue between the two threads,
+ * of at most ADMISSION_ROUTE_WAITING requests, for at most ADMISSION_ROUTE_MS. Any
+ * failure is answered with a denial and its reason. */
 #ifndef CONTROLLER_SERVE_ADMISSION_ROUTE_H
 #define CONTROLLER_SERVE_ADMISSION_ROUTE_H
 
@@ -15,7 +16,8 @@ enum {
     ADMISSION_ROUTE_WAITING = 64,
     ADMISSION_ROUTE_MS = 4000, /* the API server gives up after 5 s (timeoutSeconds) */
     ADMISSION_ROUTE_BODY_BYTES = 4 << 20,
-    ADMISSION_ROUTE_REQUESTS_PER_S = 100, /* to the API server; bursts of as many */
+    ADMISSION_ROUTE_REQUESTS_PER_S = 100, /* to the API server, with bursts of the same
+                                             size */
 };
 
 struct admission_route_config {
@@ -23,23 +25,24 @@ struct admission_route_config {
     struct kube *kube;       /* the loop's; without a fence */
     struct metrics *metrics; /* may be NULL */
     int64_t (*clock_ms)(
-        void *context);          /* that of admission_route_step; any thread asks */
-    void (*wake)(void *context); /* so that the loop turns; from any thread */
+        void *context);          /* the clock of admission_route_step; called from any
+                                    thread */
+    void (*wake)(void *context); /* wakes the loop; called from any thread */
     void *context;
 };
 
 struct admission_route;
 
 struct admission_route *admission_route_new(const struct admission_route_config *config);
-/* After the server, and before the kube. */
+/* Free it after the server and before the kube. */
 void admission_route_free(struct admission_route *admission);
 
 /* The one route, for a listener with TLS. */
 const struct server_route *
 admission_route_routes(const struct admission_route *admission);
-/* Who answers; before the first step. */
+/* Sets the server that answers; before the first step. */
 void admission_route_set_server(struct admission_route *admission, struct server *server);
-/* The API server is of Kubernetes 1.minor; 0, at the start: nobody knows. */
+/* Sets the version of the API server, Kubernetes 1.minor; 0 (initially): not known. */
 void admission_route_set_server_minor(struct admission_route *admission, int64_t minor);
 
 void admission_route_step(struct admission_route *admission, int64_t now_ms);

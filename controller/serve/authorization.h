@@ -1,13 +1,12 @@
-/* authorization.h - lets those read a route whom the API server knows by their bearer
- * token (TokenReview) and gives the right to (SubjectAccessReview of the verb "get" on
- * the path as nonResourceURL). What it said is kept for a while, by the digest of the
- * token: AUTHORIZATION_ALLOWED_MS, AUTHORIZATION_REFUSED_MS, of AUTHORIZATION_KEPT tokens
- * at most; so that long a right outlives its end.
+/* authorization.h - protects a route: the API server must know the client's bearer token
+ * (TokenReview) and grant its user the right to read the route (SubjectAccessReview of
+ * the verb "get" on the path as nonResourceURL). Answers are cached by token digest for
+ * AUTHORIZATION_ALLOWED_MS or AUTHORIZATION_REFUSED_MS, for at most AUTHORIZATION_KEPT
+ * tokens, so a revoked right may last that long.
  *
- * Without a token, or with one that the API server does not know: 401. Without the right:
- * 403. Whatever else goes wrong, an API server that does not answer within
- * AUTHORIZATION_MS among it: 503. Only who waits for the answer waits: the server's
- * thread and the loop go on. */
+ * Without a token, or with one unknown to the API server: 401. Without the right: 403.
+ * Any other failure, including no answer within AUTHORIZATION_MS: 503. Only the request
+ * waits for the answer; the server's thread and the loop continue. */
 #ifndef CONTROLLER_SERVE_AUTHORIZATION_H
 #define CONTROLLER_SERVE_AUTHORIZATION_H
 
@@ -20,26 +19,28 @@ enum {
     AUTHORIZATION_MS = 4000,
     AUTHORIZATION_ALLOWED_MS = 60000,
     AUTHORIZATION_REFUSED_MS = 10000,
-    AUTHORIZATION_REQUESTS_PER_S = 20, /* to the API server; bursts of as many */
+    AUTHORIZATION_REQUESTS_PER_S = 20, /* to the API server, with bursts of the same
+                                          size */
 };
 
 struct authorization_config {
-    const struct server_route *route;   /* what is protected: a GET without a body */
+    const struct server_route *route;   /* the protected route: a GET without a body */
     struct kube *kube;                  /* the loop's; without a fence */
-    int64_t (*clock_ms)(void *context); /* that of authorization_step; any thread asks */
-    void (*wake)(void *context);        /* so that the loop turns; from any thread */
+    int64_t (*clock_ms)(void *context); /* the clock of authorization_step; called from
+                                           any thread */
+    void (*wake)(void *context);        /* wakes the loop; called from any thread */
     void *context;
 };
 
 struct authorization;
 
 struct authorization *authorization_new(const struct authorization_config *config);
-/* After the server, and before the kube. */
+/* Free it after the server and before the kube. */
 void authorization_free(struct authorization *authorization);
 
-/* In place of the one that is protected, for a listener with TLS. */
+/* Replaces the protected route, for a listener with TLS. */
 const struct server_route *authorization_route(const struct authorization *authorization);
-/* Who answers; before the first step. */
+/* Sets the server that answers; before the first step. */
 void authorization_set_server(struct authorization *authorization, struct server *server);
 
 void authorization_step(struct authorization *authorization, int64_t now_ms);

@@ -1,12 +1,13 @@
-/* dashboard.h - what --dashboard serves: one page that shows nodes, jobs, plans and what
- * was decided. It changes nothing and asks for nothing that is not its own.
+/* dashboard.h - what --dashboard serves: one page that shows nodes, jobs, plans and
+ * decisions. It changes nothing and loads nothing from elsewhere.
  *
- *   GET /               the page (dashboard/page.html); scripts and styles that it does
- * not bring along are refused by its Content-Security-Policy GET /feed WebSocket:
- * overview.h's document, and each later one GET /overview.json  the same once
+ *   GET /               the page (dashboard/page.html); its Content-Security-Policy
+ *                       refuses scripts and styles that it does not contain
+ *   GET /feed           WebSocket: the document of dashboard_data.h, and each later one
+ *   GET /overview.json  the same, once
  *
- * Documents are built by the loop: DASHBOARD_BUILD_MS apart at least, if something has
- * changed and somebody looks. */
+ * The loop builds documents at least DASHBOARD_BUILD_MS apart, if something has changed
+ * and a client is connected. */
 #ifndef CONTROLLER_SERVE_DASHBOARD_H
 #define CONTROLLER_SERVE_DASHBOARD_H
 
@@ -26,20 +27,20 @@ struct dashboard;
 /* `wake` makes the loop call dashboard_step soon; it is called in the server's thread. */
 struct dashboard *dashboard_new(struct published *feed, void (*wake)(void *context),
                                 void *context);
-/* After the server. */
+/* Free it after the server. */
 void dashboard_free(struct dashboard *dashboard);
 
-/* For a listener; DASHBOARD_ROUTES of them. */
+/* The routes for a listener; DASHBOARD_ROUTES of them. */
 const struct server_route *dashboard_routes(const struct dashboard *dashboard);
 
 /* In the loop: builds what is due, and answers who waits for it. */
 void dashboard_step(struct dashboard *dashboard, struct server *server,
                     const struct controller *controller, int64_t now_ms);
-/* Builds at once, whoever looks. False if plans are still to be read. */
+/* Builds at once, even without clients. False if plans are still to be read. */
 bool dashboard_build(struct dashboard *dashboard, struct server *server,
                      const struct controller *controller, int64_t now_ms);
-/* When dashboard_step has something to do; INT64_MAX: only when something changes, or
- * somebody asks. */
+/* When dashboard_step has something to do; INT64_MAX: only after a change or a
+ * request. */
 int64_t dashboard_next_ms(struct dashboard *dashboard,
                           const struct controller *controller);
 #endif

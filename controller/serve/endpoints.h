@@ -1,11 +1,11 @@
-/* endpoints.h - what --http serves to everybody:
+/* endpoints.h - what --http serves without authorization:
  *
  *   GET /healthz    200 if the loop turned within the last ENDPOINTS_BEAT_MS, else 503
- *   GET /readyz     200 once all that is watched has been listed, else 503
+ *   GET /readyz     200 once all watched collections have been listed, else 503
  *   GET /log-level  the levels, as log_set_levels takes them
- *   PUT /log-level  sets them; from this host alone (kubectl port-forward), else 403
+ *   PUT /log-level  sets them; only from this host (kubectl port-forward), else 403
  *
- * and what --metrics does, to those who may read it (authorization.h):
+ * and what --metrics serves to authorized clients (authorization.h):
  *
  *   GET /metrics    metrics.h as text; rendered once in ENDPOINTS_METRICS_MS at most */
 #ifndef CONTROLLER_SERVE_ENDPOINTS_H
@@ -18,18 +18,18 @@ enum {
     ENDPOINTS_METRICS_MS = 1000,
     ENDPOINTS_ROUTES = 5,         /* of both */
     ENDPOINTS_OPEN_ROUTES = 4,    /* of --http: the first of them */
-    ENDPOINTS_LEVEL_BYTES = 1024, /* of what is put */
+    ENDPOINTS_LEVEL_BYTES = 1024, /* of the body of the PUT */
 };
 
 struct endpoints;
 
-/* `clock_ms` is the clock of published_beat; it is asked in the server's thread. */
+/* `clock_ms` is the clock of published_beat; the server's thread calls it. */
 struct endpoints *endpoints_new(struct published *feed, struct metrics *metrics,
                                 int64_t (*clock_ms)(void *context), void *context);
-/* After the server. */
+/* Free it after the server. */
 void endpoints_free(struct endpoints *endpoints);
 
-/* For a listener; ENDPOINTS_ROUTES of them. */
+/* The routes for a listener; ENDPOINTS_ROUTES of them. */
 const struct server_route *endpoints_routes(const struct endpoints *endpoints);
 /* The last of them. */
 const struct server_route *endpoints_metrics_route(const struct endpoints *endpoints);

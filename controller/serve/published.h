@@ -1,7 +1,8 @@
-/* published.h - what the loop has to say to other threads: texts by name, each version
- * immutable and alive as long as somebody holds it; whether it is ready; when it turned
- * last. The loop publishes, the server reads, nobody waits for longer than a look-up. All
- * threads may call everything but published_new, published_free and published_on_publish. */
+/* published.h - what the loop publishes to other threads: texts by name, whether it is
+ * ready, and when it last turned. Each version of a text is immutable and stays alive
+ * until every reader has given it back. The loop publishes and the server reads; neither
+ * waits longer than a look-up takes. All functions are thread-safe except published_new,
+ * published_free and published_on_publish. */
 #ifndef CONTROLLER_SERVE_PUBLISHED_H
 #define CONTROLLER_SERVE_PUBLISHED_H
 
@@ -14,7 +15,7 @@ enum { PUBLISHED_NAMES = 8 }; /* texts of different names */
 struct published;
 
 struct published *published_new(void);
-/* Nobody may hold a text any more. */
+/* All texts must have been given back. */
 void published_free(struct published *feed);
 
 struct published_text {
@@ -27,18 +28,20 @@ struct published_text {
  * feed. */
 void published_publish(struct published *feed, const char *name, char *bytes,
                        size_t length);
-/* The newest version, until it is given back; NULL: nothing was published. */
+/* The newest version, valid until it is given back; NULL: nothing was published. */
 const struct published_text *published_take(struct published *feed, const char *name);
-/* NULL is fine. */
+/* `text` may be NULL. */
 void published_give_back(struct published *feed, const struct published_text *text);
 /* 0: nothing was published. */
 uint64_t published_version(struct published *feed, const char *name);
 
-/* Called after each published_publish, in the thread that publishes; NULL: nobody is. */
+/* Calls `on_publish` after each published_publish, in the publishing thread; NULL:
+ * none. */
 void published_on_publish(struct published *feed, void (*on_publish)(void *context),
                           void *context);
 
-/* Those who follow the text of `name` live: the loop may leave out what nobody reads. */
+/* Clients that follow the text of `name` live: the loop may skip a text without
+ * readers. */
 void published_add_listeners(struct published *feed, const char *name, int count);
 int published_listeners(struct published *feed, const char *name);
 

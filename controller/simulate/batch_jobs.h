@@ -1,9 +1,9 @@
 /* batch_jobs.h - what the controller of batch/v1 Jobs does with one Job: one pod at a
- * time, until one succeeds, too many have failed, or the time is over. Pure.
+ * time, until one succeeds, too many have failed, or the deadline passes. Pure.
  *
- * Source: Kubernetes, pkg/controller/job: pods that failed are followed by another after
- * 10 s, doubled each time, up to backoffLimit. Differs: completions and parallelism are
- * 1, restartPolicy is Never, and nobody deletes a Job when its time to live is over. */
+ * Source: Kubernetes, pkg/controller/job: a failed pod is replaced after 10 s, doubled
+ * each time, up to backoffLimit. Differs: completions and parallelism are 1,
+ * restartPolicy is Never, and Jobs are not deleted after their TTL. */
 #ifndef CONTROLLER_SIMULATE_BATCH_JOBS_H
 #define CONTROLLER_SIMULATE_BATCH_JOBS_H
 
@@ -12,10 +12,10 @@
 #include <stdint.h>
 
 struct batch_jobs_verdict {
-    json_t *status; /* of the Job, as it should be; a new reference */
-    bool wants_pod; /* one is to be made now */
-    bool ends_pods; /* those that are left are to be deleted */
-    int64_t due_ms; /* to be looked at again; INT64_MAX: only when something changes */
+    json_t *status; /* the Job's new status; a new reference */
+    bool wants_pod; /* create a pod now */
+    bool ends_pods; /* delete the remaining pods */
+    int64_t due_ms; /* when to look again; INT64_MAX: only after a change */
 };
 
 /* `pods` are all that the Job controls. */

@@ -1,16 +1,16 @@
-/* client_link.h - one client's own end of a transport that several clients share. What
- * arrives for the client waits until it polls its own end, so that a client may stand
- * still, as a process does that was stopped, while the others and the server go on. For
- * simulations of several replicas. */
+/* client_link.h - one client's own end of a transport that several clients share. Replies
+ * for the client wait until it polls its own end, so a client can stand still like a
+ * stopped process while the others and the server continue. For simulations of several
+ * replicas. */
 #ifndef CONTROLLER_SIMULATE_CLIENT_LINK_H
 #define CONTROLLER_SIMULATE_CLIENT_LINK_H
 
 #include "controller/kube/transport.h"
 
-/* `shared` is borrowed and must outlive the wire; it is polled with the wire. Freeing it
- * cancels what this client has asked for. */
+/* `shared` is borrowed and must outlive the link; polling the link polls it too. Freeing
+ * the link cancels this client's requests. */
 struct transport *client_link_new(struct transport *shared);
-/* Whether something has arrived that the client has not looked at. */
+/* Whether replies have arrived that the client has not polled. */
 bool client_link_has_mail(const struct transport *wire);
 
 #endif

@@ -1,5 +1,5 @@
-/* live_dashboard.h - a simulation on the dashboard, in real time: each of its moments is
- * shown when a clock that runs `speed` times as fast as ours comes to it. */
+/* live_dashboard.h - shows a simulation on the dashboard, `speed` times as fast as real
+ * time. */
 #ifndef CONTROLLER_SIMULATE_LIVE_DASHBOARD_H
 #define CONTROLLER_SIMULATE_LIVE_DASHBOARD_H
 
@@ -8,8 +8,8 @@
 struct live_dashboard_config {
     const char *address;          /* "127.0.0.1:8081"; port 0: any free one */
     double speed;                 /* simulated seconds in a real one */
-    int64_t (*clock_ms)(void);    /* only ever grows */
-    bool (*sleep_ms)(int64_t ms); /* false: it is to end */
+    int64_t (*clock_ms)(void);    /* never decreases */
+    bool (*sleep_ms)(int64_t ms); /* false: the dashboard should end */
 };
 
 struct live_dashboard;
@@ -18,17 +18,17 @@ struct live_dashboard;
 struct live_dashboard *live_dashboard_new(const struct live_dashboard_config *config,
                                           struct het_error *err);
 void live_dashboard_free(struct live_dashboard *live_dashboard);
-/* "http://127.0.0.1:8081/"; as long as the showcase. */
+/* "http://127.0.0.1:8081/"; valid as long as the dashboard. */
 const char *live_dashboard_url(const struct live_dashboard *live_dashboard);
 
-/* Waits for the moment that the simulation is at; what was shown stays. False: it is to
- * end. */
+/* Waits until real time reaches the simulation's present moment; the display stays as it
+ * is. False: the dashboard should end. */
 bool live_dashboard_await(struct live_dashboard *live_dashboard,
                           const struct simulation *simulation);
-/* Shows the simulation as it is. */
+/* Shows the present state of the simulation. */
 void live_dashboard_show(struct live_dashboard *live_dashboard,
                          struct simulation *simulation);
-/* Leaves what was shown there until it is to end. */
+/* Keeps the last state on display until the dashboard should end. */
 void live_dashboard_hold(struct live_dashboard *live_dashboard);
 
 #endif

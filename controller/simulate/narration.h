@@ -1,5 +1,5 @@
-/* narration.h - tells what happens in a simulation: for people as it happens, or as one
- * JSON document at the end. Looks on only. */
+/* narration.h - reports a simulation: as text while it runs, or as one JSON document at
+ * the end. It only observes. */
 #ifndef CONTROLLER_SIMULATE_NARRATION_H
 #define CONTROLLER_SIMULATE_NARRATION_H
 
@@ -17,18 +17,18 @@ struct narration_options {
 
 struct narration;
 
-/* Everything is borrowed and must outlive the report; the simulation is looked at until
- * narration_free. Make it before anything is put into the simulation's server. */
+/* Everything is borrowed and must outlive the report, which observes the simulation until
+ * narration_free. Create it before anything is put into the simulation's server. */
 struct narration *narration_new(struct simulation *simulation, FILE *out,
                                 const struct narration_options *options);
 void narration_free(struct narration *report);
 
-/* The cluster as it is now; call it once it is built. */
+/* Reports the present cluster; call once it is built. */
 void narration_cluster(struct narration *report);
-/* A simulation_step: tells what happened since the last one; goes on. */
+/* A simulation_step: reports what happened since the last one and returns true. */
 bool narration_step(void *context, struct simulation *simulation);
-/* Jobs, pods and environments at the end. Returns how many jobs have no plan and are not
- * over. */
+/* Reports jobs, pods and environments at the end. Returns how many unfinished jobs have
+ * no plan. */
 size_t narration_end(struct narration *report);
 
 #endif

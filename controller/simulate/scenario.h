@@ -1,5 +1,5 @@
-/* scenario.h - what happens to a simulated cluster, as lines of text: "60s delete
- * node/NAME". Reading only; simulated_cluster.h does it. */
+/* scenario.h - reads the events of a simulated cluster from lines of text: "60s delete
+ * node/NAME". simulated_cluster.h carries them out. */
 #ifndef CONTROLLER_SIMULATE_SCENARIO_H
 #define CONTROLLER_SIMULATE_SCENARIO_H
 
@@ -23,7 +23,7 @@ enum scenario_event_kind {
     EVENT_ANNOTATE,    /* the same with annotations */
     EVENT_CONDITION,   /* "condition node/N TYPE STATUS" */
     EVENT_OCCUPY,      /* "occupy node/N GPUS": another tenant's pod is bound there at
-                          once, with so many GPUs as are still free at most */
+                          once, with at most the GPUs that are still free */
     EVENT_RELEASE,     /* "release node/N": all such pods are gone at once */
     EVENT_APPLY,       /* "apply FILE": objects are created or replaced */
     EVENT_DELETE_JOB,  /* "delete job/NAME", "delete job/NS/NAME" */
@@ -55,11 +55,11 @@ struct scenario_event {
 typedef json_t *scenario_load(const char *path, struct het_error *err);
 
 /* "60s delete node/NAME"; times are like 90s, 2m, 1m30s, 1500ms, 1h. Errors:
- * HET_BAD_INPUT, and what `load` says. */
+ * HET_BAD_INPUT, and those of `load`. */
 int scenario_event_parse(const char *text, scenario_load *load,
                          struct scenario_event *ret, struct het_error *err);
 void scenario_event_fini(struct scenario_event *event);
-/* "90s", "1m30s" in milliseconds; -1 if it is no duration. */
+/* "90s", "1m30s" in milliseconds; -1 if it is not a duration. */
 int64_t scenario_duration_ms(const char *text);
 
 #endif

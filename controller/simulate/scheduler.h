@@ -1,7 +1,7 @@
 /* scheduler.h - kube-scheduler's filters: node selector and required affinity, taints,
  * and whether the requests fit into what the node has left. Pure.
  *
- * Of the nodes that pass, the first by name is taken; there is no preemption. */
+ * It takes the first passing node by name and never preempts. */
 #ifndef CONTROLLER_SIMULATE_SCHEDULER_H
 #define CONTROLLER_SIMULATE_SCHEDULER_H
 
@@ -13,9 +13,9 @@
 typedef void scheduler_verdict(void *context, json_t *pod, const char *node,
                                const char *message);
 
-/* Finds nodes for `pending` pods in their order, each counting at once for the next.
- * `nodes` and `pods` are arrays of all objects; pods that are bound and not finished use
- * up their node. */
+/* Finds nodes for the `pending` pods in order; each placement counts for the next pod.
+ * `nodes` and `pods` are arrays of all objects; bound unfinished pods use their node's
+ * resources. */
 void scheduler_run(const json_t *nodes, const json_t *pods, const json_t *pending,
                    scheduler_verdict *verdict, void *context);
 

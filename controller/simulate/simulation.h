@@ -1,12 +1,12 @@
 /* simulation.h - the real controller over an embedded API server and cluster, on one
  * virtual clock: what `heterotrain-simulate` and the simulation tests run.
  *
- * Several replicas of the controller may run, which elect one of them (lease.h). Any of
- * them can be stopped and go on later, as if by SIGSTOP and SIGCONT; one that lost its
- * lease ends and starts anew at once.
+ * Several replicas of the controller may run and elect a leader (lease.h). Any of them
+ * can be stopped and continued, as by SIGSTOP and SIGCONT; one that lost its lease ends
+ * and restarts at once.
  *
- * Time stands still while anything is under way, planners too, and then jumps to the next
- * moment at which something is due; so a run depends on its input alone. */
+ * Time stands still while anything is under way, including planners, and then jumps to
+ * the next due moment, so a run depends only on its input. */
 #ifndef CONTROLLER_SIMULATE_SIMULATION_H
 #define CONTROLLER_SIMULATE_SIMULATION_H
 
@@ -16,7 +16,7 @@
 struct simulation_config {
     const char *planner; /* path of hetplan */
     planner_child_inside
-        *inside;            /* plans instead of hetplan, on the virtual clock; NULL: */
+        *inside;            /* plans on the virtual clock instead of hetplan; NULL: */
     void *inside_context;   /*   hetplan does, while the clock stands still */
     const json_t *hardware; /* may be NULL */
     const struct settings *settings; /* NULL: the default; borrowed */
@@ -27,10 +27,10 @@ struct simulation_config {
     bool doubts_memos;
     struct metrics *metrics; /* of all replicas together; borrowed, may be NULL */
     uint64_t seed;
-    size_t replicas; /* 0: one, that elects nobody */
+    size_t replicas; /* 0: one, without an election */
     struct simulated_cluster_config cluster;
-    /* Rounds at one moment of the clock before the run is given up: a controller that
-     * never comes to rest is wrong. 0: 100,000. */
+    /* Rounds at one moment of the clock before the run fails: a controller that never
+     * comes to rest is wrong. 0: 100,000. */
     uint64_t max_rounds;
     int64_t planner_timeout_ms; /* real time that one planner may take; 0: 120 s */
 };
@@ -51,24 +51,25 @@ struct controller *simulation_controller(struct simulation *simulation);
 /* Milliseconds since the start. */
 int64_t simulation_now_ms(const struct simulation *simulation);
 
-/* Runs until `until_ms` after the start. Calls `after_step` (may be NULL) each time all
- * is done that was due at one moment; it may change the cluster, and ends the run by
+/* Runs until `until_ms` after the start. Calls `after_step` (may be NULL) whenever
+ * everything due at one moment is done; it may change the cluster, and ends the run by
  * returning false. Errors: HET_IO when the controller does not come to rest, or a planner
  * takes too long. */
 typedef bool simulation_step(void *context, struct simulation *simulation);
 int simulation_run(struct simulation *simulation, int64_t until_ms,
                    simulation_step *after_step, void *context, struct het_error *err);
 
-/* The controller (the first replica) is killed and a new one starts; between two rounds,
- * so that writes of the old one may be on their way. */
+/* Kills the controller (the first replica) between two rounds and starts a new one.
+ * Writes of the old one may be under way. */
 void simulation_restart_controller(struct simulation *simulation);
 void simulation_restart_replica(struct simulation *simulation, size_t index);
-/* The replica, one of several, stands still until simulation_thaw: it neither hears nor
- * does anything. What it had sent is done. */
+/* Stops the replica, one of several, until simulation_thaw: it receives and does nothing.
+ * Requests that it had sent are done. */
 void simulation_freeze(struct simulation *simulation, size_t index);
-/* It goes on with what has come for it meanwhile, as it would in the middle of a poll. */
+/* The replica continues with the replies that have arrived meanwhile, as in the middle of
+ * a poll. */
 void simulation_thaw(struct simulation *simulation, size_t index);
-/* The replica that the Lease names; SIMULATION_MAX_REPLICAS: none of those there are. */
+/* The replica that the Lease names; SIMULATION_MAX_REPLICAS: none of the present ones. */
 size_t simulation_leader(const struct simulation *simulation);
 /* How often a replica lost its lease and ended. */
 uint64_t simulation_losses(const struct simulation *simulation);

@@ -1,8 +1,8 @@
-/* api_server.h - a Kubernetes API server inside the process, on a virtual clock: what
- * `heterotrain-simulate` runs on, and most tests of the controller.
+/* api_server.h - a Kubernetes API server inside the process, on a virtual clock, for
+ * `heterotrain-simulate` and most tests of the controller.
  *
- * It is a struct transport, so the client above it cannot tell: REST paths of the kinds
- * in kinds.c, list with selectors, limit and continue, watch with bookmarks and
+ * It is a struct transport, so clients see no difference. It serves REST paths of the
+ * kinds in kinds.c, list with selectors, limit and continue, watch with bookmarks and
  * 410, create, update, merge patch, JSON patch, server-side apply, status subresource,
  * graceful deletion, finalizers, priority classes of pods, and the Status bodies of a
  * real server. Departures: custom resources are not checked against their schemas;
@@ -10,10 +10,9 @@
  * there is no authentication; JSON patch cannot move or copy; eviction and deletion of
  * collections are not served.
  *
- * Time is what api_server_advance was last told, in milliseconds since 1970. Requests are
- * acted on and answered inside transport_poll, one after the other in the order in which
- * they were started; no call ever sleeps. The same calls with the same seed give the same
- * bytes. */
+ * The time is that of the last api_server_advance, in milliseconds since 1970. Requests
+ * are served inside transport_poll, in the order in which they were started; no call
+ * sleeps. The same calls with the same seed give the same bytes. */
 #ifndef CONTROLLER_SIMULATE_API_SERVER_API_SERVER_H
 #define CONTROLLER_SIMULATE_API_SERVER_API_SERVER_H
 
@@ -28,12 +27,13 @@ enum { API_SERVER_MINOR = 34 };
 
 struct api_server;
 
-/* With the namespaces "default" and "kube-system". uids are drawn from `seed`. */
+/* A server with the namespaces "default" and "kube-system". `seed` determines the
+ * uids. */
 struct api_server *api_server_new(uint64_t seed);
 void api_server_free(struct api_server *api_server);
 
-/* The version that the server plays: 1.minor. Before 1.27 it drops pods' scheduling gates
- * without a word, as such servers do. API_SERVER_MINOR at the start. */
+/* The version that the server emulates: 1.minor, initially API_SERVER_MINOR. Before 1.27
+ * it silently drops pods' scheduling gates, as such servers do. */
 void api_server_set_minor(struct api_server *api_server, int minor);
 /* Whether the kinds of an API group are served; those of "kueue.x-k8s.io" are not until
  * this is called. */
@@ -53,15 +53,16 @@ void api_server_advance(struct api_server *api_server, int64_t now_ms);
 
 /* ---- the administrator's side; kinds are named by their plural: "pods" ---- */
 
-/* Creates or replaces an object (a reference that is taken), with its status if it has
- * one; what may not be changed through the API may be changed so. Makes its namespace
- * ("default" if it names none) when it is missing. Errors: HET_BAD_INPUT. */
+/* Creates or replaces an object (takes the reference), including its status if it has one
+ * and fields that the API does not allow to change. Creates its namespace ("default" if
+ * it names none) if missing. Errors: HET_BAD_INPUT. */
 int api_server_put(struct api_server *api_server, json_t *object, struct het_error *err);
 /* Deletes as a user would, with the object's own grace period (grace_s < 0) or another.
  * Errors: HET_NOT_FOUND. */
 int api_server_delete(struct api_server *api_server, const char *plural, const char *ns,
                       const char *name, int64_t grace_s, struct het_error *err);
-/* Removes at once, whatever holds it; nothing happens if it is not there. */
+/* Removes the object at once, even if finalizers hold it; does nothing if it is
+ * absent. */
 void api_server_drop(struct api_server *api_server, const char *plural, const char *ns,
                      const char *name);
 /* Borrowed; NULL if there is none. `ns` is "" for kinds without namespaces. */
@@ -76,12 +77,12 @@ json_t *api_server_at(const struct api_server *api_server, const char *plural,
 /* ---- what is no API server ---- */
 
 /* Answers a request for a whole URL, "http://10.1.0.7:8476/checkpoint": the HTTP status,
- * or 0 if nobody listens there; `ret_delay_ms` (0 before) is when the reply comes,
- * INT64_MAX: never. */
+ * or 0 if the connection is refused; `ret_delay_ms` (initially 0) is the delay of the
+ * reply, INT64_MAX: never. */
 typedef int api_server_outside(void *context, const char *method, const char *url,
                                int64_t *ret_delay_ms);
-/* Who answers them; NULL: nobody listens anywhere (the default). They neither count as
- * requests nor meet faults. */
+/* Sets the callback that answers them; NULL (the default): all are refused. They do not
+ * count as requests and meet no faults. */
 void api_server_set_outside(struct api_server *api_server, api_server_outside *outside,
                             void *context);
 
@@ -91,7 +92,7 @@ struct api_server_change {
     const char *plural;
     uint64_t revision;
     int64_t at_ms;
-    json_t *before, *after; /* NULL: it was not there, it is gone; borrowed */
+    json_t *before, *after; /* NULL: it was absent, it is gone; borrowed */
     bool by_client;         /* through the transport */
 };
 typedef void api_server_observer(void *context, const struct api_server_change *change);
@@ -112,7 +113,8 @@ struct api_server_statistics api_server_statistics(const struct api_server *api_
 enum api_server_fault {
     API_SERVER_NO_FAULT,
     API_SERVER_UNREACHABLE,  /* no connection; surely not acted on */
-    API_SERVER_LOSE_REQUEST, /* connection lost; not acted on, but nobody can know */
+    API_SERVER_LOSE_REQUEST, /* connection lost; not acted on, but the client cannot
+                                know */
     API_SERVER_LOSE_REPLY,   /* acted on, then the connection is lost */
     API_SERVER_HANG,         /* no reply until the request's own timeout */
     API_SERVER_ANSWER_500,   /* not acted on */
@@ -133,7 +135,7 @@ struct api_server_call {
     uint64_t ordinal;       /* counts the requests (or events) of this server from 1 */
     uint64_t write_ordinal; /* counts the writes from 1; 0: not a write */
 };
-/* Says what happens to a call. NULL: nothing ever does (the default). */
+/* Chooses the fault of a call. NULL (the default): no faults. */
 typedef enum api_server_fault api_server_fault_source(void *context,
                                                       const struct api_server_call *call);
 void api_server_set_faults(struct api_server *api_server, api_server_fault_source *source,
@@ -145,7 +147,7 @@ void api_server_set_random_faults(struct api_server *api_server, uint64_t seed,
 /* While held, watches of `plural` (NULL: of every kind) get no events. */
 void api_server_hold_watches(struct api_server *api_server, const char *plural,
                              bool held);
-/* Forgets all history: whoever has not seen everything gets 410. */
+/* Forgets all history: a client that has not seen all of it gets 410. */
 void api_server_compact(struct api_server *api_server);
 
 #endif

@@ -1,5 +1,5 @@
-/* condition.h - what the embedded server writes into objects. Those that it holds are
- * shared and never changed; who wants to change one takes a deep copy. */
+/* condition.h - writes conditions into objects. Stored objects are shared and never
+ * changed; to change one, take a deep copy. */
 #ifndef CONTROLLER_SIMULATE_API_SERVER_CONDITION_H
 #define CONTROLLER_SIMULATE_API_SERVER_CONDITION_H
 

@@ -1,12 +1,12 @@
-/* refusal.h - what an API server answers when it refuses: metav1.Status objects, with the
- * words of k8s.io/apimachinery/pkg/api/errors, because clients read them. Each function
+/* refusal.h - what an API server answers when it refuses: metav1.Status objects, worded
+ * as in k8s.io/apimachinery/pkg/api/errors, because clients read them. Each function
  * returns a new reference. */
 #ifndef CONTROLLER_SIMULATE_API_SERVER_REFUSAL_H
 #define CONTROLLER_SIMULATE_API_SERVER_REFUSAL_H
 
 #include <jansson.h>
 
-/* Of which object a Status speaks: "pods" and "heterotrain.io" (or ""), and its name. */
+/* The object of a Status: "pods" and "heterotrain.io" (or ""), and its name. */
 struct refusal_subject {
     const char *group, *plural, *kind, *name;
 };
@@ -18,13 +18,13 @@ json_t *refusal_bad_request(const char *format, ...)
 json_t *refusal_not_found(const struct refusal_subject *subject);
 json_t *refusal_already_exists(const struct refusal_subject *subject);
 json_t *refusal_conflict(const struct refusal_subject *subject, const char *why);
-/* 422 from a list of causes {reason, field, message}, which is taken. */
+/* 422 from a list of causes {reason, field, message}; takes ownership of it. */
 json_t *refusal_invalid(const struct refusal_subject *subject, json_t *causes);
 /* 410 of a list or of a watch that began too long ago. */
 json_t *refusal_expired(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* 504 for a resourceVersion that is still to come. */
+/* 504 for a resourceVersion in the future. */
 json_t *refusal_version_too_large(unsigned long long asked, unsigned long long current);
-/* 200 after a deletion that left nothing to show. */
+/* 200 after a deletion that removed the object. */
 json_t *refusal_none(const struct refusal_subject *subject, const char *uid);
 
 int refusal_code(const json_t *status);

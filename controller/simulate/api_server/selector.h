@@ -1,4 +1,4 @@
-/* selector.h - label and field selectors, as they stand in a list's query and in pods. */
+/* selector.h - label and field selectors, as in a list's query and in pods. */
 #ifndef CONTROLLER_SIMULATE_API_SERVER_SELECTOR_H
 #define CONTROLLER_SIMULATE_API_SERVER_SELECTOR_H
 
@@ -13,7 +13,7 @@ struct selector;
 struct selector *selector_new(const char *text, bool is_field, const char **ret_message);
 void selector_free(struct selector *selector);
 bool selector_is_empty(const struct selector *selector);
-/* Whether `object` is selected. A field that the object does not have is "". */
+/* Whether `object` is selected. A field that the object lacks is "". */
 bool selector_matches(const struct selector *selector, const json_t *object);
 /* The first field of a field selector that is not in `fields` (ends with NULL). */
 const char *selector_unknown_field(const struct selector *selector,

@@ -1,6 +1,6 @@
-/* storage.h - what the embedded server holds: objects by (kind, namespace, name), and the
- * changes that led there, each with a revision of one counter, as etcd keeps them. Knows
- * nothing of requests. Objects are shared by reference and never changed. */
+/* storage.h - what the embedded server stores: objects by (kind, namespace, name), and
+ * their changes, each with a revision from one counter, as in etcd. Knows nothing of
+ * requests. Objects are shared by reference and never changed. */
 #ifndef CONTROLLER_SIMULATE_API_SERVER_STORAGE_H
 #define CONTROLLER_SIMULATE_API_SERVER_STORAGE_H
 
@@ -25,8 +25,8 @@ void storage_free(struct storage *history);
 
 /* Of the latest change; 1 when there was none. */
 uint64_t storage_revision(const struct storage *history);
-/* The newest revision whose changes are no longer known: whoever has seen this one can
- * go on from there, whoever has seen less cannot. */
+/* The newest revision whose changes are no longer known: a client that has seen it can
+ * continue from there, one that has seen less cannot. */
 uint64_t storage_compacted(const struct storage *history);
 /* Forgets the changes up to `revision`. */
 void storage_compact(struct storage *history, uint64_t revision);

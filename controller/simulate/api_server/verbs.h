@@ -1,5 +1,5 @@
-/* verbs.h - the verbs that write, on the objects of a history: what an API server does
- * to an object between the request and etcd. No paths, no transport.
+/* verbs.h - the writing verbs: what an API server does to an object between the request
+ * and etcd. Knows no paths and no transport.
  *
  * Each verb returns the HTTP status and a new reference to the body in `ret_body`: the
  * object, or a metav1.Status. A write that changes nothing makes no revision. */
@@ -10,9 +10,9 @@
 
 struct verbs {
     struct storage *history;
-    uint64_t seed, uids; /* uids are drawn from both, so a run can be repeated */
+    uint64_t seed, uids; /* determine the uids, so a run can be repeated */
     int64_t now_ms;
-    int minor; /* of the version that the server plays: 1.minor */
+    int minor; /* of the emulated version, 1.minor */
 };
 
 struct target {
@@ -31,7 +31,7 @@ struct patch {
     bool force;
 };
 
-/* `object` is taken. */
+/* Takes ownership of `object`. */
 int verbs_create(struct verbs *registry, const struct target *target, json_t *object,
                  json_t **ret_body);
 int verbs_update(struct verbs *registry, const struct target *target, json_t *object,
@@ -44,11 +44,11 @@ int verbs_patch(struct verbs *registry, const struct target *target,
 int verbs_delete(struct verbs *registry, const struct target *target,
                  const json_t *options, json_t **ret_body);
 
-/* What an administrator with etcd in his hands could do, for building clusters: creates
- * or replaces `object` (taken) whole, status and all, without rules on what may change.
- * Missing metadata is filled in, and the namespace is made if it is not there. */
+/* For building clusters, like an administrator with access to etcd: creates or replaces
+ * the whole `object` (takes ownership), including status, without rules on changes. Fills
+ * in missing metadata and creates the namespace if missing. */
 int verbs_put(struct verbs *registry, json_t *object, json_t **ret_body);
-/* Removes the object at once, whatever holds it. */
+/* Removes the object at once, even if finalizers hold it. */
 void verbs_drop(struct verbs *registry, const struct kind *kind, const char *ns,
                 const char *name);
 
