@@ -460,7 +460,7 @@ static int64_t step_dashboard(struct program *program, int64_t now_ms)
 }
 
 /* One turn of the loop, waiting at most `longest_ms`. Time goes on while the machine is
- * suspended: who wakes up must not believe that the lease is still its own. */
+ * suspended: a replica that wakes up must not assume that it still has the lease. */
 static void turn(struct program *program, int64_t longest_ms)
 {
     struct controller *controller = program->controller;
@@ -544,7 +544,8 @@ static void wake_loop(void *context)
     http_transport_wake(program->transport);
 }
 
-/* Who listens where: no other replica, and the same one when it is started again. */
+/* Identifies this listener: differs between replicas, and stays the same after a
+ * restart. */
 static char *make_owner(const char *address)
 {
     char host[HOST_NAME_MAX + 1] = "";
@@ -627,8 +628,8 @@ static int open_webhook(struct program *program, const struct options *options,
                         admission_route_routes(webhook->admission), err);
 }
 
-/* Metrics, up to their listener. Nobody is told the authority of our own certificate:
- * who reads them does not look at it, or is given another by a folder. */
+/* Metrics, up to their listener. The authority of our own certificate is not published:
+ * clients do not verify it, or a folder provides another certificate. */
 static int open_metrics(struct program *program, const struct options *options,
                         struct het_error *err)
 {
@@ -655,7 +656,7 @@ static int open_metrics(struct program *program, const struct options *options,
                         authorization_route(service->authorization), err);
 }
 
-/* What we may be called: our pod's name, and what is settled. */
+/* Allowed host names: our pod's name, and those in the settings. */
 static void name_hosts(struct program *program)
 {
     const struct settings *settings = &program->settings;

@@ -278,7 +278,7 @@ static void write_line(const char *bytes, size_t length)
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
-            return; /* there is nobody left to tell */
+            return; /* a failure here cannot be reported */
         bytes += written;
         length -= (size_t)written;
     }

@@ -49,7 +49,8 @@ const struct kube_resource kube_workload = { KUEUE, "workloads", "Workload", tru
 
 /* ---- what every object has ---- */
 
-/* A C string would end at the NUL and so pass a check that the whole would not. */
+/* As a C string it would end at the NUL and pass a check that the whole text would
+ * not. */
 const char *object_string(const json_t *value)
 {
     const char *text = json_string_value(value);

@@ -7,7 +7,7 @@
 
 enum { DEAD_UIDS = 4096 };
 
-/* One object held. The strings lie in the object, which nobody changes. */
+/* One stored object. The strings are in the object, which is never changed. */
 struct entry {
     json_t *object;
     const char *ns, *name, *uid, *version;
@@ -104,7 +104,7 @@ static void bury(struct graveyard *graveyard, const char *uid, const char *versi
         index = graveyard->next;
         graveyard->next = (graveyard->next + 1) % DEAD_UIDS;
     }
-    /* Copied first: they may lie in what is freed now. */
+    /* Copied first: they may point into the object that is freed now. */
     char *uid_copy = xstrdup(uid);
     char *version_copy = version ? xstrdup(version) : NULL;
     dig_up(graveyard, index);

@@ -45,7 +45,7 @@ struct workqueue {
     struct item **buckets; /* by hash of the key; a power of two of them */
     size_t bucket_count, item_count, waiting_count;
     struct tenant *tenants;
-    TAILQ_HEAD(tenant_ring, tenant) ring; /* whose turn it is stands first */
+    TAILQ_HEAD(tenant_ring, tenant) ring; /* the one whose turn it is comes first */
     struct item **heap;                   /* of delayed items, the earliest first */
     size_t heap_count, heap_capacity;
     uint64_t next_order;
@@ -189,7 +189,7 @@ static struct item *get_item(struct workqueue *queue, const char *key)
     return item;
 }
 
-/* Frees an item of which there is nothing to remember. */
+/* Frees an item without anything to remember. */
 static void drop_if_idle(struct workqueue *queue, struct item *item)
 {
     if (item->state != ITEM_IDLE || item->is_worked_on || item->failure_count)

@@ -41,7 +41,7 @@ static uint32_t get_resource(struct capacity *capacity, const char *name)
 
 static void unname_in_shapes(const struct capacity *capacity, uint32_t resource);
 
-/* Ends one use; a name that nobody uses is given back. */
+/* Ends one use; a name without uses is freed. */
 static void end_use(struct capacity *capacity, uint32_t resource)
 {
     if (--capacity->resource_uses[resource] || resource < KNOWN_RESOURCES)
@@ -68,7 +68,7 @@ static struct stock *get_stock(struct capacity *capacity, struct node *node,
     return stock;
 }
 
-/* Drops what the node does not offer and nobody holds. */
+/* Drops stocks that the node does not offer and no pod or plan holds. */
 static void drop_stocks(struct capacity *capacity, struct node *node)
 {
     for (size_t i = 0; i < node->stock_count;) {
@@ -282,9 +282,8 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A number that changes when some living job can put fewer or more GPUs on the node for
- * want of something else, now or after all other jobs. GPUs themselves are not looked at.
- */
+/* A digest that changes when some live job can put fewer or more GPUs on the node because
+ * of another resource, now or after all other jobs. It ignores the GPUs themselves. */
 static uint64_t fit_digest(const struct capacity *capacity, const struct node *node)
 {
     int64_t most = 0;
@@ -360,8 +359,8 @@ static uint32_t gpu_resource(const struct capacity *capacity, const struct share
                                   offer ? offer->resource : JOB_SPEC_GPU_RESOURCE);
 }
 
-/* What a pod of the job with `gpus` GPUs takes of `resource` besides them; 0 of what it
- * takes none of, and if that is more than the node has: then no such pod comes. */
+/* What a pod of the job with `gpus` GPUs takes of `resource` besides them; 0 if it takes
+ * none, or more than the node has, as no such pod can come. */
 static int64_t need_of(const struct share *share, uint32_t resource, int64_t gpus)
 {
     const struct shape *shape = &share->job->shape;
@@ -375,8 +374,8 @@ static int64_t need_of(const struct share *share, uint32_t resource, int64_t gpu
     return 0;
 }
 
-/* The place of a plan that `pod`, which is not bound, is for; NULL: none, and so nobody
- * will put it there whom we know. There is one pod of that name at most. */
+/* The place in a plan that the unbound `pod` is for; NULL: none, so nothing known to us
+ * will bind it there. At most one pod has that name. */
 static const struct plan_share *find_place(const struct pod *pod)
 {
     const struct job *job = pod->job;
@@ -391,9 +390,9 @@ static const struct plan_share *find_place(const struct pod *pod)
     return NULL;
 }
 
-/* What counts of one of the pod's requests. Whoever may create pods can pin one to a node
- * and ask for anything: of a pod that is not bound no more counts than the plan says, and
- * than the job's pods ask for. */
+/* How much of one of the pod's requests counts. Any user who may create pods can pin one
+ * to a node and request anything, so an unbound pod counts for at most what the plan and
+ * the job's pods request. */
 static int64_t counted_amount(const struct capacity *capacity, const struct share *share,
                               const struct pod *pod, const struct plan_share *place,
                               const struct amount *asked)
@@ -434,7 +433,7 @@ static void sum_share(const struct capacity *capacity, const struct share *share
     struct sum *gpus = resource != NO_RESOURCE ? get_sum(sums, resource) : NULL;
     if (gpus)
         gpus->planned = share->planned_gpus;
-    /* Where its pods are, they take what they ask for, whatever the spec says by now. */
+    /* Existing pods take what they request, whatever the spec says by now. */
     if (gpus && gpus->newest >= gpus->planned)
         return;
     for (size_t i = 0; i < job->shape.need_count; i++) {
@@ -497,8 +496,8 @@ static void add_reserved(struct capacity *capacity, struct node *node,
     node->version++;
 }
 
-/* Puts what the job holds of the node now in place of what it held before. True if that
- * changes what others can have. */
+/* Replaces what the job held of the node by what it holds now. True if that changes what
+ * others can use. */
 static bool recount_share(struct capacity *capacity, struct share *share)
 {
     struct sums sums = { 0 };
@@ -612,7 +611,7 @@ static bool same_json(const json_t *a, const json_t *b)
     return a_empty || b_empty ? a_empty == b_empty : json_equal(a, b);
 }
 
-/* GPU Feature Discovery writes its label anew each time that it looks. */
+/* GPU Feature Discovery rewrites its label at each check. */
 static bool same_labels(const json_t *a, const json_t *b)
 {
     if (json_equal(a, b))
@@ -660,14 +659,14 @@ static bool read_stocks(struct capacity *capacity, struct node *node,
     return changed;
 }
 
-/* What is counted of jobs depends on what the node has, and on its own GPU resource. */
+/* What is counted for jobs depends on what the node has and on its own GPU resource. */
 static void recount_node(struct capacity *capacity, const struct node *node)
 {
     for (size_t i = 0; i < node->share_count; i++)
         recount_share(capacity, node->shares[i]);
 }
 
-/* What of a pod was unknown and is no more counts from now on. */
+/* From now on, counts the pod's resources that were unknown and no longer are. */
 static void learn_of_pod(struct capacity *capacity, struct pod *pod)
 {
     const char *name;
@@ -870,7 +869,7 @@ static struct pod *read_pod(struct capacity *capacity, const json_t *object,
     return pod;
 }
 
-/* Ends what it counts for; it is in no list any more. */
+/* Stops counting the pod, which is in no list by now. */
 static void drop_pod(struct capacity *capacity, struct pod *pod)
 {
     struct node *node = pod->node;

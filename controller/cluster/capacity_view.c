@@ -96,7 +96,8 @@ static bool wants_other_resource(const struct viewer *viewer,
     return is_named;
 }
 
-/* Why nobody can plan with what the node says of its GPUs; NULL: somebody can. */
+/* Why no job can plan with the node's GPUs as its labels describe them; NULL: jobs
+ * can. */
 static const char *why_unplannable(const struct node_offer *offer)
 {
     return !offer->type      ? het_unused_name(HET_UNUSED_NO_GPU_LABEL)
@@ -199,8 +200,8 @@ void capacity_kept_fini(struct capacity_kept *kept)
     *kept = (struct capacity_kept){ 0 };
 }
 
-/* Begins anew where what is kept does not hold any more, or texts of views that were
- * replaced have piled up. */
+/* Starts again if the kept views are no longer valid, or texts of replaced views have
+ * piled up. */
 static void renew(struct capacity_kept *kept, const struct capacity *capacity)
 {
     bool is_full = kept->viewed > 4 * (kept->count + 64);
@@ -211,7 +212,7 @@ static void renew(struct capacity_kept *kept, const struct capacity *capacity)
     kept->names_version = capacity->names_version;
 }
 
-/* What the job sees of `node`, at place `at` of what is kept. */
+/* Computes the job's view of `node`, kept at place `at`. */
 static void keep_view(struct capacity_kept *kept, const struct viewer *viewer,
                       const struct node *node, const struct share *share, size_t at)
 {
@@ -355,7 +356,7 @@ static const struct node_offer *largest_offer(const struct node *node)
     return largest;
 }
 
-/* By its own state, and by what it says of its GPUs. */
+/* By its own state and the labels of its GPUs. */
 static const char *why_unusable(const struct node *node, const struct node_offer *offer)
 {
     return node->state.unusable || !offer ? node->state.unusable : why_unplannable(offer);

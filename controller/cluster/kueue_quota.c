@@ -93,8 +93,8 @@ static const char *cohort_of(const json_t *cluster_queue)
 }
 
 /* What is left in the cohort of `cluster_queue`, whose own share is `share`. A Cohort
- * object may give it more; that is not counted, so that what is planned is surely there.
- */
+ * object may give it more; that is not counted, so that planned quota certainly
+ * exists. */
 static int64_t left_in_cohort(const struct store *store, const json_t *cluster_queue,
                               const struct share *share, const char *flavor,
                               const char *resource)
@@ -110,8 +110,8 @@ static int64_t left_in_cohort(const struct store *store, const json_t *cluster_q
     return left;
 }
 
-/* What a ClusterQueue can still give, `own` of what is used being the asker's.
- * Source: Kueue's `available`, for a cohort of one level. */
+/* What a ClusterQueue can still give; `own` of its usage is the asking job's. Source:
+ * Kueue's `available`, for a cohort of one level. */
 static int64_t available(const struct store *store, const json_t *cluster_queue,
                          const char *flavor, const char *resource, int64_t own)
 {
@@ -137,8 +137,8 @@ bool kueue_workload_has_quota(const json_t *workload)
     return object_condition_is_true(workload, "QuotaReserved");
 }
 
-/* What the job's own Workloads hold of one resource in one flavor. What is evicted goes
- * to others. */
+/* What the job's own Workloads hold of one resource in one flavor. Evicted quota goes to
+ * others. */
 static int64_t held(const struct kueue_quota *quota, const char *flavor,
                     const char *resource)
 {
@@ -215,7 +215,7 @@ static void read_flavors(struct het_arena *arena, const struct store *store,
     }
 }
 
-/* Says why a queue admits nothing, if it does not. */
+/* If a queue admits nothing, sets the reason. */
 static void check_active(struct het_arena *arena, const json_t *queue, const char *kind,
                          struct kueue_quota *quota)
 {
@@ -390,8 +390,8 @@ static uint32_t fold(uint32_t digest, const char *text)
     }
 }
 
-/* Name of the podSet: what its pods have in common, as people read it, and a digest of
- * all of that. Kueue takes lower case letters, digits and '-'. */
+/* Name of the podSet: what its pods have in common, readable, and a digest of it. Kueue
+ * accepts lower case letters, digits and '-'. */
 static char *role_name(const char *gpu_type, int64_t gpus, const json_t *selector)
 {
     auto_free char *labels = json_dumps(selector, JSON_COMPACT | JSON_SORT_KEYS);

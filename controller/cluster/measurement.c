@@ -69,7 +69,7 @@ static bool has_succeeded(const json_t *pod)
     return !strcmp(object_text(pod, "status.phase"), "Succeeded");
 }
 
-/* Whether `pod` says more than `best`: one that succeeded, else the newest. */
+/* Whether `pod` is better than `best`: one that succeeded, else the newest. */
 static bool is_better(const json_t *pod, const json_t *best)
 {
     if (!best || has_succeeded(pod) != has_succeeded(best))
@@ -290,8 +290,8 @@ static void tolerate(json_t *tolerations, const char *taint)
                                       "Exists", "effect", "NoSchedule"));
 }
 
-/* Where pods of the job may go, which was looked at with the template's tolerations. The
- * job's priority is not the measurement's: it preempts nobody. */
+/* Where pods of the job may go, as checked with the template's tolerations. The
+ * measurement does not get the job's priority: it preempts nothing. */
 static void set_place(json_t *pod_spec, const struct job_spec *spec,
                       const struct capacity_node *node)
 {
@@ -330,8 +330,8 @@ static json_t *pod_spec(const struct job_spec *spec,
     return result;
 }
 
-/* Of the Job and its pods. Labels under heterotrain.io/ are not for the pods: whoever
- * makes them is Kubernetes, and it must be the controller. */
+/* Labels of the Job and its pods. Kubernetes creates the pods, so they get no labels
+ * under heterotrain.io/, which only the controller may set. */
 static json_t *labels(const struct job_spec *spec, const char *queue)
 {
     json_t *labels = object_pack(
@@ -497,7 +497,7 @@ static bool is_power_of_two(uint64_t number)
     return number && !(number & (number - 1));
 }
 
-/* A text that must be what was asked for. */
+/* A text that must equal what was asked for. */
 static int need_text(struct reading *reading, const struct het_view *root,
                      const char *key, const char *wanted, struct het_error *err)
 {

@@ -31,7 +31,7 @@ unsigned input_change_parse(const char *name)
     return 0;
 }
 
-/* With a last mix, so that sums of them tell sets apart. */
+/* With a final mix, so that sums of digests differ between sets. */
 static uint64_t digest_name(const char *name)
 {
     uint64_t h = digest_bytes(0, name, strlen(name));
@@ -104,7 +104,7 @@ bool input_change_read(const char *text, struct input_state *ret)
     return true;
 }
 
-/* Why nodes can be used no more. */
+/* Why nodes are no longer usable. */
 static unsigned losses_between(const struct input_state *before,
                                const struct input_state *after)
 {

@@ -410,7 +410,8 @@ static void read_architecture(struct reader *reader, struct job_architecture *re
                "spec.model.architecture.kvHeads: must divide heads");
 }
 
-/* What is measured is kept in a profile of the namespace, and must be known. */
+/* Measurements go into a profile of the namespace, and what they measure must be
+ * known. */
 static void check_growing_profile(struct reader *reader, const struct job_spec *spec,
                                   bool has_architecture)
 {
@@ -460,7 +461,8 @@ static void read_model(struct reader *reader, struct job_spec *spec)
                "ClusterModelProfile, or give model.architecture");
     if (has_architecture && spec->sequence_length)
         spec->architecture.sequence_length = spec->sequence_length;
-    if (spec->profile_grows) /* what there is must have been measured alike */
+    if (spec->profile_grows) /* existing entries must have been measured with the same
+                                length */
         spec->sequence_length = spec->architecture.sequence_length;
     spec->global_batch =
         read_integer(reader, "training.globalBatchSize", 0, 1, INT32_MAX);

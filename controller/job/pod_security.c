@@ -12,7 +12,7 @@ static const char *const level_names[] = {
     [POD_SECURITY_NAMESPACE] = "namespace",
 };
 
-/* The first version whose rules are those here, but for what rules say of later ones. */
+/* The first version with the rules here, except those marked with a later version. */
 #define FIRST_MINOR 25
 
 const char *pod_security_name(enum pod_security_level level)
@@ -50,7 +50,7 @@ struct pod_security_policy pod_security_of_labels(const json_t *labels,
     };
     if (!name || policy.minor < FIRST_MINOR)
         return policy;
-    /* The API server takes what is no level for the strictest, too. */
+    /* The API server, too, treats an invalid level as the strictest. */
     if (!pod_security_parse(name, &policy.level) ||
         policy.level == POD_SECURITY_NAMESPACE)
         policy.level = POD_SECURITY_RESTRICTED;
@@ -59,14 +59,14 @@ struct pod_security_policy pod_security_of_labels(const json_t *labels,
 
 /* ---- what a field may be ---- */
 
-/* A text with a NUL inside is none of our names, whatever stands before it. */
+/* A text with a NUL inside is none of our names, whatever precedes it. */
 static bool text_is(const json_t *value, const char *text)
 {
     return json_is_string(value) && json_string_length(value) == strlen(text) &&
            !memcmp(json_string_value(value), text, strlen(text));
 }
 
-/* `allowed` ends with NULL; one that ends in "*" stands for all that begin like it. */
+/* `allowed` ends with NULL; an entry that ends in "*" stands for all with that prefix. */
 static bool is_one_of(const json_t *value, const char *const *allowed)
 {
     for (; *allowed; allowed++) {
@@ -209,11 +209,11 @@ static const char *const volume_types[] = {
 
 enum owner { POD = 1, CONTAINER = 2, BOTH = POD | CONTAINER };
 
-/* A handler asks its own pod, and nobody else. */
+/* A handler may only call its own pod. */
 #define NO_HOST(handler)                                                                 \
     POD_SECURITY_BASELINE, CONTAINER, handler ".host", must_be_absent, NULL, 34
 
-/* What is absent is allowed; what must be there comes below. */
+/* Absent fields are allowed here; required ones are checked below. */
 static const struct rule {
     enum pod_security_level loosest; /* level that the rule holds for, and all stricter */
     enum owner owner;
@@ -265,7 +265,7 @@ static const struct rule {
       must_all_be_of, restricted_capabilities, 0 },
 };
 
-/* Applies `rule` to what stands at `path` below `at`: keys with dots between them, "[]"
+/* Applies `rule` to the values at `path` below `at`: keys with dots between them, "[]"
  * for every entry of a list. */
 static int apply_rule(const struct checked *checked, const struct rule *rule,
                       const struct het_view *at, const char *path)

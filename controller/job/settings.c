@@ -55,7 +55,7 @@ const struct settings *settings_default(void)
 
 /* ---- reading ---- */
 
-/* A list of texts; what is absent leaves `ret` alone. */
+/* Reads a list of texts; an absent list leaves `ret` alone. */
 static int read_texts(struct het_arena *arena, const struct het_view *root,
                       const char *name, const char *const **ret, size_t *ret_count,
                       struct het_error *err)

@@ -14,8 +14,8 @@ struct tenant {
 };
 typedef int pod_check(const struct tenant *tenant, const struct het_view *pod);
 
-/* A field's text; "" if it is absent. What is no text, or has a NUL inside, is no name
- * that anybody allowed. */
+/* A field's text; "" if it is absent. A value that is not a text, or has a NUL inside,
+ * matches no allowed name. */
 static const char *text_of(const struct het_view *field)
 {
     if (!field->json)

@@ -72,8 +72,8 @@ static int read_file(const char *path, size_t most, char **ret_text,
     return result;
 }
 
-/* Without white space around it. What it may not hold could end its header and begin
- * another. */
+/* Trims white space. Characters that a token may not contain could end its header and
+ * begin another. */
 static int check_token(char *text, const char *from, struct het_error *err)
 {
     size_t start = strspn(text, " \t\r\n");
@@ -402,7 +402,7 @@ static int parse_kubeconfig(const char *path, json_t **ret_document,
                     path);
 }
 
-/* Of several files, those that do not exist are passed over, as kubectl does. */
+/* If several files are given, missing ones are skipped, as kubectl does. */
 static int open_kubeconfig(const char *paths, struct kubeconfig *ret,
                            struct het_error *err)
 {

@@ -20,7 +20,7 @@ enum phase {
 };
 
 /* How long until what is due. The time of a reply is not known before the next
- * watch_step: until then there is a reason to wait, and no date. */
+ * watch_step: until then there is a reason to wait but no due time. */
 enum delay {
     DELAY_NONE,
     DELAY_BACKOFF,
@@ -445,7 +445,7 @@ bool watch_has_listed(const struct watch *watch, const char *ns, const char *nam
     return listing->has_nameless || find_item(listing, ns, name);
 }
 
-/* Whether the list says that `held` is no more. */
+/* Whether the list shows that `held` is gone. */
 static bool is_missing(const struct watch *watch, const json_t *held, bool is_truth)
 {
     const struct listing *listing = &watch->listing;
@@ -496,7 +496,7 @@ static void end_doubt(struct watch *watch)
     watch->doubted = NULL;
 }
 
-/* Of what is missing, what was not missing in the list that is in doubt. */
+/* Counts missing objects that the list in doubt still had. */
 static size_t count_contradictions(const struct watch *watch, json_t **missing,
                                    size_t missing_count)
 {
@@ -524,7 +524,7 @@ static void doubt_list(struct watch *watch, json_t **missing, size_t missing_cou
     plan(watch, PHASE_LIST_DUE, DELAY_CONFIRM);
 }
 
-/* The store becomes what the list says. */
+/* Makes the store equal to the list. */
 static void believe_list(struct watch *watch, json_t **missing, size_t missing_count,
                          bool goes_back)
 {
@@ -703,8 +703,7 @@ static void take_error(struct watch *watch, const char *text, size_t length)
     end_watch(watch, next, "watch-error", message ? message : "");
 }
 
-/* A deletion needs no more of the object than its identity, so that none is too odd to
- * be deleted. */
+/* A deletion needs only the object's identity, so that any object can be deleted. */
 static void take_deletion(struct watch *watch, const struct kube_identity *gone)
 {
     const struct kube_resource *resource = watch->config.resource;
@@ -721,21 +720,20 @@ static void take_deletion(struct watch *watch, const struct kube_identity *gone)
                                         NULL);
         return;
     }
-    /* An old event told again: what we hold was made or seen after it. */
+    /* A repeated old event: the held object is newer. */
     if (kube_compare_versions(gone->version, kube_resource_version(held)) < 0)
         return;
     remove_object(watch, held, gone->version);
 }
 
-/* What is known of the text that an object came from. The versions between that which is
- * held and the last one that was not decoded all have its content: none of them can take
- * us back. */
+/* The text that an object came from. All versions between the held one and the last one
+ * not decoded have its content: none of them is a step back. */
 struct origin {
     uint64_t digest;
     char version[]; /* of the object that was decoded */
 };
 
-/* Whether an object of that digest is the one held, but for what nobody keeps. */
+/* Whether an object with that digest equals the held one in all kept fields. */
 static bool is_unchanged(const struct watch *watch, const struct kube_identity *identity,
                          uint64_t digest)
 {
@@ -796,7 +794,7 @@ static void take_line(struct watch *watch, const char *line, size_t line_length)
     size_t length;
     struct het_error err = { 0 };
     if (kube_split_event(line, line_length, type, &object, &length, &err) < 0) {
-        /* Nobody knows what it said: only a list can tell. */
+        /* Its content is unknown: only a list can replace it. */
         end_watch(watch, PHASE_LIST_DUE, "watch-garbled", err.message);
         return;
     }
@@ -861,7 +859,7 @@ static void on_data(void *context, const char *bytes, size_t length)
             return;
         bytes += piece + 1;
         length -= piece + 1;
-        /* The line is taken out first: what it leads to may close the stream. */
+        /* The line is removed first: handling it may close the stream. */
         auto_free char *line = TAKE(watch->frame);
         size_t line_length = watch->frame_length;
         watch->frame_length = watch->frame_capacity = 0;
@@ -950,8 +948,7 @@ static void on_probe(void *context, const struct kube_result *result)
     }
 }
 
-/* A stream that says nothing for longer than bookmarks take may be dead without
- * anybody having told us. */
+/* A stream silent for longer than the bookmark interval may be dead without notice. */
 static void notice_silence(struct watch *watch)
 {
     if (watch->has_heard) {

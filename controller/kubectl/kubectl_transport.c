@@ -413,8 +413,7 @@ static size_t read_end(int *fd, char *buffer, size_t size)
     return length > 0 ? (size_t)length : 0;
 }
 
-/* Without any credentials kubectl asks for a name and a password, where nobody sees it.
- */
+/* Without credentials kubectl prompts for a name and a password where no user sees it. */
 static bool asks_for_password(const struct run *run)
 {
     size_t length = strlen(PASSWORD_PROMPT);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of lines: where nobody says it, and at least and at most. */
+/* Width of lines: the default, the least and the most. */
 #define WIDTH_DEFAULT 80
 #define WIDTH_LEAST   70
 #define WIDTH_MOST    160
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
     struct connection connection = { 0 };
     setlocale(LC_CTYPE, "");
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write */
-    signal(SIGCHLD, SIG_DFL); /* whoever started us may ignore it: no run had a status */
+    signal(SIGCHLD, SIG_DFL); /* our parent may ignore it: no run would have a status */
     json_set_alloc_funcs(xmalloc, xfree);
     struct htj_host host = {
         .out = stdout,

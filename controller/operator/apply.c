@@ -143,7 +143,7 @@ static void fail_taken(const struct step *step)
          -1);
 }
 
-/* What stands under the name of an object that we meant to create. */
+/* The object found under the name of one that we meant to create. */
 static void on_read_back(void *context, const struct kube_result *result)
 {
     struct step *step = context;
@@ -178,7 +178,7 @@ static void on_created(void *context, const struct kube_result *result)
     }
 }
 
-/* Whose object a step writes; NULL: of whoever has the name. */
+/* The uid of the object that a step writes; NULL: any object with the name. */
 static const char *uid_of(const struct step *step)
 {
     const char *uid = step->uid ? step->uid : kube_uid(step->object);
@@ -191,8 +191,8 @@ static bool is_absent(const struct kube_result *result)
     return result->outcome == KUBE_NOT_FOUND && !strcmp(result->reason, "NotFound");
 }
 
-/* The object as it is after a write that was not done, or nobody knows: the next pass
- * decides on it. */
+/* The object after a write that failed or whose outcome is unknown: the next pass decides
+ * on it. */
 static void on_state_read_back(void *context, const struct kube_result *result)
 {
     struct step *step = context;
@@ -216,11 +216,11 @@ static void on_state_read_back(void *context, const struct kube_result *result)
     end_step(step, false);
 }
 
-/* Whether `result` leaves it open what became of the write, or says that we know the
- * object wrongly; then it is read back. */
+/* Whether the outcome of the write is unknown, or `result` shows that our view of the
+ * object is wrong; the object is then read back. */
 static bool must_read_back(struct step *step, const struct kube_result *result)
 {
-    /* What is deleted or patched and not there is as it should be. */
+    /* Deleting or patching an object that is gone is a success. */
     bool is_applied = step->kind == ACTION_STATUS || step->kind == ACTION_APPLY;
     if (result->outcome != KUBE_UNKNOWN && result->outcome != KUBE_CONFLICT &&
         !(is_applied && result->outcome == KUBE_NOT_FOUND))
@@ -271,9 +271,9 @@ static void on_deleted(void *context, const struct kube_result *result)
     const char *kind = json_string_value(json_object_get(result->object, "kind"));
     if (must_read_back(step, result))
         return;
-    /* A pod that ends gracefully, or that a finalizer holds, comes back as it is now;
-     * what is gone, as a Status. With no grace the object is gone although the server
-     * shows it once more. */
+    /* A pod that ends gracefully, or that a finalizer holds, is returned as it is now; an
+     * object that is gone, as a Status. Without grace the object is gone although the
+     * server returns it once more. */
     bool is_ending = kind && !strcmp(kind, step->resource->kind) &&
                      (step->grace_s != 0 || has_finalizers(result->object)) &&
                      kube_is_deleting(result->object);
@@ -292,7 +292,7 @@ static void on_fresh_item(void *context, const char *text, size_t length)
 {
     struct het_error err;
     json_auto_t *object = kube_decode(text, length, &err);
-    if (object) /* items of a list do not say what they are */
+    if (object) /* items of a list do not carry their kind */
         hand_on_read(context, object);
 }
 

@@ -1,7 +1,7 @@
 /* dashboard_plan.h - a plan as the dashboard draws it: lanes of pipelines, with the time
  * and place of each stage. Pure.
  *
- *   { "nodes": ["a100-0", ...], of the plan, in the order of its ranks
+ *   { "nodes": ["a100-0", ...],      of the plan, in the order of its ranks
  *     "lanes": [
  *       { "microbatches": 24,
  *         "stages": [ { "layers": [FIRST, COUNT], "recompute": "full",   (left out: none)

@@ -34,8 +34,8 @@ struct job {
     int64_t generation; /* metadata.generation */
     bool wants_gpus;    /* ours, not finished, not being deleted */
     bool is_queued;     /* names a queue of Kueue */
-    /* Nobody has told it yet whether it gets GPUs: jobs after it wait for it, each at
-     * most as long as its planner may take. */
+    /* It is not yet decided whether it gets GPUs: later jobs wait for it, each at most as
+     * long as its planner may take. */
     bool is_unanswered;
     int64_t planner_limit_ms;
     bool is_failing;         /* its writes fail: it does not hold up others */
@@ -50,10 +50,10 @@ struct job {
     bool is_called;           /* its turn to ask the planner has come */
     bool asks_urgently;       /* of its search that is under way: it cannot run without */
     bool is_being_cut;        /* the search was told to end */
-    int cuts;                 /* of its searches in a row; then it holds up nobody */
+    int cuts;                 /* of its searches in a row; then no job waits for it */
     struct bid bid;           /* for GPUs that are free */
     int64_t bid_since_ms;     /* of its state */
-    /* A plan of it is being written, or may have been, until then: nobody else may decide
+    /* Until then, a plan of it is being written or may have been: no other job may decide
      * on GPUs that it may have taken. */
     int64_t commits_until_ms;
     struct job_memory memory;
@@ -67,8 +67,8 @@ struct job {
     struct snapshot_memo memo;
 };
 
-/* Something happened to an object; told to capacity and queue by the next step, which
- * knows what time it is. */
+/* A change of an object; the next step, which knows the time, passes it to capacity and
+ * queue. */
 struct event {
     const struct kube_resource *resource;
     json_t *before, *after;
@@ -80,7 +80,8 @@ struct outcome {
     bool has_failed, is_refused;
     bool is_profiling;        /* what failed is about measurements, and not about pods */
     int64_t taken_generation; /* somebody else's object has the name of one of it */
-    bool taken_is_plan;       /* ... that of its plan; nothing was made of it yet */
+    bool taken_is_plan;       /* ... that of its plan; nothing has been created for it
+                                 yet */
     char *message;
     int64_t retry_after_ms;
 };
@@ -268,7 +269,7 @@ static void forget_job(struct controller *controller, struct job *job)
 /* Until when `job` waits for `earlier`, which comes before it and has not been told yet
  * whether it gets GPUs: as long as one search may take, and at most as long as one with
  * the default time, from the moment `job` began to wait. A planner that hangs, or a
- * tenant who has many long searches, holds up nobody for longer. */
+ * tenant with many long searches, delays no job for longer. */
 static int64_t patience_ms(const struct controller *controller, const struct job *job,
                            const struct job *earlier)
 {
@@ -307,9 +308,9 @@ static const struct job *find_blocker(const struct controller *controller,
     return NULL;
 }
 
-/* Calls the first of the jobs that are held up, if nobody holds it up any more. Those
- * after it wait for whoever it waits for, and for itself while it has not been answered:
- * they are called one after the other, not all each time. */
+/* Queues the first held-up job if no job holds it up any longer. Later ones wait for the
+ * same job, and for this one until it is answered, so they are queued one after the
+ * other, not all each time. */
 static void call_held_up(struct controller *controller)
 {
     size_t i = 0;
@@ -323,7 +324,7 @@ static void call_held_up(struct controller *controller)
     workqueue_add(controller->queue, controller->jobs[i]->key);
 }
 
-/* Jobs that could take free GPUs if nobody else wanted them more. */
+/* Jobs that could take free GPUs if no other job wanted them more. */
 static void enqueue_bidders(struct controller *controller, const struct job *but)
 {
     for (size_t i = 0; i < controller->job_count; i++)
@@ -349,8 +350,8 @@ static void set_bid(struct controller *controller, struct job *job, const struct
         enqueue_bidders(controller, job);
 }
 
-/* Who else wants the free GPUs that `job` may want. Whoever has not bidden or been
- * answered yet is waited for as long as a search may take. Returns when to look again. */
+/* Finds rivals for the free GPUs that `job` may want. Waits for those that have not yet
+ * bid or been answered as long as a search may take. Returns when to look again. */
 static int64_t find_rivals(const struct controller *controller, const struct job *job,
                            struct snapshot *snapshot)
 {
@@ -459,12 +460,12 @@ static int use_hardware(struct controller *controller, json_t *json,
     capacity_set_hardware(controller->capacity, hardware, controller->now_ms);
     het_arena_free(controller->hardware_arena);
     controller->hardware_arena = arena;
-    for (size_t i = 0; i < controller->job_count; i++) /* its types are called anew */
+    for (size_t i = 0; i < controller->job_count; i++) /* its types are named again */
         forget_memo(controller->jobs[i]);
     return 0;
 }
 
-/* The ConfigMap changed; a bad one is told of and leaves what holds in place. */
+/* The ConfigMap changed; a bad one is reported and the present settings stay. */
 static void on_hardware_map(void *context, const struct kube_resource *resource,
                             json_t *before, json_t *after)
 {
@@ -487,7 +488,7 @@ static void on_hardware_map(void *context, const struct kube_resource *resource,
 
 /* ---- what the store keeps ---- */
 
-/* All but what managers have written where, which nobody reads and which is large. */
+/* Everything except managedFields, which is large and not used. */
 static json_t *trim_common(json_t *object)
 {
     json_t *metadata = json_object_get(object, "metadata");
@@ -500,7 +501,7 @@ static json_t *trim_common(json_t *object)
     return trimmed;
 }
 
-/* Of a namespace, what its pods are held to (pod_security.h). */
+/* Of a namespace, its Pod Security level (pod_security.h). */
 static json_t *trim_namespace(json_t *object)
 {
     static const char *const metadata_names[] = { "name", "uid", "resourceVersion",
@@ -527,9 +528,9 @@ static json_t *trim_service(json_t *object)
     return trimmed;
 }
 
-/* What is watched. Of ConfigMaps only plans; of Services all, as one of somebody else may
- * have the name that a job needs. Pods of all namespaces: they take GPUs. Batch Jobs, the
- * last, only where there is a profiler. */
+/* What is watched. Of ConfigMaps only plans; all Services, as a foreign one may have the
+ * name that a job needs. Pods of all namespaces: they take GPUs. Batch Jobs, the last,
+ * only where there is a profiler. */
 static const struct {
     const struct kube_resource *resource;
     json_t *(*trim)(json_t *object);
@@ -691,7 +692,7 @@ static bool is_claim(const json_t *config_map)
     return *kube_annotation(config_map, ANNOTATION_PREEMPTS);
 }
 
-/* Tells capacity and queue what happened. */
+/* Passes the change to capacity and queue. */
 static void take_event(struct controller *controller, const struct event *event)
 {
     const struct kube_resource *resource = event->resource;
@@ -754,7 +755,7 @@ static void take_events(struct controller *controller)
 
 /* ---- pauses ---- */
 
-/* Runs of writes that the job has had, less those that time has given back. */
+/* The job's runs of writes, less those that have expired. */
 static double spent_runs(const struct controller *controller, const struct job *job)
 {
     double earned = (double)(controller->now_ms - job->spent_ms) / CONTROLLER_RUN_MS;
@@ -775,7 +776,7 @@ static void spend_run(struct controller *controller, struct job *job)
               LOG_INT("for_ms", CONTROLLER_RUN_MS));
 }
 
-/* Its writes failed: nothing is decided for so long. */
+/* Its writes failed: holds the job back for this long. */
 static void hold_failed(struct controller *controller, struct job *job,
                         int64_t backoff_ms)
 {
@@ -928,7 +929,7 @@ static void take_outcome(struct controller *controller, const struct outcome *ou
         return;
     job->is_failing = outcome->has_failed;
     if (job->commits_until_ms) {
-        /* The plan may be there although we were not told: the watch will say so. */
+        /* The plan may exist although the write failed: the watch will show it. */
         job->commits_until_ms =
             outcome->has_failed ? controller->now_ms + CONTROLLER_DOUBT_MS : 0;
     }
@@ -1001,8 +1002,8 @@ static void ask_again(struct controller *controller, struct job *job)
     workqueue_add(controller->queue, job->key);
 }
 
-/* Whether the answer to a search that was cut short is to be passed over: there is none;
- * or the job runs, or is not to run, so that there is time for a better one. */
+/* Whether to ignore the answer of a search that was cut short: there is none, or the job
+ * runs or should not run, so there is time for a better one. */
 static bool is_passed_over(const struct job *job, const struct planner_child_reply *reply)
 {
     return reply->outcome == PLANNER_CHILD_CUT || (reply->is_cut && !job->asks_urgently &&
@@ -1015,7 +1016,7 @@ static void count_failure(struct controller *controller, struct job *job)
     job->memory.planner_failed_ms = controller->now_ms;
 }
 
-/* Whether what the planner printed is a plan at all; says why not. Measures its gap. */
+/* Whether the planner's output is a plan; if not, reports why. Measures its gap. */
 static bool is_plan(struct metrics *metrics, const char *text, struct het_error *err)
 {
     struct het_arena *arena = het_arena_new();
@@ -1088,7 +1089,7 @@ static bool has_room(const struct controller *controller, bool is_urgent)
                planners_for(controller, is_urgent);
 }
 
-/* Nobody asks before those whose turn has not come yet. */
+/* Jobs still waiting for their turn go first. */
 static enum planner_load load_for(const struct controller *controller,
                                   const struct job *job)
 {
@@ -1145,7 +1146,7 @@ static const char *next_waiting(const struct controller *controller, bool is_urg
                : NULL;
 }
 
-/* Whether jobs of other namespaces wait to be told what `job` gets. */
+/* Whether jobs of other namespaces wait for the answer to `job`. */
 static bool holds_up_others(const struct controller *controller, const struct job *job)
 {
     size_t length = strcspn(job->key, "/") + 1, at = 0;
@@ -1253,8 +1254,8 @@ static bool is_fresh(const struct controller *controller)
     return fresh && kueue_watches_is_fresh(controller->kueue_watches);
 }
 
-/* Whether we may decide: all that is watched is known, and what is decided may be written
- * at once. */
+/* Whether we may decide: all watched collections are known, and writes are allowed at
+ * once. */
 static bool may_decide(const struct controller *controller)
 {
     return !controller->is_stopping && controller_is_synced(controller) &&
@@ -1262,7 +1263,7 @@ static bool may_decide(const struct controller *controller)
            (!controller->lease || lease_fence_is_open(controller->lease));
 }
 
-/* The lease is given back when nothing that was sent under it can be done any more. */
+/* The lease is released when no write sent under it can still take effect. */
 static void step_lease(struct controller *controller)
 {
     if (!controller->lease)
@@ -1454,7 +1455,7 @@ static void hold_status(struct controller *controller, struct job *job,
             (--decision->action_count - at) * sizeof *decision->actions);
 }
 
-/* Puts what was decided to work. The key stays taken until the writes are over. */
+/* Carries out the decision. The key stays taken until the writes are done. */
 static void carry_out(struct controller *controller, struct job *job,
                       const struct decision *decision)
 {
@@ -1505,7 +1506,7 @@ static struct snapshot_sources sources_of(const struct controller *controller)
     };
 }
 
-/* What is remembered must make no difference. */
+/* The memo must make no difference. */
 static void doubt_memo(struct het_arena *arena, struct snapshot_sources sources,
                        const struct job *job, const struct snapshot *snapshot)
 {

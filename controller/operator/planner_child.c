@@ -192,7 +192,7 @@ static void limit(enum __rlimit_resource resource, rlim_t soft, rlim_t hard)
     setrlimit(resource, &limits);
 }
 
-/* The child is gone before its program is there: says why, and ends. */
+/* In the child, before its program starts: reports why, and exits. */
 static _Noreturn void give_up(const char *why)
 {
     (void)!write(STDERR_FILENO, why, strlen(why));
@@ -470,7 +470,7 @@ static double seconds(struct timeval time)
     return (double)time.tv_sec + (double)time.tv_usec * 1e-6;
 }
 
-/* Of a child that is over: its status, and what it has used. */
+/* Of an ended child: its status and resource usage. */
 struct end {
     int status;
     struct rusage used;
@@ -562,7 +562,7 @@ static void finish_if_over(struct planner_child *planner, struct child *child,
     if (ended == 0 || (ended < 0 && errno == EINTR))
         return;
     if (ended < 0)
-        end.status = 127 << 8; /* somebody else reaped it; there is no answer to trust */
+        end.status = 127 << 8; /* it was reaped elsewhere; there is no reliable answer */
     read_complaint(child);
     struct het_arena *arena = het_arena_new();
     struct planner_child_reply reply = judge(arena, child, &end, now_ms);

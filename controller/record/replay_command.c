@@ -282,7 +282,7 @@ static json_t *describe(struct het_arena *arena, const struct record *record,
                      (json_int_t)differences->count);
 }
 
-/* Text out of a file that nobody vouches for: a terminal must not obey it. */
+/* Text from an untrusted file: a terminal must not act on it. */
 static void print_text(FILE *out, const char *text)
 {
     for (; *text; text++)

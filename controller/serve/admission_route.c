@@ -12,7 +12,7 @@
 
 #define JSON_TYPE "application/json"
 
-/* A request that waits for what the API server says of its user. */
+/* A request that waits for the API server's answer about its user. */
 struct waiting {
     struct question question; /* first */
     struct admission_route *admission;

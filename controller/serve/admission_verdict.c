@@ -44,7 +44,7 @@ static json_t *without_permissions(const json_t *job)
     return copy;
 }
 
-/* Whether the spec is what it was, but for what lets the job start. */
+/* Whether the spec is unchanged except for fields that let the job start. */
 static bool has_same_spec(const struct edit *edit)
 {
     if (!edit->before)
@@ -83,8 +83,7 @@ static int check_job(const struct tenancy *tenancy, const json_t *job,
     return children_check_job(tenancy, &spec, job, ret_reason, err);
 }
 
-/* May who asked create pods in the namespace? Groups and extra are what authorizers go
- * by, too. */
+/* May the user create pods in the namespace? Authorizers also use groups and extra. */
 static json_t *make_question(const json_t *request)
 {
     static const char *const keys[][2] = { { "username", "user" },

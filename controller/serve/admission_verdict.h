@@ -6,7 +6,7 @@
  * not create pods in a namespace must not get them through a job. The API server decides
  * that (SubjectAccessReview); the verdict holds the question.
  *
- *   what changes checked user's right asked
+ *   what changes                                  checked  user's right asked
  *   a new job                                     yes      yes
  *   spec of an existing job                       yes      yes
  *   only what lets a job start: spec.suspend to

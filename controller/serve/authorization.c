@@ -20,7 +20,7 @@ struct kept {
     int64_t end_ms;
 };
 
-/* A request that waits for what the API server says of its token. */
+/* A request that waits for the API server's answer about its token. */
 struct asking {
     struct question question; /* first */
     struct authorization *authorization;
@@ -54,8 +54,8 @@ static enum verdict find_verdict(struct authorization *authorization,
     return verdict;
 }
 
-/* Whether `a` gives its place before `b`: what is over first, then who was refused, so
- * that many bad tokens do not push out a good one; then what is over sooner. */
+/* Whether `a` is evicted before `b`: expired entries first, then refused ones, so that
+ * many bad tokens do not push out a good one; then those that expire sooner. */
 static bool goes_before(const struct kept *a, const struct kept *b, int64_t now_ms)
 {
     bool a_ended = a->end_ms <= now_ms, b_ended = b->end_ms <= now_ms;
@@ -201,7 +201,7 @@ static void on_access(void *context, const struct kube_result *result)
                  object_is_true(result->object, "status.allowed") ? ALLOWED : FORBIDDEN);
 }
 
-/* What its user, as a TokenReview tells of them, may do. */
+/* What the token's user, as given by the TokenReview, may do. */
 static void ask_access(struct asking *asking, const json_t *user)
 {
     json_t *spec = object_pack("{s:{s:s, s:s}, s:s}", "nonResourceAttributes", "path",

@@ -168,7 +168,7 @@ static bool is_to_be_renewed(const struct certificate_bundle *trust)
            trust->wall_ms < end_ms - CERTIFICATE_LIFE_MS - CERTIFICATE_EARLY_MS;
 }
 
-/* The next one is shown at once, as nobody has to know its authority. */
+/* The next one is presented at once, as no client has to know its authority. */
 static void renew_untold(struct certificate_bundle *trust)
 {
     if (is_to_be_renewed(trust))
@@ -221,8 +221,8 @@ static void add_to_patch(struct certificate_bundle *trust, json_t *patch, size_t
                          "value", base64));
 }
 
-/* Ours is gone: others had more need of the room, or somebody wrote the configuration
- * anew. One that is new is the last to make room again. */
+/* Our authority is gone: others needed the room, or the configuration was rewritten. A
+ * new authority is the last to make room again. */
 static void note_loss(struct certificate_bundle *trust, const char *present)
 {
     if (!trust->current.is_known ||

@@ -22,10 +22,10 @@
 enum {
     PIECE_BYTES = 16384, /* written or read at a time */
     STALL_S = 1,         /* for a reply, before it is looked at */
-    DISCARD_S = 3,       /* for the rest of a body that nobody wants */
+    DISCARD_S = 3,       /* for the rest of an unwanted body */
     /* With those that others take the places of; more wait in the kernel. */
     MOST_CONNECTIONS = 2 * SERVER_CONNECTIONS,
-    PING_S = 30,            /* a WebSocket that has been silent for so long is asked */
+    PING_S = 30,            /* a WebSocket silent for this long is pinged */
     HANG_UP_S = 45,         /* ... and that does not answer until then is closed */
     WEBSOCKET_BYTES = 1024, /* of what a client says */
     NICE = 10,              /* the loop comes first */
@@ -615,7 +615,7 @@ static int on_body(struct connection *connection, const char *bytes, size_t leng
 
 static int on_body_end(struct connection *connection)
 {
-    /* Told of more than once: there is more on the connection than this request. */
+    /* Reported more than once: the connection carries more than this request. */
     if (connection->state == DISCARDING || connection->body_ends++)
         return -1;
     if (connection->state == READING)

@@ -42,7 +42,7 @@ static int read_certificates(struct tls_identity *identity, const char *pem,
     return 0;
 }
 
-/* A key behind a password is none: nobody is there to be asked. */
+/* An encrypted key is refused: there is no one to ask for its password. */
 static int no_password(char *text, int size, int is_writing, void *context)
 {
     (void)text;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of lines: where nobody says it, and at least and at most. */
+/* Width of lines: the default, the least and the most. */
 #define WIDTH_DEFAULT 100
 #define WIDTH_LEAST   80
 #define WIDTH_MOST    160

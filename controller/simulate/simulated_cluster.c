@@ -41,7 +41,7 @@ struct simulated_cluster {
     size_t timer_count, timer_capacity;
     uint64_t timers_set;
     json_t *deleted_nodes; /* name: the Node as it was */
-    json_t *deleted_ms;    /* name: when a node went, whoever deleted it */
+    json_t *deleted_ms;    /* name: when a node was deleted, by any client */
     json_t *silent_nodes;  /* name: true, while its kubelet does not speak */
     uint64_t addresses;    /* given to pods so far */
     struct simulated_hook hook;

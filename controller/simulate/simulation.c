@@ -239,7 +239,7 @@ static int turn(struct simulation *simulation, size_t index, struct het_error *e
     struct replica *replica = &simulation->replicas[index];
     int64_t now_ms = api_server_now_ms(simulation->server);
     if (replica->is_frozen) {
-        /* The server goes on, and what it sends waits in the wire. */
+        /* The server continues, and its replies wait in the link. */
         transport_poll(api_server_transport(simulation->server), NULL, 0, 0);
         return 0;
     }

@@ -308,7 +308,7 @@ static json_t *fields_of(json_t *value, const char *name)
     return key ? fields_of_list(value, key) : json_object();
 }
 
-/* Nobody owns what identifies an object and what the server itself writes. */
+/* No manager owns the identity of an object or fields that the server itself writes. */
 static json_t *owned_fields(json_t *applied)
 {
     static const char *const not_owned[] = { "name",         "namespace",

@@ -159,7 +159,7 @@ static int commit(struct verbs *registry, const struct target *target, json_t *o
 
 /* ---- what admission plugins and old servers make of an object ---- */
 
-/* A server drops fields that it does not know, without a word. */
+/* A server silently drops unknown fields. */
 static void drop_unknown(const struct verbs *registry, const struct kind *kind,
                          json_t *object)
 {
