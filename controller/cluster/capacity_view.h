@@ -40,8 +40,7 @@ struct capacity_node {
  * resources always), it matches the selectors and affinity of the job and the template,
  * its labels give one type for its GPUs, and the job's policies admit it. Allocated in
  * `arena`. */
-/* 
- * `kept` (zero at first) remembers what one job saw with one spec, so that only changed
+/* `kept` (zero at first) remembers what one job saw with one spec, so that only changed
  * nodes are computed again. For another spec, hardware or job, pass an empty one. NULL:
  * all nodes are computed. */
 struct capacity_kept {
