@@ -473,7 +473,6 @@ Suite *test_precedence_suite(void)
     suite_add_tcase(suite, planners);
 
     TCase *turns = tcase_create("turns");
-    tcase_set_timeout(turns, 60);
     tcase_add_checked_fixture(turns, setup_turns, teardown_turns);
     tcase_add_test(
         turns,

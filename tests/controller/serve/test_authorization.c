@@ -354,7 +354,6 @@ Suite *test_authorization_suite(void)
     TCase *tests = tcase_create("authorization");
     suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_set_timeout(tests, 30);
     tcase_add_loop_test(tests, without_a_token_nobody_is_asked, 0,
                         (int)(sizeof no_tokens / sizeof *no_tokens));
     tcase_add_test(tests, who_may_read_reads);

@@ -2577,7 +2577,6 @@ Suite *test_simulation_suite(void)
     tcase_add_test(writes, server_is_too_busy_for_a_write);
     suite_add_tcase(suite, writes);
     TCase *deaf = tcase_create("deaf");
-    tcase_set_timeout(deaf, 60);
     tcase_add_test(deaf, job_that_was_deleted_behind_a_stalled_watch_gets_no_plans);
     tcase_add_test(deaf, job_made_again_behind_a_stalled_watch_is_found);
     tcase_add_test(deaf, half_a_list_after_410_costs_a_few_writes);
