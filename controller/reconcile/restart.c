@@ -233,6 +233,9 @@ static void say_listening(struct pass *pass, const char *message)
     pass->decision->summary = pass_text(pass, "%s; listening for its nodes", message);
 }
 
+/* After its end a failed generation is listened for so long, whoever decides. */
+#define LISTENING_MAX_MS ((int64_t)60000)
+
 /* `pod` failed (NULL: it is gone by now), as `message` says: the generation restarts
  * after the back-off, up to the limit. The ConfigMap records the failure as soon as it is
  * seen, as pods may go. */
@@ -247,7 +250,10 @@ static void restart_failed(struct pass *pass, const struct snapshot_pod *pod,
     int64_t restarts = current->restarts;
     if (!*current->retired && ran_well(pass, ended_ms))
         restarts = 0;
-    if (heartbeat_listen(pass)) {
+    /* Nodes that speak now say nothing of a failure that is long past. */
+    bool is_past = *current->retired &&
+                   pass_has_come_wall(pass, current->retired_wall_ms + LISTENING_MAX_MS);
+    if (!is_past && heartbeat_listen(pass)) {
         generation_retire(pass, "RestartBackOff", restarts);
         generation_delete_pods(pass);
         say_listening(pass, message);
